@@ -4,7 +4,7 @@ Result classes are in `agentfs.results`, the leaves of the error tree in `agentf
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentfs.errors import (
     AccessError,
@@ -15,17 +15,18 @@ from agentfs.errors import (
     OperationalError,
     PathError,
 )
-from agentfs.events import Event
+from agentfs.lazy import lazy_names
 from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
-from agentfs.results import Edit, LineChange, ToolResult
 from agentfs.tools.registry import set_finder
-from agentfs.workspace import Workspace
 
 if TYPE_CHECKING:
+    from agentfs.events import Event
     from agentfs.remote.client import connect
+    from agentfs.results import Edit, LineChange, ToolResult
     from agentfs.tools.toolset import Toolset
+    from agentfs.workspace import Workspace
 
 __version__ = "0.1.0"
 
@@ -52,17 +53,17 @@ __all__ = [
     "connect",
 ]
 
-
 set_finder(lambda name: import_module("agentfs.dialects").find(name))
 
-_LATER = {"Toolset": "agentfs.tools.toolset", "connect": "agentfs.remote.client"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:  # imported on first use, which keeps `import agentfs` fast
-        return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_LAZY = {
+    "agentfs.events": ["Event"],
+    "agentfs.remote.client": ["connect"],
+    "agentfs.results": ["Edit", "LineChange", "ToolResult"],
+    "agentfs.tools.toolset": ["Toolset"],
+    "agentfs.workspace": ["Workspace"],
+}
+__getattr__ = lazy_names(__name__, _LAZY)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *__all__})

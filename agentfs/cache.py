@@ -1,15 +1,21 @@
 """The full texts that a workspace keeps under names. Bounded and thread-safe."""
 
 from collections import OrderedDict
+from dataclasses import replace
 from hashlib import blake2b
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agentfs.forks import watch_forks
+from agentfs.messages import Joined, Message, call
+from agentfs.policy import Policy
+from agentfs.results import ReadResult, Result
 
 MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024
 NO_LINE_IDS = "no line ids: this is no file, and cannot be edited"  # the note for an output
+
+R = TypeVar("R", bound=Result)
 
 
 class Output(NamedTuple):
@@ -31,8 +37,15 @@ class OutputStore:
         """Replace the lock, which a thread of the parent may hold."""
         self._lock = Lock()
 
-    def keep(self, output: Output, kind: str = "out") -> str:
-        """Return a new name for an output, or the one that it has; `kind` is what the name begins with."""
+    def keep(self, kept: Result | str, kind: str = "out") -> str:
+        """Return a new name for a text or a result, or the one that it has.
+
+        The name of a page of a file refers to the file. `kind` is what the name begins with.
+        """
+        if isinstance(kept, ReadResult) and self.get(kept.path) is None:
+            output = Output("", kept.path)
+        else:
+            output = Output(kept if isinstance(kept, str) else kept.whole or kept.text)
         digest = blake2b(f"{output.path}\0{output.text}".encode("utf-8", "surrogatepass")).hexdigest()
         with self._lock:
             size = 4
@@ -46,6 +59,13 @@ class OutputStore:
             ):
                 self._outputs.popitem(last=False)
             return name
+
+    def keep_full_text(self, result: R, policy: Policy) -> R:
+        """Keep the full text of a result that was cut if the policy says so; its text then has the name."""
+        if result.whole is None or policy.overflow != "keep":
+            return result
+        whole = Message("[whole: ", call("read", path=self.keep(result)), "]")
+        return replace(result, text=Joined("\n", result.text, whole))
 
     def get(self, name: str) -> Output | None:
         """Return what a name is for; None if it is for nothing, or no longer."""

@@ -27,8 +27,7 @@ class Cancelled(BaseException):
 class Call:
     """One call of a tool, shared by the thread that runs it and whoever waits for it.
 
-    `tool` is None where a program called a method; `key` names the change that it makes, for a history that
-    persists; `loop` is the event loop on which questions are asked, or
+    `tool` is None where a program called a method; `loop` is the event loop on which questions are asked, or
     None; the call takes one of `slots`, except while a question waits for its answer; `on_progress` is called
     from its thread with the entries seen.
     """
@@ -37,13 +36,11 @@ class Call:
         self,
         tool: str | None,
         *,
-        key: str | None = None,
         loop: Any = None,
         slots: threading.Semaphore | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
         self.tool = tool
-        self.key = key
         self.loop = loop
         self._slots = slots
         self._on_progress = on_progress

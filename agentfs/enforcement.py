@@ -14,9 +14,10 @@ import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from copy import copy
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
-from agentfs import call_context
+from agentfs import call_context, search
+from agentfs.cache import OutputStore
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -28,19 +29,18 @@ from agentfs.errors import (
     StaleError,
     UnreadError,
 )
+from agentfs.fs import Root, quote, revision_of
+from agentfs.fs.protect import fold_letters
+from agentfs.history import Journal
 from agentfs.limits import Limits
-from agentfs.nearest import closest
+from agentfs.nearest import nearest
 from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionAnswer, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import ReplaceResult
+from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of, declarations, declare
+from agentfs.tree.globs import compile_globs
 from agentfs.visible import one_line, visible
-
-if TYPE_CHECKING:  # a workspace loads it when it is opened
-    from agentfs.cache import OutputStore
-    from agentfs.fs import Root
-    from agentfs.history import Journal
-    from agentfs.tools.checking import ArgumentChecker
 
 _R = TypeVar("_R")
 _C = TypeVar("_C", bound=type)
@@ -55,9 +55,9 @@ class Guarded(Protocol):
 
     policy: Policy
     limits: Limits
-    _root: "Root"
-    _journal: "Journal"
-    _outputs: "OutputStore"
+    _root: Root
+    _journal: Journal
+    _outputs: OutputStore
     _guarded_by: str
 
 
@@ -90,7 +90,7 @@ def check_rules(policy: Policy, cls: type[Any]) -> None:
     names = [name for name, declared in declarations(cls).items() if declared.effect != "none"]
     for rule in rules:
         if rule.name not in names and rule.name not in GROUPS:
-            near = next(iter(closest(rule.name, (*names, *GROUPS), 1, 0.55)), None)
+            near = nearest(rule.name, (*names, *GROUPS))
             groups = (group for group in GROUPS if group not in names)
             raise InvalidArgumentError(
                 f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",
@@ -116,11 +116,9 @@ def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-def _checker_of(method: Callable[..., Any]) -> "Callable[[], ArgumentChecker]":
+def _checker_of(method: Callable[..., Any]) -> Callable[[], ArgumentChecker]:
     @functools.cache  # most methods are never called
-    def checker() -> "ArgumentChecker":
-        from agentfs.tools.checking import ArgumentChecker  # noqa: PLC0415 - not at `import agentfs`
-
+    def checker() -> ArgumentChecker:
         return ArgumentChecker(method)
 
     return checker
@@ -134,9 +132,7 @@ def _explained(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(self, *args, **kwargs)
         except NotFoundError as error:
-            from agentfs.search import explain_missing  # noqa: PLC0415 - only a missing path needs it
-
-            explain_missing(self._root, self.limits, method.__name__, error)
+            search.explain_missing(self._root, self.limits, method.__name__, error)
             raise
 
     return explained
@@ -313,8 +309,6 @@ class _GuardedCall:
         """Return the revision that is about to be changed, for a method with `expect_revision`."""
         if self.arguments.get("expect_revision", "") is not None:  # given already, or no parameter
             return None
-        from agentfs.fs import revision_of  # noqa: PLC0415 - as above
-
         limit = self.workspace.limits.file_bytes
         with self.workspace._root.open_file(self.arguments["path"]) as file:
             data = file.read(limit + 1)
@@ -344,14 +338,12 @@ class _GuardedCall:
         given = self.arguments.get("paths", ()) if self.names_files else ()
         if not given:
             return ()
-        from agentfs.search import has_wildcard, is_glob  # noqa: PLC0415 - as above
-
         root = self.workspace._root
         found: list[tuple[str, str]] = []
         for path in (given,) if isinstance(given, str) else given:
-            if is_glob(root, path):
+            if search.is_glob(root, path):
                 *above, last = path.split("/")
-                literal = "/".join(takewhile(lambda part: not has_wildcard(part), above))
+                literal = "/".join(takewhile(lambda part: not search.has_wildcard(part), above))
                 pattern = path[len(literal) :] if above else last
                 found.append((root.top.resolve(root.path_from_top(literal or "."))[1], pattern))
         return tuple(found)
@@ -404,8 +396,6 @@ class Access:
                 f"The rule `{rule.text}` does not allow {self._name} here.", self._name, [real_path]
             )
         if granted is not None and not granted(real_path):
-            from agentfs.fs import quote  # noqa: PLC0415 - as above
-
             reason = f"{quote(real_path)} is not among the files that {self._name} was allowed to use."
             raise _refusal(reason, self._name, [real_path])
 
@@ -423,7 +413,7 @@ def _denying(rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable
             if (
                 _matches(glob, path)
                 or _matches(unicodedata.normalize("NFC", glob), unicodedata.normalize("NFC", path))
-                or (_matches(_fold(glob), _fold(path)) and ignores_case(path))
+                or (_matches(fold_letters(glob), fold_letters(path)) and ignores_case(path))
             ):
                 return rule
     return None
@@ -431,8 +421,6 @@ def _denying(rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable
 
 def _within(paths: Iterable[str], globs: Iterable[tuple[str, str]] = ()) -> Callable[[str], bool]:
     """Return a test for real paths: one of `paths`, below one of them, or matched by one of `globs`."""
-    from agentfs.tree.globs import compile_globs  # noqa: PLC0415 - as above
-
     known = frozenset(paths)
     matchers = [(f"{above}/" if above else "", compile_globs([pattern])) for above, pattern in globs]
 
@@ -456,15 +444,7 @@ def _path_and_parents(path: str) -> list[str]:
 
 @functools.lru_cache(maxsize=256)  # the globs of rules only: a model sends any number of others
 def _compiled(glob: str) -> Callable[[str], bool]:
-    from agentfs.tree.globs import compile_globs  # noqa: PLC0415 - loaded when a rule first needs it
-
     return compile_globs([glob])
-
-
-def _fold(text: str) -> str:
-    from agentfs.fs.protect import fold_letters  # noqa: PLC0415 - a workspace loads it when it is opened
-
-    return fold_letters(text)
 
 
 async def _coroutine(awaitable: Awaitable[Any]) -> Any:

@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import Lock
-from typing import Literal
 
 from agentfs.forks import watch_forks
 from agentfs.line_ranges import (
@@ -32,7 +31,6 @@ MAX_LINES_WITH_IDS = 250_000
 _ENTRY_BYTES = 400  # of one cached text, beside the text itself
 
 Key = tuple[str, str]  # a real path and a revision
-Table = Literal["reads", "texts", "line_ids", "latest_ids"]
 Records = OrderedDict[str, OrderedDict[str, ReadRecord]]  # by path and revision, the latest used last
 
 
@@ -318,8 +316,8 @@ class ReadTracker:
         """Return what holds the lock for one change of the history."""
         return self._lock
 
-    def _changed(self, table: Table, path: str, revision: str) -> None:
-        """Note that an entry was added, changed or dropped, for subclasses that copy the history."""
+    def _changed(self, path: str, revision: str) -> None:
+        """Note that what is known of a version has changed, for subclasses that copy the history."""
 
     def _record(self, real_path: str, revision: str) -> ReadRecord | None:
         versions = self._records.get(real_path)
@@ -343,7 +341,7 @@ class ReadTracker:
         versions[record.revision] = record
         versions.move_to_end(record.revision)
         self._records.move_to_end(real_path)
-        self._changed("reads", real_path, record.revision)
+        self._changed(real_path, record.revision)
         if text is not None:
             self._add_text((real_path, record.revision), text)
         forgotten: list[Key] = []
@@ -353,32 +351,31 @@ class ReadTracker:
             path, revisions = self._records.popitem(last=False)
             forgotten += [(path, revision) for revision in revisions]
         for key in forgotten:
-            self._changed("reads", *key)
+            self._changed(*key)
             self._dropped(self._cache.drop(key))
 
     def _add_text(self, key: Key, text: str) -> None:
         if key not in self._cache.texts:
-            self._changed("texts", *key)
+            self._changed(*key)
         self._dropped(self._cache.add(key, text))
 
     def _add_ids(self, key: Key, text: str, ids: Sequence[str]) -> None:
         self._add_text(key, text)
         if key in self._cache.texts:
-            self._changed("line_ids", *key)
+            self._changed(*key)
             self._dropped(self._cache.add_ids(key, ids))
 
     def _set_latest_ids(self, real_path: str, revision: str | None) -> None:
+        before = self._cache.latest_ids.pop(real_path, None)
         if revision is not None:
             self._cache.latest_ids[real_path] = revision
-        elif self._cache.latest_ids.pop(real_path, None) is None:
-            return
-        self._changed("latest_ids", real_path, revision or "")
+        if before != revision:
+            for each in filter(None, (before, revision)):
+                self._changed(real_path, each)
 
     def _dropped(self, keys: Sequence[Key]) -> None:
-        for path, revision in keys:
-            self._changed("texts", path, revision)
-            self._changed("line_ids", path, revision)
-            self._changed("latest_ids", path, revision)
+        for key in keys:
+            self._changed(*key)
 
 
 class ForkedReadTracker(ReadTracker):
@@ -423,8 +420,7 @@ class ForkedReadTracker(ReadTracker):
                 latest = {path: each for path, each in latest.items() if each and (path, each) in keys}
         self._origin.merge(records, ids, latest, self._cache.generation)
 
-    def _changed(self, table: Table, path: str, revision: str) -> None:
-        del table
+    def _changed(self, path: str, revision: str) -> None:
         from_disk = self._touched.pop((path, revision), False) or not self._is_staged(path)
         self._touched[path, revision] = from_disk
 

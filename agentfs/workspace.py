@@ -1,24 +1,24 @@
 """The workspace: one directory tree that a language model may read and change."""
 
 import os
-import time
-from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from copy import copy
-from dataclasses import replace
-from functools import partial
 from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
-from agentfs import call_context
+from agentfs import editing, search
+from agentfs.cache import OutputStore
 from agentfs.enforcement import check_rules, guard_methods
-from agentfs.errors import InvalidArgumentError, NotAFileError, RefusedError, StaleError, UnknownToolError
 from agentfs.events import OnEvent
+from agentfs.fs import Root
+from agentfs.history import methods
+from agentfs.history.state import open_history
+from agentfs.history.transaction import Transaction
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, call
 from agentfs.policy import Durability, Policy
+from agentfs.reading import ReadRequest, read_path, read_paths
 from agentfs.results import (
     ChangesResult,
     CheckpointResult,
@@ -41,21 +41,15 @@ from agentfs.results import (
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
 from agentfs.tools.registry import find_dialect
+from agentfs.watch import Watch
 
-if TYPE_CHECKING:  # each is imported when it is first needed, which keeps `import agentfs` fast
-    from agentfs.editing import EditTarget
-    from agentfs.fs import Change, Node
-    from agentfs.history import Move
-    from agentfs.history.state import StateSession
+if TYPE_CHECKING:
+    from agentfs.history.state import MakeLedger
     from agentfs.tools.toolset import Toolset
 
-_R = TypeVar("_R", bound=Result)
-# Of one glob: more than any budget holds.
-_MOST_NAMED = 10_000
 # A mapping with the fields of one is as good; the methods are given the objects.
 Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ModelType(list[Edit])]
 LineChanges: TypeAlias = Annotated[Sequence[LineChange | Mapping[str, Any]], ModelType(list[LineChange])]
-_MAX_NAME = 200
 Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
 _Spans: TypeAlias = Sequence[tuple[int, int, str]]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -93,6 +87,7 @@ class Workspace:
 
     _guarded_by = ""  # the method whose permission check this copy has passed
     _state_durability: Durability | None = None  # of the state directory, where not that of the policy
+    _make_ledger: "MakeLedger | None" = None  # of what is noted beside the journal there
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -124,22 +119,19 @@ class Workspace:
                 state directory `invalid_argument` (not outside, another tree's, another program's), `busy`,
                 `io` (damaged).
         """
-        from agentfs.cache import OutputStore
-        from agentfs.fs import Root
-
         self.policy = policy or Policy()
         check_rules(self.policy, type(self))
         self.limits = limits or Limits()
         self.on_event = on_event
         self._root = Root(root, self.policy)
-        self._state: StateSession | None = None
         try:
             if watch:
-                from agentfs.watch import Watch
-
                 most = self.limits.watch_bytes, self.limits.file_bytes
                 self._root.keep_tree(lambda context: Watch(context, *most))
-            self._open_history(state)
+            durability = self._state_durability or self.policy.durability
+            self._journal, self._read_tracker, self._state = open_history(
+                state, self._root, durability, self._make_ledger
+            )
         except BaseException:
             self._root.close()
             raise
@@ -221,34 +213,9 @@ class Workspace:
             own = None if isinstance(chosen, str) else chosen
             found = find_dialect(dialect)
             return cast("Toolset", found.tools(self, own, expose=expose, prefix=prefix))
-        from agentfs.tools.spec import ToolSpec
-        from agentfs.tools.toolset import Toolset
+        from agentfs.tools.toolset import toolset_of
 
-        declared = declared_tools(type(self))
-        defaults = [name for name, each in declared.items() if each.default]
-        chosen = defaults if chosen is None else list(declared) if isinstance(chosen, str) else chosen
-        for name in chosen:
-            if name not in declared:
-                raise UnknownToolError(
-                    f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(declared)}."
-                )
-        exposed = {name: tuple(parameters) for name, parameters in (expose or {}).items()}
-        for name in chosen:
-            needs = declared[name].needs
-            if needs and needs.keys().isdisjoint(chosen):
-                raise InvalidArgumentError(
-                    f"The tool {name} takes what only {' and '.join(needs)} show.",
-                    hint="Offer one of them too.",
-                )
-            for other in needs.keys() & {*chosen}:
-                exposed[other] = (*exposed.get(other, ()), *needs[other])
-        methods = [getattr(self, name) for name in chosen]
-        if not self.policy.line_numbers:
-            plain = "Read a file; a line above its text says which lines are shown."
-            methods = [ToolSpec(each, description=plain) if each == self.read else each for each in methods]
-        return Toolset(
-            methods, expose=exposed, prefix=prefix, on_event=self.on_event, timeout=self.limits.timeout
-        )
+        return toolset_of(self, chosen, expose or {}, prefix)
 
     def view(
         self,
@@ -284,8 +251,6 @@ class Workspace:
         check_rules(other.policy, type(self))
         root = self._root.with_policy(other.policy)
         if only is not None:
-            from agentfs.cache import OutputStore
-
             root = root.restricted_to([os.fspath(each) for each in only])
             root.recovery_notes = ()  # they name files of all directories
             other._outputs = OutputStore()  # noqa: SLF001 - its own
@@ -327,23 +292,9 @@ class Workspace:
             AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
                 of lines, `invalid_argument` for an offset of 0, `encoding`, `binary` for a broken PDF.
         """
-        from agentfs.reading import ReadRequest, directory_result, read_file, read_text
-
-        path = fspath(path)
         numbered = self.policy.line_numbers
         request = ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, numbered)
-        kept = self._outputs.get(path)
-        if kept is not None and not kept.path:
-            return read_text(path, kept.text, self.limits, request)
-        try:
-            target = kept.path if kept is not None else path
-            return read_file(self._root, self._read_tracker, self.limits, target, request)
-        except NotAFileError:
-            from agentfs.search import ListOptions, list_directory
-
-            options = ListOptions(path, limit=limit, offset=max(offset - 1, 0))
-            listing = list_directory(self._root, self.limits, options)
-            return directory_result(path, listing)
+        return read_path(self._root, self._read_tracker, self.limits, fspath(path), request, self._outputs)
 
     @tool(effect="read")
     def read_many(self, paths: Files, budget: int | None = None) -> ReadManyResult:
@@ -360,29 +311,8 @@ class Workspace:
             AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. What
                 is wrong with one file is reported in its place in the text.
         """
-        from agentfs.fs import quote
-        from agentfs.reading import read_files
-        from agentfs.search import GlobOptions, explain_missing, glob_files, is_glob
-
-        until = call_context.deadline(self.limits.timeout / 2)  # the rest is for reading
-        named: list[str] = []
-        notes: list[str] = []
-        given = texts(paths)
-        left = deque([given] if isinstance(given, str) else given)
-        while left and time.monotonic() <= until:
-            path = left.popleft()
-            if is_glob(self._root, path):
-                found = glob_files(self._root, self.limits, GlobOptions(path, limit=_MOST_NAMED))
-                named += [entry.path for entry in found.files]
-                if found.truncated or not found.exact:
-                    notes.append(f"{quote(path)} matches more files; narrow it")
-            else:
-                named.append(path)
-        files = list(dict.fromkeys(named))
-        explain = partial(explain_missing, self._root, self.limits, "read_many")
-        return read_files(
-            self._root, self._read_tracker, self.limits, files, budget, list(left), notes, explain
-        )
+        named = search.texts(paths)
+        return read_paths(self._root, self._read_tracker, self.limits, named, budget)
 
     @tool(
         effect="write",
@@ -422,9 +352,7 @@ class Workspace:
                 one that has changed since, `already_exists`, `encoding`, `read_only`, `outside_workspace`,
                 `not_a_file`.
         """
-        from agentfs.editing import write_file
-
-        return write_file(
+        return editing.write_file(
             self._root,
             self._read_tracker,
             self.limits,
@@ -480,10 +408,8 @@ class Workspace:
                 `no_change`, `stale` for another version than expected, `binary`, `encoding`, `too_large`,
                 `read_only`, `not_found`.
         """
-        from agentfs.editing import edit_file
-
         edits = [Edit(old_string, new_string, replace_all)]
-        return edit_file(
+        return editing.edit_file(
             self._edit_target(path, encoding, expect_revision, preview, raw), edits, match, expect
         )
 
@@ -519,10 +445,10 @@ class Workspace:
         Raises:
             AgentFSError: As `edit`, naming the edit that failed.
         """
-        from agentfs.editing import edit_file
-
         made = cast("Sequence[Edit]", edits)
-        return edit_file(self._edit_target(path, encoding, expect_revision, preview, raw), made, match)
+        return editing.edit_file(
+            self._edit_target(path, encoding, expect_revision, preview, raw), made, match
+        )
 
     @tool(effect="edit", needs={"read": ("line_ids",), "grep": ("line_ids",)})
     def edit_lines(
@@ -552,11 +478,9 @@ class Workspace:
             AgentFSError: `unread` where no ids were given, `unknown_line` and `stale` with the current ids,
                 `overlap`, `invalid_argument`, and what `edit` raises.
         """
-        from agentfs.editing import edit_lines_file
-
         target = self._edit_target(path, encoding, expect_revision, preview, raw)
         made = cast("Sequence[LineChange]", changes)
-        return edit_lines_file(target, made)
+        return editing.edit_lines_file(target, made)
 
     @tool(effect="edit", for_models=False)  # its spans are offsets, which no model counts
     def splice(
@@ -589,9 +513,7 @@ class Workspace:
             AgentFSError: `invalid_argument` for a range that does not lie in the text, `overlap`, and what
                 `edit` raises.
         """
-        from agentfs.editing import splice_file
-
-        return splice_file(self._edit_target(path, encoding, expect_revision, preview, raw), spans)
+        return editing.splice_file(self._edit_target(path, encoding, expect_revision, preview, raw), spans)
 
     @tool(effect="edit", advice="The same change in many files is one {replace}.")
     def replace(
@@ -632,18 +554,16 @@ class Workspace:
                 or `too_large`; `stale` where somebody else changes one meanwhile, `invalid_pattern`,
                 `invalid_argument`, `timeout`. Nothing is changed then.
         """
-        from agentfs.editing.replace import ReplaceOptions, replace_in_files
-
-        options = ReplaceOptions(old_string, new_string, texts(path), glob, expect, word, regex, preview, raw)
-        return replace_in_files(self._root, self._read_tracker, self.limits, options)
+        options = editing.ReplaceOptions(
+            old_string, new_string, search.texts(path), glob, expect, word, regex, preview, raw
+        )
+        return editing.replace_in_files(self._root, self._read_tracker, self.limits, options)
 
     def _edit_target(
         self, path: Path, encoding: str | None, revision: str | None, preview: bool, raw: bool
-    ) -> "EditTarget":
-        from agentfs.editing import EditTarget
-
+    ) -> "editing.EditTarget":
         root, tracker = self._root, self._read_tracker
-        return EditTarget(root, tracker, self.limits, fspath(path), encoding, revision, preview, raw)
+        return editing.EditTarget(root, tracker, self.limits, fspath(path), encoding, revision, preview, raw)
 
     @tool(effect="change")
     def delete(self, path: Path) -> DeleteResult:
@@ -659,9 +579,7 @@ class Workspace:
             AgentFSError: `not_a_file` for a directory with something in it, `too_large` for a file whose
                 content would not be kept for undo, `refused`, `read_only`.
         """
-        from agentfs.editing.delete_move import delete_path
-
-        return delete_path(self._root, self.limits, fspath(path))
+        return editing.delete_path(self._root, self.limits, fspath(path))
 
     @tool(effect="change")
     def move(self, path: Path, to: Path) -> MoveResult:
@@ -679,9 +597,7 @@ class Workspace:
                 `not_found`, `read_only`; for a file, also one in a directory, `protected`, `refused`,
                 `not_regular`, `too_large`, `stale`. Nothing is moved then.
         """
-        from agentfs.editing.delete_move import move_path
-
-        return move_path(self._root, self._read_tracker, self.limits, fspath(path), fspath(to))
+        return editing.move_path(self._root, self._read_tracker, self.limits, fspath(path), fspath(to))
 
     @tool(effect="search", default=True)
     def ls(
@@ -714,12 +630,11 @@ class Workspace:
         Raises:
             AgentFSError: `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        options = _given(locals())
-        from agentfs.search import ListOptions, list_directory
-
-        return self._with_full_text(
-            list_directory(self._root, self.limits, ListOptions(**options), self._read_tracker)
+        options = search.ListOptions(
+            search.texts(path), depth, limit, offset, include_ignored, ignore, hidden, sort
         )
+        found = search.list_directory(self._root, self.limits, options, self._read_tracker)
+        return self._outputs.keep_full_text(found, self.policy)
 
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
     def glob(
@@ -758,12 +673,21 @@ class Workspace:
         Raises:
             AgentFSError: `invalid_pattern`, `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        options = _given(locals())
-        from agentfs.search import GlobOptions, glob_files
-
-        given = GlobOptions(**options)
-        found = glob_files(self._root, self.limits, given, self._read_tracker)
-        return self._with_full_text(found)
+        options = search.GlobOptions(
+            pattern,
+            search.texts(path),
+            limit,
+            offset,
+            include_ignored,
+            sort,
+            hidden,
+            exclude,
+            anchored,
+            types,
+            timeout,
+        )
+        found = search.find_files(self._root, self.limits, options, self._read_tracker)
+        return self._outputs.keep_full_text(found, self.policy)
 
     @tool(effect="search")
     def find(
@@ -823,12 +747,31 @@ class Workspace:
         Raises:
             AgentFSError: As `glob`, and `invalid_argument` for a type, size or time that is none.
         """
-        options = _given(locals())
-        from agentfs.search import FindOptions, find_files
-
-        given = FindOptions(**options)
-        found = find_files(self._root, self.limits, given, self._read_tracker)
-        return self._with_full_text(found)
+        options = search.FindOptions(
+            path=search.texts(path),
+            pattern=pattern,
+            glob=glob,
+            types=types,
+            limit=limit,
+            offset=offset,
+            include_ignored=include_ignored,
+            extensions=extensions,
+            exclude=exclude,
+            min_depth=min_depth,
+            max_depth=max_depth,
+            follow_symlinks=follow_symlinks,
+            hidden=hidden,
+            size=size,
+            changed_within=changed_within,
+            changed_before=changed_before,
+            full_path=full_path,
+            case=case,
+            sort=sort,
+            unique=unique,
+            timeout=timeout,
+        )
+        found = search.find_files(self._root, self.limits, options, self._read_tracker)
+        return self._outputs.keep_full_text(found, self.policy)
 
     @tool(effect="search", default=True, advice="Search contents with {grep} before you read.")
     def grep(
@@ -914,21 +857,44 @@ class Workspace:
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
                 `invalid_argument`, `past_end`, `too_large` for a single file over `Limits.file_bytes`.
         """
-        options = _given(locals())
-        from agentfs.search import GrepOptions, grep
-
-        kept = self._outputs.get(options["path"]) if isinstance(options["path"], str) else None
-        if kept is not None and kept.path:
-            options["path"] = kept.path
-        if not isinstance(files, GlobResult) and files is not None:
-            options["files"] = texts(files)
-        text = None if kept is None or kept.path else kept.text
-        found = grep(self._root, self.limits, GrepOptions(**options), tracker=self._read_tracker, text=text)
-        if line_ids and text is not None:
-            from agentfs.cache import NO_LINE_IDS
-
-            found = replace(found, text=Joined("\n", found.text, f"[{NO_LINE_IDS}]"))
-        return self._with_full_text(found)
+        options = search.GrepOptions(
+            pattern=pattern,
+            path=search.texts(path),
+            glob=glob,
+            type=type,
+            output_mode=output_mode,
+            ignore_case=ignore_case,
+            context=context,
+            multiline=multiline,
+            limit=limit,
+            offset=offset,
+            include_ignored=include_ignored,
+            before=before,
+            after=after,
+            line_numbers=line_numbers,
+            fixed_strings=fixed_strings,
+            word=word,
+            smart_case=smart_case,
+            exclude=exclude,
+            files=files if files is None or isinstance(files, GlobResult) else search.texts(files),
+            hidden=hidden,
+            follow_symlinks=follow_symlinks,
+            max_depth=max_depth,
+            max_count=max_count,
+            max_filesize=max_filesize,
+            encoding=encoding,
+            sort=sort,
+            whole_line=whole_line,
+            invert=invert,
+            dot_all=dot_all,
+            samples=samples,
+            overlap=overlap,
+            unique=unique,
+            timeout=timeout,
+            line_ids=line_ids,
+        )
+        found = search.grep_files(self._root, self.limits, options, self._read_tracker, self._outputs)
+        return self._outputs.keep_full_text(found, self.policy)
 
     @tool(effect="change")
     def undo(self, steps: int = 1) -> UndoResult:
@@ -944,8 +910,7 @@ class Workspace:
             AgentFSError: `stale` for a file that somebody else has changed since, with the diff;
                 `invalid_argument` when there are fewer steps.
         """
-        move = self._journal.undo(self._root, steps, max_bytes=self.limits.file_bytes)
-        return self._moved("Undid", move)
+        return methods.undo(self._journal, self._root, self._read_tracker, steps, self.limits.file_bytes)
 
     @tool(effect="change")
     def redo(self, steps: int = 1) -> UndoResult:
@@ -961,8 +926,7 @@ class Workspace:
             AgentFSError: `stale` for a file that somebody else has changed since, with the diff;
                 `invalid_argument` when fewer steps were undone.
         """
-        move = self._journal.redo(self._root, steps, max_bytes=self.limits.file_bytes)
-        return self._moved("Redid", move)
+        return methods.redo(self._journal, self._root, self._read_tracker, steps, self.limits.file_bytes)
 
     @tool(effect="none")
     def checkpoint(self, name: str | None = None) -> CheckpointResult:
@@ -977,15 +941,7 @@ class Workspace:
         Raises:
             AgentFSError: `invalid_argument` for an empty name or one over 200 characters.
         """
-        if name is not None and not 0 < len(name) <= _MAX_NAME:
-            raise InvalidArgumentError(
-                f"A checkpoint's name has 1 to {_MAX_NAME} characters.", details={"parameter": "name"}
-            )
-        from agentfs.fs import quote
-
-        made, moved = self._journal.checkpoint(name)
-        text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
-        return CheckpointResult(made, self._journal.timeline.position, text=text)
+        return methods.checkpoint(self._journal, name)
 
     @tool(effect="change")
     def rollback(self, to: str) -> UndoResult:
@@ -1001,10 +957,7 @@ class Workspace:
             AgentFSError: `not_found` for an unknown checkpoint, with those there are; `stale` for a file that
                 somebody else has changed since, with the diff.
         """
-        from agentfs.fs import quote
-
-        move = self._journal.rollback(self._root, to, max_bytes=self.limits.file_bytes)
-        return self._moved(f"Went to checkpoint {quote(to)}:", move)
+        return methods.rollback(self._journal, self._root, self._read_tracker, to, self.limits.file_bytes)
 
     def forget(self) -> None:
         """Forget what was read, as when the loop cuts the model's history.
@@ -1032,48 +985,18 @@ class Workspace:
             AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
                 the transaction first changed it; nothing is changed then.
         """
-        from agentfs.fs.overlay import OverlayRoot
-        from agentfs.history import Journal, Timeline
-        from agentfs.history.report import conflict_error
-
-        process = os.getpid()
-        staged = OverlayRoot(self._root)
-        journal = staged.recorder = Journal(timeline=Timeline(bounded=False))
-        read_tracker = self._read_tracker.fork(staged.is_staged)
+        staged = Transaction(self._root, self._journal, self._read_tracker, self.limits)
         inner = copy(self)
         inner.__dict__.update(
-            _root=staged, _journal=journal, _read_tracker=read_tracker, _state=None, _guarded_by=""
+            _root=staged.root,
+            _journal=staged.journal,
+            _read_tracker=staged.read_tracker,
+            _state=None,
+            _guarded_by="",
         )
-        committed = False
-
-        def commit() -> None:
-            nonlocal committed
-            if os.getpid() != process:
-                raise RefusedError(
-                    "This transaction belongs to the process that this one is a copy of.",
-                    hint="Nothing was changed. Begin a transaction in this process.",
-                )
-            changes = journal.since(None).changes
-            if changes:
-                with call_context.limited(self.limits.timeout):
-                    inner.commit_notes = self._root.apply(
-                        changes, max_bytes=self.limits.file_bytes, conflict=conflict
-                    ).notes
-            committed = True
-
-        def conflict(change: "Change", found: "Node | None") -> StaleError:
-            own = self._journal.timeline.left(change.path, found)
-            by = "another call of this workspace" if own else "somebody else"
-            return conflict_error(change, found, may_show=self._root.may_show_recorded, by=by)
-
-        try:
+        with closing(staged):
             yield inner
-            call_context.run_to_end(commit)
-        finally:
-            read_tracker.join(committed=committed)
-            self._journal.flush()
-            staged.close()
-            journal.close()
+            inner.commit_notes = staged.commit()
 
     @tool(effect="read")
     def changes(self, since: str | None = None) -> ChangesResult:
@@ -1088,13 +1011,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with those there are; `refused`.
         """
-        from agentfs.history.report import changes_result
-
-        net = self._journal.since(since)
-        changes = tuple(change for change in net.changes if self._root.is_usable(change.path))
-        external = tuple(path for path in net.external if self._root.is_usable(path))
-        may_show = self._journal.visible_since(since, self._root.may_show_recorded)
-        return changes_result(net._replace(changes=changes, external=external), since, may_show)
+        return methods.changes(self._journal, self._root, since)
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` take for a path.
@@ -1106,52 +1023,4 @@ class Workspace:
         Returns:
             The name, such as `@out_1f3a`. The oldest are dropped first.
         """
-        from agentfs.cache import Output
-
-        if isinstance(kept, ReadResult) and self._outputs.get(kept.path) is None:
-            return self._outputs.keep(Output("", kept.path), kind)
-        return self._outputs.keep(Output(kept if isinstance(kept, str) else kept.whole or kept.text), kind)
-
-    def _open_history(self, state: str | os.PathLike[str] | None) -> None:
-        """Make the journal and the read tracker, or load those of a state directory."""
-        if state is None:
-            from agentfs.history import Journal, node_reader
-            from agentfs.read_tracker import ReadTracker
-
-            self._journal, self._read_tracker = Journal(read_node=node_reader(self._root)), ReadTracker()
-        else:
-            from agentfs.history.state import open_state
-
-            durability = self._state_durability or self.policy.durability
-            self._state = open_state(state, self._root, durability)
-            self._journal, self._read_tracker = self._state.journal, self._state.read_tracker
-            self._root.recovery_notes += self._state.messages
-        self._root.recorder = self._journal
-
-    def _moved(self, done: str, move: "Move") -> UndoResult:
-        from agentfs.fs import FileNode, revision_of
-        from agentfs.history.report import undo_result
-
-        for change in move.changes:
-            if isinstance(change.after, FileNode) and self._read_tracker.knows(change.path):
-                self._read_tracker.record_restore(change.path, revision_of(change.after.load()))
-        timeline = self._journal.timeline
-        return undo_result(done, move, len(timeline.done_steps), len(timeline.undone_steps))
-
-    def _with_full_text(self, result: _R) -> _R:
-        """Name the full text of a result that was cut, if the policy keeps it."""
-        if result.whole is None or self.policy.overflow != "keep":
-            return result
-        whole = Message("[whole: ", call("read", path=self.keep(result)), "]")
-        return replace(result, text=Joined("\n", result.text, whole))
-
-
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a search, which are its `locals()`, as fields of its options."""
-    given = {name: value for name, value in arguments.items() if name != "self"}
-    return {**given, "path": texts(given["path"])}
-
-
-def texts(path: Paths) -> str | list[str]:
-    """Return one path or several as text."""
-    return os.fspath(path) if isinstance(path, (str, os.PathLike)) else [os.fspath(each) for each in path]
+        return self._outputs.keep(kept, kind)

@@ -83,6 +83,9 @@ settings.load_profile("unhurried")
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
 
+# Hundreds of processes that the tests start would compile the package, each for itself.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A shell lets what it runs in the background ignore SIGINT, and each process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Workspace, cache
-from agentfs.cache import Output, OutputStore
+from agentfs.cache import OutputStore
 
 
 @pytest.fixture
@@ -112,9 +112,9 @@ def test_the_oldest_are_dropped(monkeypatch):
     monkeypatch.setattr(cache, "MAX_OUTPUTS", 3)
     monkeypatch.setattr(cache, "MAX_CHARS", 10)
     kept = OutputStore()
-    names = [kept.keep(Output(str(number))) for number in range(5)]
+    names = [kept.keep(str(number)) for number in range(5)]
     assert [kept.get(name) is not None for name in names] == [False, False, True, True, True]
-    large = kept.keep(Output("x" * 11))
+    large = kept.keep("x" * 11)
     assert [kept.get(name) for name in names] == [None] * 5
     assert kept.get(large) is not None
 
@@ -122,6 +122,6 @@ def test_the_oldest_are_dropped(monkeypatch):
 def test_names_that_would_be_the_same_grow(monkeypatch):
     monkeypatch.setattr(cache, "MAX_OUTPUTS", 10**6)
     kept = OutputStore()
-    names = {kept.keep(Output(str(number))) for number in range(2000)}
+    names = {kept.keep(str(number)) for number in range(2000)}
     assert len(names) == 2000
     assert all(kept.get(name) is not None for name in names)

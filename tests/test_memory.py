@@ -141,7 +141,13 @@ CALLS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CALLS)
+# A transaction over as many files is measured in each run, so that this may wait for the long one.
+LONG = "the changes of many files"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name == LONG)) for name in CALLS]
+)
 def test_the_memory_of_a_call_is_bounded(tmp_path, name):
     data, call, code = CALLS[name]
     tree = tmp_path / "tree"

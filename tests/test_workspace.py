@@ -8,10 +8,11 @@ import threading
 
 import pytest
 
-from agentfs import AgentFSError, Edit, Limits, Policy, Workspace, dialects
+from agentfs import AgentFSError, Edit, Limits, Policy, Workspace, dialects, workspace
 from agentfs.errors import ClosedError, InvalidPathError, NotDirectoryError, NotFoundError
 from agentfs.fs import Root, batch
 from agentfs.text import estimate_tokens
+from tests.tool_calls import accepts
 
 
 def test_a_missing_root_is_an_error_at_once(tmp_path):
@@ -160,16 +161,14 @@ def test_a_transaction_that_has_ended_says_closed(tmp_path):
             changes.read("a.txt")
 
 
-@pytest.mark.parametrize("broken", ["keep_tree", "_open_history", "repair"])
+@pytest.mark.parametrize("broken", ["keep_tree", "open_history", "repair"])
 def test_a_workspace_that_cannot_be_opened_leaves_no_descriptor_open(tmp_path, monkeypatch, broken):
     def fail(*_, **__):
         raise OSError(errno.EMFILE, "no more")
 
     Workspace(tmp_path).close()
-    if broken == "repair":
-        monkeypatch.setattr(batch, "repair", fail)
-    else:
-        monkeypatch.setattr(Root if broken == "keep_tree" else Workspace, broken, fail)
+    homes = {"keep_tree": Root, "open_history": workspace, "repair": batch}
+    monkeypatch.setattr(homes[broken], broken, fail)
     before = len(os.listdir("/dev/fd"))
     with pytest.raises(OSError) as caught:
         Workspace(tmp_path, watch=True)
@@ -266,7 +265,7 @@ def test_a_model_reads_the_rest_of_a_long_line(ws, tmp_path):
     call = {"name": "read", "arguments": {"path": "wide.txt", "column": 2001}}
     pages = []
     while call is not None:
-        assert tools.accepts(call["name"], call["arguments"])
+        assert accepts(tools, call["name"], call["arguments"])
         page = tools.call(call["name"], call["arguments"])
         pages.append(page.content)
         call = page.next
@@ -285,7 +284,7 @@ def test_a_model_follows_all_pages_of_find(ws, tmp_path):
         found += [entry["path"] for entry in page.data["files"]]
         if page.next is None:
             break
-        assert tools.accepts(page.next["name"], page.next["arguments"])
+        assert accepts(tools, page.next["name"], page.next["arguments"])
         page = tools.call(page.next["name"], page.next["arguments"])
     assert found == [f"{number}.py" for number in range(5)]
 

@@ -1,10 +1,35 @@
-"""Changing files: `write`, `edit`, `multi_edit`, `edit_lines` and `splice`.
+"""Changing files: `write`, `edit`, `multi_edit`, `edit_lines`, `splice`, `replace`, `delete` and `move`."""
 
-`replace` and `delete_move` are imported from their modules, as they load much that an edit does not need.
-"""
+from typing import TYPE_CHECKING
 
-from agentfs.editing.edit import EditTarget, edit_file, splice_file
-from agentfs.editing.edit_lines import edit_lines_file
-from agentfs.editing.write import write_file
+from agentfs.lazy import lazy_names
 
-__all__ = ["EditTarget", "edit_file", "edit_lines_file", "splice_file", "write_file"]
+if TYPE_CHECKING:
+    from agentfs.editing.delete_move import delete_path, move_path
+    from agentfs.editing.edit import EditTarget, edit_file, splice_file
+    from agentfs.editing.edit_lines import edit_lines_file
+    from agentfs.editing.replace import ReplaceOptions, replace_in_files
+    from agentfs.editing.write import write_file
+
+__all__ = [
+    "EditTarget",
+    "ReplaceOptions",
+    "delete_path",
+    "edit_file",
+    "edit_lines_file",
+    "move_path",
+    "replace_in_files",
+    "splice_file",
+    "write_file",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "agentfs.editing.delete_move": ["delete_path", "move_path"],
+        "agentfs.editing.edit": ["EditTarget", "edit_file", "splice_file"],
+        "agentfs.editing.edit_lines": ["edit_lines_file"],
+        "agentfs.editing.replace": ["ReplaceOptions", "replace_in_files"],
+        "agentfs.editing.write": ["write_file"],
+    },
+)

@@ -217,10 +217,10 @@ def _changed_file(
     external = None
     hunks = edited.hunks
     if tracker.knows(real_path):
-        external = external_changes(tracker, Current(path, real_path, before.data), before.text)
+        external = external_changes(tracker, Current(path, real_path, before.data, node.digest), before.text)
     after = edited.document
     diff = unified_diff(before.text, after.text, path, changes=hunks)
-    change = Change(real_path, node, FileNode.of(node.mode, after.data))
+    change = Change(real_path, node, FileNode.of(node.mode, after.data, node.metadata))
     return _ChangedFile(path, change, edited.replacements, diff, hunks, external)
 
 

@@ -1,10 +1,14 @@
 """Access to the disk, confined to one root: path rules, reading, and changes, whole or not at all."""
+# pyright: reportUnusedImport=false
 
 from agentfs.fs.directory import Directory, DirEntry, unicode_duplicates_among
 from agentfs.fs.file import BINARY, KeptText, OpenFile, ReadBuffer
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import (
     Change,
+    Changed,
+    ConcurrentChange,
+    Current,
     DirectoryNode,
     FileNode,
     LinkNode,
@@ -18,41 +22,4 @@ from agentfs.fs.node import (
 from agentfs.fs.oserrors import kept_changing, link_note, too_large, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.protect import name_matcher
-from agentfs.fs.replace import Changed, ConcurrentChange, Current
-from agentfs.fs.root import Root, watched
-
-__all__ = [
-    "ATTEMPTS",
-    "BINARY",
-    "MAX_NAME_BYTES",
-    "MAX_PARTS",
-    "MAX_PATH_BYTES",
-    "Change",
-    "Changed",
-    "ConcurrentChange",
-    "Current",
-    "DirEntry",
-    "Directory",
-    "DirectoryNode",
-    "FileNode",
-    "KeptText",
-    "LinkNode",
-    "Node",
-    "OpenFile",
-    "ReadBuffer",
-    "Root",
-    "display_name",
-    "entry_type",
-    "kept_changing",
-    "link_note",
-    "name_matcher",
-    "node_from_json",
-    "node_to_json",
-    "quote",
-    "revision_of",
-    "revision_of_stat",
-    "too_large",
-    "typed",
-    "unicode_duplicates_among",
-    "watched",
-]
+from agentfs.fs.root import KeptTexts, Root, watched

@@ -41,7 +41,7 @@ class SharedHandle:
     handle: RootHandle
 
 
-class Access(Protocol):
+class FileAccess(Protocol):
     """The permission rules as they apply to the files of one call, by the real path of each."""
 
     def denies_reading(self, real_path: str) -> bool:
@@ -69,7 +69,7 @@ class RootContext:
     own: OwnDirectories  # those of agentfs, which are not changed
     workdir: str = ""  # where relative paths start
     only: tuple[str, ...] | None = None  # the directories outside of which nothing may be used or named
-    access: Access | None = None
+    access: FileAccess | None = None
     staged: StagedNodes | None = None  # by the transaction under way
     # The directories where stray temporaries were looked for.
     cleaned: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
@@ -84,6 +84,8 @@ class RootContext:
 
     def display_path(self, real_path: str) -> str:
         """Return a path as it is displayed: relative to the directory in which relative paths start."""
+        if not self.workdir and real_path.isascii():
+            return real_path
         return display_name(path_from(self.workdir, real_path))
 
     def is_usable(self, real_path: str) -> bool:

@@ -7,14 +7,17 @@ the workspace. The system frees that one when the process that has it ends, howe
 import os
 import re
 import stat
+import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import partial
 from weakref import WeakValueDictionary
 
 from agentfs import call_context
+from agentfs.forks import watch_forks
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
 
@@ -26,52 +29,57 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
 _CHECK_EVERY = 0.05  # seconds of waiting for a thread between two looks at the clock
 
 
-_guard = threading.Lock()
-_thread_locks = WeakValueDictionary[str, threading.Lock]()  # each is there for as long as a thread uses it
-_held = set[int]()  # descriptors of locked files
+class _ProcessLocks:
+    """What this process has locked; a forked copy would never release it, and keeps nobody waiting."""
+
+    def __init__(self) -> None:
+        self.guard = threading.Lock()
+        self.threads = WeakValueDictionary[str, threading.Lock]()  # each lives while a thread uses it
+        self.held = set[int]()  # descriptors of locked files
+        watch_forks(self)
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked process."""
+        self.guard = threading.Lock()  # another thread may have had it
+        self.threads.clear()
+        while self.held:
+            syscalls.close(self.held.pop())
+
+
+_locks = _ProcessLocks()
 
 
 def hold(fd: int) -> int:
     """Note that a locked descriptor is of this process alone: a forked copy of the process closes its own."""
-    _held.add(fd)
+    _locks.held.add(fd)
     return fd
 
 
 def is_held(fd: int) -> bool:
     """Return True if this process has the lock; a forked copy does not."""
-    return fd in _held
+    return fd in _locks.held
 
 
 def let_go(fd: int) -> None:
     """Close a descriptor that `hold` took."""
-    if fd in _held:
-        _held.discard(fd)
+    if fd in _locks.held:
+        _locks.held.discard(fd)
         syscalls.close(fd)
 
 
-def _forget_locks() -> None:
-    """Begin anew in a forked process: its copies of locks would never be released, or keep others waiting."""
-    global _guard  # noqa: PLW0603 - another thread may have had it
-    _guard = threading.Lock()
-    _thread_locks.clear()
-    while _held:
-        syscalls.close(_held.pop())
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_locks)
-
-
 @contextmanager
-def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[None]:
-    """Lock files, given the path of each by its `ResolvedPath.lock_key`.
+def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[bool]:
+    """Lock files, given the path of each by its `ResolvedPath.lock_key`; tell if a lock was waited for.
 
     BusyError is raised after `WAIT` seconds for all of them, or at the deadline of the call.
     """
     began = time.monotonic()
     end = call_context.deadline(WAIT)
+    waited = False
 
     def check(path: str) -> None:
+        nonlocal waited
+        waited = True
         call_context.step(0)
         if (now := time.monotonic()) > end:
             raise oserrors.locked(path, round(now - began, 1))
@@ -80,17 +88,19 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[None]:
     files: dict[str, int] = {}  # the lock files, with the descriptor of each, or 0 for a link to the first
     try:
         for key in sorted(paths):
-            with _guard:
-                lock = _thread_locks.setdefault(key, threading.Lock())
-            while not lock.acquire(timeout=min(max(end - time.monotonic(), 0), _CHECK_EVERY)):
+            with _locks.guard:
+                lock = _locks.threads.setdefault(key, threading.Lock())
+            patience = 0.0
+            while not lock.acquire(timeout=patience):
                 check(paths[key])
+                patience = min(max(end - time.monotonic(), 0), _CHECK_EVERY)
             locks.append(lock)
         directory = lock_directory(root_path) if paths else None
         if directory is not None:
             names = {os.path.join(directory, revision_of(os.fsencode(key))[:12]): paths[key] for key in paths}
             for file in sorted(names):
                 files[file] = _wait_for(file, next(iter(files), None), partial(check, names[file]))
-        yield
+        yield waited
     finally:
         # Removed while they are locked: whoever waits sees that the file has lost its name, and starts again.
         descriptors = [*filter(None, files.values())]
@@ -139,7 +149,7 @@ def open_locked(file: str, flags: int = 0) -> int | None:
     fd = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     try:
         with suppress(FileNotFoundError):
-            if try_lock(fd) and os.path.samestat(status := os.fstat(fd), os.lstat(file)):
+            if syscalls.try_lock(fd) and os.path.samestat(status := os.fstat(fd), os.lstat(file)):
                 if status.st_nlink == 1:
                     return fd
                 # It is a link of a batch whose process died: its other links are not to wait.
@@ -149,17 +159,6 @@ def open_locked(file: str, flags: int = 0) -> int | None:
         raise
     os.close(fd)
     return None
-
-
-def try_lock(fd: int) -> bool:
-    """Lock an open file against other processes, without waiting; return whether it is locked now."""
-    import fcntl  # noqa: PLC0415 - POSIX only
-
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def lock_directory(root_path: str) -> str | None:
@@ -177,19 +176,9 @@ def lock_directory(root_path: str) -> str | None:
 
 def lock_directories(user: int) -> list[str]:
     """Return the paths of the directories in which the locks of a user may be."""
-    home = _home(user)
+    home = syscalls.home_of(user)
     shared = f"/tmp/agentfs-{user}"  # noqa: S108 - it is used only when it is the user's own and no other's
     return [shared] if home is None else [os.path.join(home, ".cache", "agentfs", "locks"), shared]
-
-
-@cache
-def _home(user: int) -> str | None:
-    import pwd  # noqa: PLC0415 - POSIX only
-
-    try:
-        return pwd.getpwuid(user).pw_dir
-    except KeyError:
-        return None
 
 
 def _is_ours(directory: str, user: int) -> bool:
@@ -215,3 +204,25 @@ def remove_stale_locks(directory: str) -> None:
                     os.unlink(file)
                 finally:
                     os.close(fd)
+
+
+def lock_as_process(fd: int) -> None:
+    """Lock an open file for as long as this process lives, so that `locking_process` tells its number."""
+    import fcntl  # noqa: PLC0415 - POSIX only
+
+    fcntl.lockf(fd, fcntl.LOCK_EX)
+
+
+def locking_process(fd: int) -> int:
+    """Return the process that has locked a file so; 0 for none, and for one in another container.
+
+    The system tells it: a number in a file may be that of a process that was started since.
+    """
+    import fcntl  # noqa: PLC0415 - POSIX only
+
+    if sys.platform == "linux":
+        layout, values, at = "hhqqi", (fcntl.F_WRLCK, 0, 0, 0, 0), 4
+    else:  # macOS and BSD
+        layout, values, at = "qqihh", (0, 0, 0, fcntl.F_WRLCK, 0), 2
+    found = fcntl.fcntl(fd, fcntl.F_GETLK, struct.pack(layout, *values))
+    return max(int(struct.unpack(layout, found)[at]), 0)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
 from agentfs.errors import AgentFSError, FileIOError
@@ -27,7 +28,10 @@ class Metadata(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FileNode(Value):
-    """A regular file; those of equal mode and content are equal."""
+    """A regular file; those of equal mode and content are equal.
+
+    Without metadata it is a new one, which gets at most this mode: the system decides.
+    """
 
     mode: int
     digest: str
@@ -86,8 +90,33 @@ class Change(Value):
         return Change(self.path, self.after, self.before)
 
 
+class Current(NamedTuple):
+    """A file before a change, with its path as it is displayed; the data None is no file."""
+
+    path: str
+    real_path: str
+    data: bytes | None
+    revision: str | None  # None when nothing is there
+
+
+class Changed(NamedTuple):
+    """What a change did, or would do, with the path as it is displayed and the revision afterwards."""
+
+    path: str
+    real_path: str
+    before: bytes | None
+    after: bytes
+    created: bool
+    revision: str
+    notes: tuple[str, ...]
+
+
+class ConcurrentChange(Exception):  # noqa: N818 - a signal to begin again, never seen by users
+    """Another program changed the file after it was read: open it for update again."""
+
+
 # Makes the error for a change that finds something else than `Change.before`, given what it finds.
-Conflict = Callable[[Change, Node | None], AgentFSError]
+Conflict = Callable[[Change, Node | None], AgentFSError | ConcurrentChange]
 
 
 class Recorder(Protocol):
@@ -172,8 +201,6 @@ def revision_of(data: bytes) -> str:
 
     An edit that was allowed for one content must not fit another, so nobody may find two with one revision.
     """
-    from hashlib import blake2b  # noqa: PLC0415 - it loads OpenSSL, which an import of agentfs should not
-
     return blake2b(data, digest_size=16).hexdigest()
 
 
@@ -225,9 +252,9 @@ def _metadata_to_json(metadata: Metadata | None) -> list[Any]:
 
 def _metadata_from_json(mode: int, plain: list[Any]) -> Metadata | None:
     try:
-        (user, group), attributes = plain
+        owner, attributes = plain
         kept = attributes and {str(name): bytes.fromhex(value) for name, value in attributes.items()}
-        return Metadata(mode, (int(user), int(group)), kept)
+        return Metadata(mode, owner and (int(owner[0]), int(owner[1])), kept)
     except (ValueError, TypeError, AttributeError):  # none were written, or not by this version
         return None
 

@@ -5,15 +5,20 @@ path leads there. Whoever could write in them could plant a recovery log or the 
 """
 
 import os
+import shutil
+import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 
 from agentfs.fs import syscalls
 from agentfs.fs.lock import lock_directories
+from agentfs.fs.mounts import mount_table
 from agentfs.fs.protect import fold
 
 STATE_MARK = "agentfs.lock"  # in every state directory
-_PACKAGES = "agentfs-packages"  # as `remote.install` names it
+_PACKAGES = "agentfs-packages"  # as `remote.bootstrap_far` names it
+_FLAGS = syscalls.open_flags("O_RDWR", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 
 
 class OwnDirectories:
@@ -34,6 +39,101 @@ class OwnDirectories:
                 status = os.stat(path)
                 found.add((status.st_dev, status.st_ino))
         return found
+
+
+class OwnDirectory:
+    """One of these directories, whose files only this user may use. All methods raise OSError."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def make(self, *, exist_ok: bool = False) -> None:
+        """Create the directory and its parents."""
+        os.makedirs(self.path, mode=0o700, exist_ok=exist_ok)
+
+    def status(self) -> os.stat_result:
+        """Return the status of the directory."""
+        return os.stat(self.path)
+
+    def names(self) -> list[str]:
+        """Return the names in the directory."""
+        return os.listdir(self.path)
+
+    def path_of(self, name: str) -> str:
+        """Return the path of a file in the directory."""
+        return os.path.join(self.path, name)
+
+    def open(self, name: str, flags: int = 0) -> int:
+        """Open or create a file to read and write."""
+        return os.open(self.path_of(name), _FLAGS | os.O_CREAT | flags, 0o600)
+
+    def read(self, name: str) -> str:
+        """Return the text of a file; "" if it is missing."""
+        with suppress(FileNotFoundError), open(self.path_of(name), encoding="ascii") as file:
+            return file.read()
+        return ""
+
+    def write(self, name: str, text: str) -> None:
+        """Replace a file as a whole."""
+        temporary = self.path_of(f"{name}-{os.getpid()}")
+        with open(temporary, "w", encoding="ascii") as file:
+            file.write(text)
+        os.replace(temporary, self.path_of(name))
+
+    def is_unused_for(self, seconds: float) -> bool:
+        """Return True if nothing in the directory was written within some seconds."""
+        files = (os.path.join(top, name) for top, _, names in os.walk(self.path) for name in names)
+        return all(time.time() - os.lstat(each).st_mtime > seconds for each in chain([self.path], files))
+
+    def remove(self) -> None:
+        """Remove the directory, which has no name any more while that lasts."""
+        old = f"{self.path}-{os.getpid()}"
+        os.rename(self.path, old)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def boot_id() -> str:
+    """Return the boot id, or "" if the system has none."""
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read()
+    return ""
+
+
+def is_below(path: str, top: str) -> bool:
+    """Return True if a path lies in a directory, also through a link or, as Linux tells, a mount."""
+    over = path
+    while True:
+        with suppress(OSError):
+            if os.path.samestat(os.stat(over), os.stat(top)):
+                return True
+        if over == os.path.dirname(over):
+            return _is_mounted_below(path, top)
+        over = os.path.dirname(over)
+
+
+def _is_mounted_below(path: str, top: str) -> bool:
+    try:
+        mounts = mount_table()
+    except OSError:
+        return False
+
+    def locate(path: str) -> tuple[str, str] | None:
+        """Return the file system of a path, and the path in it."""
+        over = [mount for mount in mounts if _starts_with(path, mount.point)]
+        if not over:
+            return None
+        found = max(reversed(over), key=lambda mount: len(mount.point))  # the later one hides
+        return found.device, found.part.rstrip("/") + path[len(found.point.rstrip("/")) :] or "/"
+
+    target = locate(path)
+    trees = [locate(top), *((each.device, each.part) for each in mounts if _starts_with(each.point, top))]
+    return target is not None and any(
+        tree is not None and target[0] == tree[0] and _starts_with(target[1], tree[1]) for tree in trees
+    )
+
+
+def _starts_with(path: str, top: str) -> bool:
+    return path == top or path.startswith(top.rstrip("/") + "/")
 
 
 def is_own(status: os.stat_result, own: set[tuple[int, int]], handle: int) -> bool:

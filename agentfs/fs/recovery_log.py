@@ -10,10 +10,8 @@ also has the time when the root was made, and its path.
 
 import json
 import os
-import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agentfs.errors import FileIOError
@@ -22,23 +20,10 @@ from agentfs.fs.context import RootContext
 from agentfs.fs.file import write_all
 from agentfs.fs.lock import hold, is_held, let_go, lock_directory, open_locked, remove_stale_locks
 from agentfs.fs.node import Change, node_from_json, node_to_json
+from agentfs.fs.plan import PlannedChange, is_second_name
 
 _VERSION = 3
 _LEFT = b"left "
-_SECOND_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.(?:tmp|part)", re.DOTALL)
-
-
-@dataclass
-class PlannedChange:
-    """How one change of a batch is made; each path may be ""."""
-
-    change: Change
-    temporary: str = ""  # where the new content waits
-    backup: str = ""  # a second name of what is there now
-    source: str = ""  # the removed file that the new content is moved from, or the directory that is renamed
-    inode: int = 0  # of the directory `source`, which is renamed with all in it
-    entries: frozenset[str] = frozenset()  # the paths of everything in that directory, from there
-    late: bool = False  # whether a file is replaced by a directory, here or above, or the other way round
 
 
 class RecoveryLog:
@@ -71,8 +56,8 @@ class RecoveryLog:
 def recovery_log(
     context: RootContext, root_path: str, plans: Sequence[PlannedChange]
 ) -> Generator[RecoveryLog | None]:
-    """Keep a log while a batch is carried out; none for a single change, which is made or is not."""
-    directory = lock_directory(root_path) if len(plans) > 1 else None
+    """Keep a log while a batch is carried out; none if there is no directory for it."""
+    directory = lock_directory(root_path)
     if directory is None:
         yield None
         return
@@ -161,11 +146,6 @@ def _parse(log: bytes) -> _Parsed | None:
 def _prefix(context: RootContext) -> str:
     here = syscalls.lstat(context.handle.fd, ".")
     return f"repair-{here.st_dev:x}-{here.st_ino:x}-"
-
-
-def is_second_name(path: str) -> bool:
-    """Return True for the path of a temporary, a backup, or the private directory of some."""
-    return _SECOND_NAME.fullmatch(path) is not None
 
 
 def _row(plan: PlannedChange) -> list[Any]:

@@ -11,6 +11,7 @@ import stat
 import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from itertools import islice
 from typing import Self
 
@@ -37,6 +38,9 @@ _SIMILAR_NAMES = 5000
 _IGNORED = "\u00ad"  # a character that folding file systems leave out
 # What systems say when O_NOFOLLOW meets a link: Linux and macOS, FreeBSD, NetBSD; ENOTDIR with O_DIRECTORY.
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
+
+
+_CLOSED = RootHandle(-1)
 
 
 class ResolvedPath:
@@ -72,7 +76,6 @@ class ResolvedPath:
         self._last_link = ""
         self._after_link = 0  # how many parts were pending behind the link that was followed last
         self._retries = 0
-        self._made: list[tuple[int, str]] = []
         self.parent = self._root.fd  # the parent directory, or the last directory above it that exists
         self.name = "."  # the last name, not followed; "." where the path ends in `parent` itself
         self.missing: list[str] = []  # the directories between them that do not exist yet
@@ -93,7 +96,7 @@ class ResolvedPath:
     def close(self) -> None:
         """Close the directories that were entered, and release the root."""
         self._close_directories()
-        self._root = RootHandle(-1)
+        self._root = _CLOSED
 
     def open(self, open_name: Callable[[int, str], int]) -> int:
         """Return what `open_name(parent, name)` opens; a link that it refuses is followed first."""
@@ -127,14 +130,14 @@ class ResolvedPath:
     @property
     def real_path(self) -> str:
         """The path from the root on, links resolved but for the last; "" is the root."""
-        return self._real_path() if self.name == "." else self._real_path(self.name)
+        parts = [*self._real, *self.missing]
+        return "/".join(parts if self.name == "." else [*parts, self.name])
 
     @property
     def display_path(self) -> str:
         """The path as it was requested, normalised and fit to show; resolved where it has a `..`."""
-        return self._context.display_path(
-            self.real_path if self._parsed.climbs else "/".join(self._parsed.parts)
-        )
+        parsed = self._parsed
+        return self._context.display_path(self.real_path if parsed.climbs else "/".join(parsed.parts))
 
     @property
     def lock_key(self) -> str:
@@ -143,14 +146,25 @@ class ResolvedPath:
         return f"{here.st_dev}:{here.st_ino}:{'/'.join(fold(part) for part in [*self.missing, self.name])}"
 
     @property
-    def made_parents(self) -> list[str]:
-        """The real paths of the directories that `make_parents` made."""
-        return ["/".join([*self._real[:depth], name]) for depth, name in self._made]
+    def missing_directories(self) -> list[str]:
+        """The real paths of the directories on the way that do not exist yet, outermost first."""
+        return ["/".join([*self._real, *self.missing[:count]]) for count in range(1, len(self.missing) + 1)]
 
-    @property
-    def changed_directories(self) -> list[int]:
-        """The directories in which names have changed: the parent, and those above one that was made."""
-        return [self.parent, *(self._directory_at(depth) for depth, _ in self._made)]
+    def enter_made(self) -> None:
+        """Enter the outermost missing directory, which has just been made."""
+        self._push(syscalls.enter(self.parent, self.missing[0]), self.missing[0])
+        del self.missing[0]
+
+    def other(self, real_path: str) -> Self | None:
+        """Return the path of a name in a directory that is open here; None for any other path."""
+        *above, name = real_path.split("/")
+        depth = len(above)
+        if above != self._real[:depth]:
+            return None
+        other = copy(self)
+        other.parent, other.name = self._directories[depth - 1] if depth else self._root.fd, name
+        other.missing, other._real = [], above  # noqa: SLF001 - its own
+        return other
 
     def stat(self) -> os.stat_result | None:
         """Return the status of the last name, not followed; None where nothing exists."""
@@ -166,19 +180,21 @@ class ResolvedPath:
             raise self.error(error) from None
         return None if staged is None else staged.status(self.real_path)
 
-    def is_write_protected(self) -> bool:
-        """Return True if the name or a directory on the way may not be changed, whatever path leads there."""
+    def is_write_protected(self, status: os.stat_result | None) -> bool:
+        """Return True if the name or a directory on the way may not be changed, whatever path leads there.
+
+        `status` is that of the name.
+        """
         if any(map(own_directories.is_mark, [*self.missing, self.name])):
             return True
         try:
-            return self._leads_to_own_or_protected()
+            return self._leads_to_own_or_protected(status)
         except OSError as error:
             raise self.error(error) from None
 
-    def _leads_to_own_or_protected(self) -> bool:
+    def _leads_to_own_or_protected(self, status: os.stat_result | None) -> bool:
         own = self._context.own.identities()
-        last = None if self.missing else self.stat()
-        if last is not None and (last.st_dev, last.st_ino) in own:
+        if status is not None and (status.st_dev, status.st_ino) in own:
             return True
         if own_directories.is_own(os.fstat(self._root.fd), own, self._root.fd):
             return True
@@ -186,29 +202,6 @@ class ResolvedPath:
             return False
         protected = own | self._context.protected_identities(self._context.unwritable).keys()
         return any(own_directories.is_own(syscalls.lstat(fd, "."), protected, fd) for fd in self._directories)
-
-    def make_parents(self) -> None:
-        """Make the missing directories and enter them."""
-        missing, self.missing = self.missing, []
-        for name in missing:
-            try:
-                try:
-                    os.mkdir(name, dir_fd=self.parent)
-                    self._made.append((len(self._directories), name))
-                except FileExistsError:
-                    pass
-                directory = syscalls.enter(self.parent, name)
-            except OSError as error:
-                raise self.error(error, name) from None
-            self._push(directory, name)
-
-    def remove_made_parents(self) -> None:
-        """Remove the directories that were made, as far as they are empty."""
-        for depth, name in reversed(self._made):
-            try:
-                os.rmdir(name, dir_fd=self._directory_at(depth))
-            except OSError:
-                return
 
     def not_found(self, name: str | None = None) -> AgentFSError:
         """Return the error for a name that is not there."""

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from dataclasses import fields, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from agentfs.errors import (
     AgentFSError,
@@ -21,20 +21,30 @@ from agentfs.errors import (
     closed,
 )
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.context import Access, RootContext, RootHandle, SharedHandle
-from agentfs.fs.directory import Directory, entry_of, node_at
+from agentfs.fs.apply import apply_changes, repair
+from agentfs.fs.batch import Applied, Terms
+from agentfs.fs.checks import check_may_change, check_replaceable
+from agentfs.fs.context import FileAccess, RootContext, RootHandle, SharedHandle
+from agentfs.fs.directory import Directory, entry_of, node_at, node_in
 from agentfs.fs.file import OpenFile, open_regular
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
-from agentfs.fs.node import Change, Conflict, Node, Recorder
+from agentfs.fs.node import (
+    Change,
+    Changed,
+    ConcurrentChange,
+    Conflict,
+    Current,
+    DirectoryNode,
+    FileNode,
+    LinkNode,
+    Node,
+    Recorder,
+)
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, is_simple, quote, split_path
 from agentfs.fs.protect import name_matcher
-from agentfs.fs.replace import FileUpdate, check_may_change, check_not_linked, check_replaceable
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry, WatchReport
-
-if TYPE_CHECKING:  # they are loaded when they are needed
-    from agentfs.fs.batch import Applied
 
 _MAX_ABOVE = 5  # names that an absolute path of another root may have too many
 _P = ParamSpec("_P")
@@ -139,8 +149,6 @@ class Root:
                     hint="Choose another root, or open this one with Policy(read_only=True).",
                     details={"path": given},
                 )
-            from agentfs.fs.batch import repair  # noqa: PLC0415 - it loads when a tree is opened
-
             try:
                 self.recovery_notes = tuple(repair(self._context, self.path))
             except BaseException:
@@ -178,7 +186,7 @@ class Root:
         """Return the same root, where nothing outside of some directories may be used or is named."""
         return self._with(only=tuple(self.resolve(path)[1] for path in only))
 
-    def for_call(self, access: Access) -> Self:
+    def for_call(self, access: FileAccess) -> Self:
         """Return the same root for one call; they are closed together."""
         return self._with(access=access)
 
@@ -369,7 +377,7 @@ class Root:
         return True
 
     @contextmanager
-    def open_for_update(self, path: str, *, max_bytes: int) -> Generator[FileUpdate]:
+    def open_for_update(self, path: str, *, max_bytes: int) -> Generator["FileUpdate"]:
         """Open a file, or the name of a new one, to read and replace it under its lock.
 
         A link at the end is kept: what it leads to is opened, and created when it is not there. The mode is
@@ -383,25 +391,34 @@ class Root:
         parsed = self._split(path)
         if self.policy.read_only:
             raise oserrors.read_only(path)
+        try:
+            with self._locked(path, parsed) as resolved:
+                if resolved.name == ".":
+                    raise oserrors.not_a_file(path)
+                check_may_change(self._context, resolved, path)
+                yield FileUpdate(self, resolved, self._node_in(resolved, max_bytes), max_bytes)
+        except OSError as error:
+            raise oserrors.from_oserror(error, path) from None
+
+    @contextmanager
+    def _locked(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
+        """Resolve a path whose file nobody else changes who takes its lock."""
 
         def target() -> ResolvedPath:
             return ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True)
 
-        try:
-            for _ in range(ATTEMPTS):
-                with target() as resolved:
-                    key = resolved.lock_key
-                with file_locks({key: path}, self.path), target() as resolved:
-                    # The path may lead elsewhere since the lock was waited for; then it is the wrong lock.
-                    if resolved.lock_key != key:
-                        continue
-                    if resolved.name == ".":
-                        raise oserrors.not_a_file(path)
-                    check_may_change(self._context, resolved, path)
-                    yield FileUpdate(self._context, resolved, max_bytes, self.recorder)
-                    return
-        except OSError as error:
-            raise oserrors.from_oserror(error, path) from None
+        for _ in range(ATTEMPTS):
+            with target() as resolved:
+                key = resolved.lock_key
+                with file_locks({key: path}, self.path) as waited:
+                    if not waited:
+                        yield resolved
+                        return
+                    # The path may lead elsewhere by now; then it is the wrong lock.
+                    with target() as again:
+                        if again.lock_key == key:
+                            yield again
+                            return
         raise oserrors.kept_changing(path)
 
     def apply(
@@ -412,30 +429,25 @@ class Root:
         conflict: Conflict,
         recorder: Recorder | None = None,
         undoing: bool = False,
-    ) -> "Applied":
+        held: ResolvedPath | None = None,
+    ) -> Applied:
         """Make several changes, at most one for each path, as one: all of them, or none.
 
         What is there must be what each has as `before`; `conflict` makes the error if it is not. Missing
         directories above what is created are made. With `undoing` a path that is already as wanted counts as
         changed, and a directory stays if something else is in it. A removed directory and a created one with
-        equal content are one rename, if the system can do it.
+        equal content are one rename, if the system can do it. `held` is the path of the only change, if the
+        caller has locked and checked it.
         """
         if self.policy.read_only:
             raise oserrors.read_only()
-        from agentfs.fs.batch import apply_changes  # noqa: PLC0415 - as above
-
         try:
-            return apply_changes(
-                self._context,
-                self.path,
-                changes,
-                max_bytes=max_bytes,
-                conflict=conflict,
-                recorder=recorder or self.recorder,
-                undoing=undoing,
-            )
+            return self._apply(changes, Terms(max_bytes, conflict, recorder or self.recorder, undoing, held))
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
+
+    def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
+        return apply_changes(self._context, self.path, changes, terms)
 
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
         """Return where a path leads, as it is displayed and as a real path; nothing need be there yet."""
@@ -472,12 +484,18 @@ class Root:
         """Return what is at a path whose links are resolved, but for the last."""
         return node_at(self._context, real_path, max_bytes)
 
+    def _node_in(self, resolved: ResolvedPath, max_bytes: int) -> Node | None:
+        return node_in(self._context, resolved, max_bytes)
+
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Refuse to give a file a new content where that would fail now; `path` is named in the error."""
         with resolve_real(self._context, real_path, create_parents=True) as resolved:
             check_may_change(self._context, resolved, path)
-            check_not_linked(self._context, path, real_path, resolved.stat())
-            check_replaceable(self._context, resolved, path)
+            self.check_replaceable_at(resolved, path)
+
+    def check_replaceable_at(self, resolved: ResolvedPath, path: str) -> None:
+        """Refuse as `check_replaceable`, for a path that may be changed."""
+        check_replaceable(self._context, resolved, path)
 
     def _split(self, path: str) -> ParsedPath:
         try:
@@ -494,6 +512,50 @@ class Root:
         if not start or path.startswith("/"):
             return parsed
         return parsed._replace(parts=(*start.split("/"), *parsed.parts))
+
+
+class FileUpdate:
+    """A file that is open for update; nobody else who takes its lock changes it meanwhile."""
+
+    def __init__(self, root: Root, resolved: ResolvedPath, before: Node | None, max_bytes: int) -> None:
+        path, real_path = resolved.display_path, resolved.real_path
+        if isinstance(before, LinkNode):  # it was followed, so it has just been made
+            raise ConcurrentChange
+        if isinstance(before, DirectoryNode):
+            raise oserrors.not_a_file(path)
+        self._root = root
+        self._resolved = resolved
+        self._before = before
+        self._max_bytes = max_bytes
+        data, revision = (None, None) if before is None else (before.load(), before.digest)
+        self.current = Current(path, real_path, data, revision)
+
+    def replace(self, after: bytes, *, preview: bool = False) -> Changed:
+        """Give the file a new content, or create it with the directories above it."""
+        path, real_path, data, _ = self.current
+        before = self._before
+        notes: Sequence[str] = oserrors.link_note(path, self._root.display_path(real_path))
+        mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
+        node = FileNode.of(mode, after, metadata)
+        if after != data:
+            self._root.check_replaceable_at(self._resolved, path)
+            if not preview:
+                notes = (*notes, *self._apply(Change(real_path, before, node)))
+        return Changed(path, real_path, data, after, before is None, node.digest, tuple(notes))
+
+    def _apply(self, change: Change) -> tuple[str, ...]:
+        try:
+            return self._root.apply(
+                [change], max_bytes=self._max_bytes, conflict=_begin_again, held=self._resolved
+            ).notes
+        except NotFoundError:
+            if change.before is not None:
+                raise
+            raise ConcurrentChange from None  # the directory was removed meanwhile
+
+
+def _begin_again(_change: Change, _found: Node | None) -> ConcurrentChange:
+    return ConcurrentChange()
 
 
 def _direct_path(parsed: ParsedPath) -> str:

@@ -5,6 +5,7 @@ raise OSError; for a link in the way that is ELOOP or ENOTDIR. `openat2` and `re
 through the C library. That they work is not remembered: a filter of system calls may come at any time.
 """
 
+import ctypes
 import errno
 import os
 import struct
@@ -14,6 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any
+
+if sys.platform != "win32":  # agentfs can be imported there, but no workspace opened
+    import fcntl
+    import pwd
 
 # What systems say where there are no hard links, or none between two directories.
 NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
@@ -174,8 +179,6 @@ def rename_no_replace(handle: int, source: str, name: str, *, to: int | None = N
     call = c_function("renameat2")
     if call is None:
         return errno.ENOSYS
-    import ctypes  # noqa: PLC0415 - as below
-
     target = handle if to is None else to
     if call(handle, os.fsencode(source), target, os.fsencode(name), _RENAME_NOREPLACE) == 0:
         return 0
@@ -208,13 +211,48 @@ def _rename_over_placeholder(handle: int, source: str, name: str) -> None:
         os.close(fd)
 
 
+def new_directory_mode(handle: int, name: str) -> int:
+    """Return the permissions that the system gives a new directory, found by making one."""
+    # The umask cannot be read without changing it, for all threads at once.
+    os.mkdir(name, dir_fd=handle)
+    try:
+        return lstat(handle, name).st_mode & 0o777
+    finally:
+        os.rmdir(name, dir_fd=handle)
+
+
+def sync(fd: int, *, to_medium: bool) -> None:
+    """Bring a file to the disk. It is never tried again: after a failure the pages count as written."""
+    full_sync: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+    if to_medium and full_sync is not None:  # macOS, where fsync stops at the drive's cache
+        fcntl.fcntl(fd, full_sync)
+    else:
+        os.fsync(fd)
+
+
+def try_lock(fd: int) -> bool:
+    """Lock an open file against other processes, without waiting; return whether it is locked now."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@cache
+def home_of(user: int) -> str | None:
+    """Return the home directory of a user, whatever the environment says; None if there is none."""
+    try:
+        return pwd.getpwuid(user).pw_dir
+    except KeyError:
+        return None
+
+
 def file_system(handle: int) -> int:
     """Return the type of the file system that an open directory is on, as Linux numbers it; 0 for unknown."""
     call = c_function("fstatfs")
     if call is None:
         return 0
-    import ctypes  # noqa: PLC0415 - as below
-
     status = (ctypes.c_long * 64)()  # struct statfs, which begins with the type
     return status[0] & 0xFFFFFFFF if call(handle, status) == 0 else 0
 
@@ -227,8 +265,6 @@ def birth_time(handle: int) -> int | None:
     call = c_function("statx")
     if call is None:
         return None
-    import ctypes  # noqa: PLC0415 - as below
-
     status = ctypes.create_string_buffer(256)  # struct statx
     if call(handle, b"", _AT_EMPTY_PATH, _STATX_BTIME, status) != 0:
         return None
@@ -241,8 +277,6 @@ def c_function(name: str) -> Callable[..., int] | None:
     """Return a function of the C library on Linux; None where there is none."""
     if sys.platform != "linux":
         return None
-    import ctypes  # noqa: PLC0415 - it takes longer to load than all of agentfs
-
     try:
         function = ctypes.CDLL(None, use_errno=True)[name]
     except (OSError, AttributeError):
@@ -254,8 +288,6 @@ def c_function(name: str) -> Callable[..., int] | None:
 
 @cache
 def _how(flags: int) -> tuple[Any, Any, Any]:
-    import ctypes  # noqa: PLC0415 - as above
-
     # struct open_how: flags, mode, resolve. The kernel only reads it, so that all threads may share one.
     how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, 0, _RESOLVE_FLAGS)
     return ctypes.c_long(_OPENAT2), ctypes.byref(how), ctypes.c_long(ctypes.sizeof(how))

@@ -7,20 +7,19 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import RLock
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 from zlib import crc32
 
 from agentfs.errors import AgentFSError, ClosedError, FileIOError, InvalidArgumentError
 from agentfs.forks import watch_forks
 from agentfs.fs import quote
-from agentfs.fs.state_directory import StateDirectory, no_locks
+from agentfs.history.state_directory import FILE, StateDirectory, no_locks
 
 if TYPE_CHECKING:
     import sqlite3
 
-FILE = "history.db"
-SIDE_FILES = (FILE + "-wal", FILE + "-shm", FILE + "-journal")
-VERSION = 2  # 1 was a log format of our own
+VERSION = 3
 _APPLICATION_ID = 0x61677466
 _TIMEOUT = 5.0  # seconds to wait for a reader that recovers the database, or for another program
 _WAL_BYTES = 4 * 1024 * 1024
@@ -34,11 +33,8 @@ CREATE TABLE checkpoints (name BLOB PRIMARY KEY, position INTEGER, number INTEGE
 CREATE TABLE contents (digest BLOB PRIMARY KEY, data BLOB);
 CREATE TABLE reads (path BLOB, revision TEXT, number INTEGER, record BLOB, checksum INTEGER,
     PRIMARY KEY (path, revision)) WITHOUT ROWID;
-CREATE TABLE texts (path BLOB, revision TEXT, number INTEGER, text BLOB, checksum INTEGER,
+CREATE TABLE texts (path BLOB, revision TEXT, text BLOB, checksum INTEGER,
     PRIMARY KEY (path, revision)) WITHOUT ROWID;
-CREATE TABLE line_ids (path BLOB, revision TEXT, number INTEGER, ids BLOB, checksum INTEGER,
-    PRIMARY KEY (path, revision)) WITHOUT ROWID;
-CREATE TABLE latest_ids (path BLOB PRIMARY KEY, revision TEXT, checksum INTEGER) WITHOUT ROWID;
 """
 # SQLite's primary result codes.
 _PERM, _BUSY, _LOCKED, _READONLY, _CORRUPT, _FULL, _PROTOCOL, _NOTADB = 3, 5, 6, 8, 11, 13, 15, 26
@@ -137,10 +133,6 @@ class Database:
         with self._lock, self._typed_errors():
             connection = self._usable()
             statements = [*self._deferred, *statements]
-            if len(statements) == 1 and not sync:
-                connection.execute(*statements[0])
-                self._deferred.clear()
-                return
             sync = sync and self._syncs
             try:
                 if sync:
@@ -161,16 +153,6 @@ class Database:
         """Move the write-ahead log into the database, so that deleted rows are on the disk no more."""
         with self._lock, self._typed_errors():
             self._usable().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-    def shrink(self, slack: int) -> None:
-        """Return free pages to the file system where they are the larger half of the file."""
-        free, pages, size = (
-            rows[0][0] for rows in self.read("PRAGMA freelist_count", "PRAGMA page_count", "PRAGMA page_size")
-        )
-        if free * size > slack and 2 * free > pages:
-            with self._lock, self._typed_errors():
-                self._usable().executescript("PRAGMA incremental_vacuum")  # `execute` would free one page
-            self.truncate_log()
 
     def close(self) -> None:
         """Close the database; calling it again does nothing."""
@@ -212,27 +194,21 @@ class Database:
         return connection
 
     def _roll_back(self, connection: "sqlite3.Connection") -> None:
-        import sqlite3  # noqa: PLC0415 - as in `_typed_errors`
-
         if connection.in_transaction:
-            with suppress(sqlite3.Error):
+            with suppress(_sqlite3().Error):
                 connection.execute("ROLLBACK")
 
     def _open_temporary(self) -> "sqlite3.Connection":
         connection = self._connect("")
         try:
-            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            connection.execute("PRAGMA journal_mode=MEMORY")
-            self._create_tables(connection)
+            self._create(connection, "MEMORY")
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _connect(self, name: str, *, uri: bool = False) -> "sqlite3.Connection":
-        import sqlite3  # noqa: PLC0415 - as in `_typed_errors`
-
-        connection = sqlite3.connect(
+        connection: sqlite3.Connection = _sqlite3().connect(
             name, uri=uri, isolation_level=None, check_same_thread=False, timeout=_TIMEOUT
         )
         # Else the error for a damaged text quotes it.
@@ -262,10 +238,10 @@ class Database:
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         details = {"parameter": "state", "path": self.path}
         if (application, version, tables) == (0, 0, 0) and self._directory is not None:
-            self._create(connection)
+            self._create(connection, "WAL")
         elif application != _APPLICATION_ID:
             raise InvalidArgumentError(
-                f"{quote(self.path)} is no state directory of agentfs: its file {quote(FILE)} is another"
+                f"{quote(self.path)} is not a state directory of agentfs: its file {quote(FILE)} is another"
                 " program's.",
                 hint="Give an empty directory, or one that does not exist yet.",
                 details=details,
@@ -278,14 +254,11 @@ class Database:
                 details={**details, "version": version},
             )
 
-    def _create(self, connection: Any) -> None:
-        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-        (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
-        if mode != "wal":
+    def _create(self, connection: "sqlite3.Connection", journal_mode: str) -> None:
+        connection.execute("PRAGMA auto_vacuum=FULL")
+        (mode,) = connection.execute(f"PRAGMA journal_mode={journal_mode}").fetchone()
+        if mode.upper() != journal_mode:
             raise no_locks(self.path, f"SQLite cannot use a write-ahead log there, only {mode!r}")
-        self._create_tables(connection)
-
-    def _create_tables(self, connection: "sqlite3.Connection") -> None:
         try:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA.split(";"):
@@ -299,13 +272,11 @@ class Database:
 
     @contextmanager
     def _typed_errors(self) -> Generator[None]:
-        import sqlite3  # noqa: PLC0415 - it takes a tenth of what an import of agentfs may, and few need it
-
         try:
             yield
         except AgentFSError:  # several of them are also an OSError
             raise
-        except sqlite3.Error as error:
+        except _sqlite3().Error as error:
             raise self._typed(error) from None
         except OSError as error:
             raise self._failed(error.errno or errno.EIO, error.strerror or str(error)) from None
@@ -334,6 +305,12 @@ class Database:
             hint=f"Nothing was changed. Ask the user to {action}, then try again.",
             details={"errno": number, "error": text},
         )
+
+
+def _sqlite3() -> ModuleType:
+    import sqlite3  # noqa: PLC0415 - a Python may lack it, and only a journal of some size needs it
+
+    return sqlite3
 
 
 def put_meta(key: str, value: Any) -> Statement:

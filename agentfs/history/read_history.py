@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 from agentfs.errors import AgentFSError
 from agentfs.history.database import (
@@ -21,18 +22,19 @@ from agentfs.history.database import (
     to_json,
 )
 from agentfs.line_ranges import ReadRecord
-from agentfs.read_tracker import ReadTracker, Table
+from agentfs.read_tracker import Key, ReadTracker
 
 _RETRY_SECONDS = 5.0  # until a full disk is tried again
-_TABLES: tuple[Table, ...] = ("reads", "texts", "line_ids", "latest_ids")
 _READ_HISTORY = (
-    "SELECT path, revision, number, text, checksum FROM texts ORDER BY number",
-    "SELECT path, revision, number, record, checksum FROM reads ORDER BY number",
-    "SELECT path, revision, number, ids, checksum FROM line_ids ORDER BY number",
-    "SELECT path, revision, checksum FROM latest_ids",
+    """SELECT path, revision, number, record, reads.checksum, text, texts.checksum
+        FROM reads LEFT JOIN texts USING (path, revision) ORDER BY number""",
     "SELECT value FROM meta WHERE key = 'generation'",
 )
-_CLEAR: list[Statement] = [(f"DELETE FROM {table}", ()) for table in _TABLES]  # noqa: S608 - constants
+_CLEAR: list[Statement] = [("DELETE FROM reads", ()), ("DELETE FROM texts", ())]
+_PUT_READ = "INSERT OR REPLACE INTO reads VALUES (?, ?, ?, ?, ?)"
+_PUT_TEXT = "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)"
+_DROP_READ = "DELETE FROM reads WHERE path = ? AND revision = ?"
+_DROP_TEXT = "DELETE FROM texts WHERE path = ? AND revision = ?"
 
 
 class PersistentReadTracker(ReadTracker):
@@ -41,132 +43,115 @@ class PersistentReadTracker(ReadTracker):
     def __init__(self, database: Database) -> None:
         super().__init__()
         self._database: Database | None = None
-        self._unwritten: dict[tuple[Table, str, str], None] = {}
+        self._unwritten: dict[Key, None] = {}
+        self._must_clear = False  # delete what is in the database before the next write
+        self._retry_at = 0.0  # when a write is tried again after one that failed
+        self._stored: set[Key] = set()  # of the texts in the database
         self._number = 0
-        self._behind_since: float | None = None
         self._restore(database)
         self._written_generation = self._cache.generation
         self._unwritten.clear()
         self._database = database
 
     def forget(self) -> None:
-        """Forget everything, on the disk too; raises FileIOError (io) where that fails."""
+        """Forget everything, on the disk too; raises FileIOError (io) if that fails."""
         super().forget()
         with self._lock:
             self._unwritten.clear()
             if self._database is not None:
-                self._behind_since = time.monotonic()  # in case that it fails
+                self._must_clear = True
                 self._database.truncate_log()  # which may free the space to delete
-                self._database.write(self._all())
+                self._write(self._database)
                 self._database.truncate_log()
-                self._behind_since = None
-                self._written_generation = self._cache.generation
 
     def close(self) -> None:
         """Write what could not be written before, if there is space by now."""
         with self._lock:
-            if self._behind_since is not None:
-                self._try_to_write(self._all())
+            self._try_to_write()
             self._database = None
 
     @contextmanager
     def _updating(self) -> Generator[None]:
         with super()._updating():
             yield
-            self._write()
+            if time.monotonic() > self._retry_at:
+                self._try_to_write()
 
-    def _changed(self, table: Table, path: str, revision: str) -> None:
-        self._unwritten.pop((table, path, revision), None)
-        self._unwritten[table, path, revision] = None
-
-    def _set_latest_ids(self, real_path: str, revision: str | None) -> None:
-        if revision != self._cache.latest_ids.get(real_path):
-            super()._set_latest_ids(real_path, revision)
+    def _changed(self, path: str, revision: str) -> None:
+        self._unwritten.pop((path, revision), None)
+        self._unwritten[path, revision] = None
 
     def _restore(self, database: Database) -> None:
-        texts, reads, line_ids, latest, generation = database.read_checked(_TABLES, *_READ_HISTORY)
+        rows, generation = database.read_checked(("reads", "texts"), *_READ_HISTORY)
         try:
-            for *values, check in (*texts, *reads, *line_ids, *latest):
-                if check != checksum(*values):
+            for raw_path, revision, number, record, check, raw_text, text_check in rows:
+                if check != checksum(raw_path, revision, number, record) or (
+                    raw_text is not None and text_check != checksum(raw_path, revision, raw_text)
+                ):
                     raise Damage("a row of the read history is not as it was written")
-            self._number = max((number for _, _, number, *_ in (*texts, *reads, *line_ids)), default=0)
-            for path, revision, _, text, _ in texts:
-                self._add_text((from_bytes(path), revision), from_bytes(text))
-            for path, revision, _, record, _ in reads:
-                ranges, total, whole = json.loads(record)
-                version = ReadRecord(revision, tuple((first, last) for first, last in ranges), total, whole)
-                self._keep(from_bytes(path), version, self._cache.texts.get((from_bytes(path), revision)))
-            for path, revision, _, ids, _ in line_ids:
-                key = (from_bytes(path), revision)
-                if key in self._cache.texts:
-                    self._add_ids(key, self._cache.texts[key], ids.decode().split())
-            for path, revision, _ in latest:
-                if self._cache.ids_of((from_bytes(path), revision)) is not None:
-                    self._set_latest_ids(from_bytes(path), revision)
+                self._number = number
+                path, text = from_bytes(raw_path), None
+                if raw_text is not None:
+                    text = from_bytes(raw_text)
+                    self._stored.add((path, revision))
+                self._restore_version(path, revision, json.loads(record), text)
             self._cache.generation = max(
                 self._cache.generation, *(int(json.loads(value)) for (value,) in generation), 0
             )
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             raise Damage("a row holds what no read history writes") from None
 
-    def _write(self) -> None:
-        """Write what has changed, as one transaction."""
-        if self._database is None or not self._unwritten:
-            return
-        if self._behind_since is not None:
-            self._unwritten.clear()
-            if time.monotonic() - self._behind_since > _RETRY_SECONDS:
-                self._try_to_write(self._all())
-            return
-        changes = [self._statement(*entry) for entry in self._unwritten]
-        self._unwritten.clear()
+    def _restore_version(self, path: str, revision: str, plain: dict[str, Any], text: str | None) -> None:
+        if "ranges" in plain:
+            ranges = tuple((first, last) for first, last in plain["ranges"])
+            self._keep(path, ReadRecord(revision, ranges, plain["total"], plain["whole"]), text)
+        if "ids" in plain and text is not None:
+            self._add_ids((path, revision), text, plain["ids"].split())
+            if plain["latest"] and self._cache.ids_of((path, revision)) is not None:
+                self._set_latest_ids(path, revision)
+
+    def _try_to_write(self) -> None:
+        if self._database is not None and (self._unwritten or self._must_clear):
+            try:
+                self._write(self._database)
+            except AgentFSError:
+                self._retry_at = time.monotonic() + _RETRY_SECONDS
+
+    def _write(self, database: Database) -> None:
+        """Write the versions that have changed as they are now, in one transaction."""
+        statements, texts = [*_CLEAR] if self._must_clear else [], self._cache.texts
+        for key in self._unwritten:
+            path, revision = to_bytes(key[0]), key[1]
+            if plain := self._plain(*key):
+                self._number += 1
+                row = (path, revision, self._number, to_json(plain))
+                statements.append((_PUT_READ, (*row, checksum(*row))))
+            else:
+                statements.append((_DROP_READ, (path, revision)))
+            if key not in texts:
+                statements.append((_DROP_TEXT, (path, revision)))
+            elif self._must_clear or key not in self._stored:
+                text = to_bytes(texts[key])
+                statements.append((_PUT_TEXT, (path, revision, text, checksum(path, revision, text))))
         if self._cache.generation != self._written_generation:
-            changes.append(put_meta("generation", self._cache.generation))
-        self._try_to_write(changes)
+            statements.append(put_meta("generation", self._cache.generation))
+        database.write(statements)
+        if self._must_clear:
+            self._stored.clear()
+        for key in self._unwritten:
+            (self._stored.add if key in texts else self._stored.discard)(key)
+        self._written_generation = self._cache.generation
+        self._unwritten.clear()
+        self._must_clear = False
 
-    def _try_to_write(self, statements: list[Statement]) -> None:
-        if self._database is None:
-            return
-        try:
-            self._database.write(statements)
-        except AgentFSError:
-            self._behind_since = time.monotonic()
-        else:
-            self._behind_since = None
-            self._written_generation = self._cache.generation
-
-    def _all(self) -> list[Statement]:
-        """Return what writes everything anew."""
-        entries: list[tuple[Table, str, str]] = [
-            *(("texts", *key) for key in self._cache.texts),
-            *(("line_ids", path, revision) for path, ids in self._cache.ids.items() for revision in ids),
-            *(("latest_ids", path, revision) for path, revision in self._cache.latest_ids.items()),
-            *(("reads", path, revision) for path, records in self._records.items() for revision in records),
-        ]
-        generation = put_meta("generation", self._cache.generation)
-        return [*_CLEAR, generation, *(self._statement(*entry) for entry in entries)]
-
-    def _statement(self, table: Table, path: str, revision: str) -> Statement:
-        """Return what writes an entry as it is now, or deletes it where there is none."""
-        key, raw_path = (path, revision), to_bytes(path)
-        if table == "latest_ids":
-            latest = self._cache.latest_ids.get(path)
-            if latest is None:
-                return "DELETE FROM latest_ids WHERE path = ?", (raw_path,)
-            values = (raw_path, latest, checksum(raw_path, latest))
-            return "INSERT OR REPLACE INTO latest_ids VALUES (?, ?, ?)", values
-        data: bytes | None = None
-        if table == "reads" and (record := self._record(path, revision)) is not None:
-            data = to_json([record.ranges, record.total, record.whole])
-        elif table == "texts" and key in self._cache.texts:
-            data = to_bytes(self._cache.texts[key])
-        elif table == "line_ids" and (ids := self._cache.ids_of(key)) is not None:
-            data = ids.encode()
-        if data is None:
-            return f"DELETE FROM {table} WHERE path = ? AND revision = ?", (raw_path, revision)  # noqa: S608 - constants
-        self._number += 1
-        row = (raw_path, revision, self._number, data, checksum(raw_path, revision, self._number, data))
-        return f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?)", row  # noqa: S608 - constants
+    def _plain(self, path: str, revision: str) -> dict[str, Any]:
+        """Return what is known of a version, as JSON has it, except its text; nothing if it was dropped."""
+        plain: dict[str, Any] = {}
+        if (record := self._record(path, revision)) is not None:
+            plain |= {"ranges": record.ranges, "total": record.total, "whole": record.whole}
+        if (ids := self._cache.ids_of((path, revision))) is not None:
+            plain |= {"ids": ids, "latest": self._cache.latest_ids.get(path) == revision}
+        return plain
 
 
 def clear(database: Database) -> None:

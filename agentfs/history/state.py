@@ -2,24 +2,28 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, FileIOError, InvalidArgumentError, NotFoundError
 from agentfs.fs import Change, DirectoryNode, Root, quote
-from agentfs.fs.state_directory import StateDirectory
 from agentfs.history import read_history
-from agentfs.history.database import FILE, SIDE_FILES, Damage, Database, Durability, put_meta
+from agentfs.history.database import Damage, Database, Durability, put_meta
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
 from agentfs.history.read_history import PersistentReadTracker
 from agentfs.history.report import name_paths
-from agentfs.history.store import Loaded, Store
+from agentfs.history.state_directory import FILE, StateDirectory
+from agentfs.history.store import Ledger, Loaded, Store
 from agentfs.history.timeline import Step
+from agentfs.read_tracker import ReadTracker
 
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
 
 
-class StateSession(NamedTuple):
+MakeLedger = Callable[..., Ledger]  # of a database and `unfinished`, whether a change in it is under way
+
+
+class State(NamedTuple):
     """A state directory in use."""
 
     journal: Journal
@@ -36,22 +40,43 @@ class StateSession(NamedTuple):
         self.directory.close()
 
 
-def open_state(path: str | os.PathLike[str], root: Root, durability: Durability) -> StateSession:
+def open_history(
+    state: str | os.PathLike[str] | None,
+    root: Root,
+    durability: Durability,
+    make_ledger: MakeLedger | None = None,
+) -> tuple[Journal, ReadTracker, State | None]:
+    """Return the journal and the read history of a root: new ones, or those of a state directory."""
+    if state is None:
+        root.recorder = journal = Journal(read_node=node_reader(root))
+        return journal, ReadTracker(), None
+    opened = open_state(state, root, durability, make_ledger)
+    root.recovery_notes += opened.messages
+    root.recorder = opened.journal
+    return opened.journal, opened.read_tracker, opened
+
+
+def open_state(
+    path: str | os.PathLike[str], root: Root, durability: Durability, make_ledger: MakeLedger | None = None
+) -> State:
     """Open a state directory, or begin one."""
-    directory = StateDirectory(path, root.path, FILE, SIDE_FILES)
+    directory = StateDirectory(path, root.path)
     database: Database | None = None
     try:
         database = Database(directory.path, directory, durability)
         _check_root(database, root.path, new=True)
         store = Store(database)
         loaded = _load(store, database)
+        if make_ledger is not None:
+            unfinished = loaded.begun is not None or loaded.target is not None
+            store.ledger = make_ledger(database, unfinished=unfinished)
         messages = _recover(loaded, store, root)
         store.flush()
         tracker, note = _read_tracker(database)
         store.remove_unneeded()
         database.opened()
         journal = Journal(store, node_reader(root), loaded.timeline)
-        return StateSession(journal, tracker, (*messages, *note), database, directory)
+        return State(journal, tracker, (*messages, *note), database, directory)
     except BaseException:
         if database is not None:
             database.close()
@@ -84,7 +109,7 @@ def _existing(path: str | os.PathLike[str]) -> Database:
     directory = os.path.realpath(path)
     if not os.path.isfile(os.path.join(directory, FILE)):
         raise InvalidArgumentError(
-            f"{quote(directory)} is no state directory of agentfs.",
+            f"{quote(directory)} is not a state directory of agentfs.",
             hint="Give the directory that was given as state=.",
             details={"parameter": "state", "path": directory},
         )

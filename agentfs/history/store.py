@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakSet, ref
 
-from agentfs import call_context
 from agentfs.errors import AgentFSError, FileIOError
 from agentfs.fs import Change, FileNode, Node, node_from_json, node_to_json, revision_of
 from agentfs.history.database import (
@@ -31,7 +30,6 @@ from agentfs.history.timeline import NetChanges, Step, Timeline
 
 _UNCOMPRESSED = 512  # bytes; compressing less is not worth it
 _UNWRITTEN_BYTES = 8 * 1024 * 1024  # of contents in memory that are not in the database yet
-_SLACK = 1024 * 1024  # bytes of free pages that are not worth returning to the file system
 _BEGUN = 0  # the number of the step that is under way
 _META_KEYS = {"root", "position", "base", "move", "generation"}
 _NO_CHANGES = NetChanges((), ())
@@ -41,28 +39,25 @@ _DROP_UNDONE = (  # only as long as there is a step under way: an interrupt may 
     "DELETE FROM steps WHERE number > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
     "DELETE FROM checkpoints WHERE position > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
 )
-# By the key of a call: whether its change was made, NULL while it is under way, and the answer to the call.
-OUTCOMES_TABLE = "CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, made INTEGER, answer BLOB)"
-MADE = 1
-_UNCERTAIN = 2
-_NOTE_KEY = "INSERT OR REPLACE INTO outcomes (key) VALUES (?)"
-_FORGET: tuple[Statement, ...] = (  # a key far later than an answer: it must outlive any pause of its client
-    ("UPDATE outcomes SET answer = NULL WHERE rowid = (SELECT max(rowid) FROM outcomes) - 100", ()),
-    ("DELETE FROM outcomes WHERE rowid <= (SELECT max(rowid) FROM outcomes) - 100000", ()),
-)
-_SETTLE_KEY: dict[bool | None, Statement] = {  # by whether all of the change was made; None for a part
-    True: ("UPDATE outcomes SET made = ? WHERE made IS NULL", (MADE,)),
-    None: ("UPDATE outcomes SET made = ? WHERE made IS NULL", (_UNCERTAIN,)),
-    False: ("DELETE FROM outcomes WHERE made IS NULL", ()),
-}
 _READ_JOURNAL = (
     "SELECT key, value, checksum FROM meta",
     "SELECT number, payload, checksum FROM steps ORDER BY number",
     "SELECT name, position, checksum FROM checkpoints ORDER BY number",
     "SELECT digest FROM contents",
     "SELECT max(number) FROM checkpoints",
-    "SELECT count(*) FROM sqlite_master WHERE name = 'outcomes'",
 )
+
+
+class Ledger(Protocol):
+    """Notes beside the journal, in its transactions, what becomes of each change."""
+
+    def begun(self) -> Sequence[Statement]:
+        """Return what notes that a change is about to be made."""
+        ...
+
+    def settled(self, whole: bool | None) -> Sequence[Statement]:
+        """Return what notes whether it was made: all of it, nothing, or a part (None)."""
+        ...
 
 
 class Loaded(NamedTuple):
@@ -102,10 +97,9 @@ class Store:
         self._stored = set[str]()  # digests of contents in the database
         self._unwritten = WeakSet[Content]()
         self._unwritten_bytes = 0  # at least
-        self._deleted = False  # contents, since the database was shrunk
         self._checkpoint_number = 0
         self._was_moved = True  # since the last step: then there may be undone steps, or an unfinished move
-        self._key_noted = False  # of the step or move that is under way
+        self.ledger: Ledger | None = None
 
     def keep(self, change: Change) -> Change:
         """Keep the contents of a change, and return the change with its contents loaded from here."""
@@ -113,11 +107,10 @@ class Store:
 
     def load(self) -> Loaded:
         """Read the journal; raises Damage where it is not as it was written."""
-        meta_rows, step_rows, checkpoint_rows, digest_rows, last, outcomes = self.database.read_checked(
+        meta_rows, step_rows, checkpoint_rows, digest_rows, last = self.database.read_checked(
             ("meta", "steps", "checkpoints"), *_READ_JOURNAL
         )
         self._checkpoint_number = last[0][0] or 0
-        self._key_noted = outcomes[0][0] > 0
         try:
             return self._from_rows(
                 meta_rows, step_rows, checkpoint_rows, {bytes(row[0]) for row in digest_rows}
@@ -168,8 +161,9 @@ class Store:
     def remove_unneeded(self) -> None:
         """Delete the contents that no step needed when the journal was loaded, and shrink the file."""
         self._drop_unneeded()
-        self._deleted = True
         self.flush()
+        with suppress(AgentFSError):  # the file stays larger than it need be
+            self.database.truncate_log()
 
     def read(self, content: Content) -> bytes:
         """Return the bytes of a content; raises FileIOError where they are not as they were kept."""
@@ -201,7 +195,7 @@ class Store:
         loads = [node.load for node in nodes if isinstance(node, FileNode)]
         statements: list[Statement] = [_END_MOVE] if self._was_moved else []
         statements.append(("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (_BEGUN, *_step_row(step))))
-        statements += self._note_key()
+        statements += self._begun()
         self._write([content for content in loads if isinstance(content, Content)], statements, sync=True)
 
     def begin_move(self, start: int, end: int) -> None:
@@ -209,37 +203,35 @@ class Store:
         if self.database.temporary:
             return
         self._was_moved = True
-        self.database.write([_DROP_BEGUN, put_meta("move", [start, end]), *self._note_key()], sync=True)
+        self.database.write([_DROP_BEGUN, put_meta("move", [start, end]), *self._begun()], sync=True)
 
     def finish_step(self, made: Step | None, position: int, *, whole: bool | None) -> None:
         """Write down, with the next transaction, what was made of a step: until then the tree shows it.
 
-        `whole` is whether all of it was made; None where that is a part, or not known.
+        `whole` is whether all of it was made; None for a part, or if that is not known.
         """
-        if not self.database.temporary:
-            self._finish_step(made, position, whole=whole)
-        self._drop_unneeded()
-
-    def _finish_step(self, made: Step | None, position: int, *, whole: bool | None) -> None:
-        self.database.defer(self._settle_key(whole))
-        if made is None:
-            self.database.defer([_DROP_BEGUN])
+        if self.database.temporary:
+            self._drop_unneeded()
             return
-        statements: list[Statement] = []
-        if not whole:
-            statements.append(
-                ("UPDATE steps SET payload = ?, checksum = ? WHERE number = 0", _step_row(made))
-            )
-        if self._was_moved:
-            statements += [(sql, (position,)) for sql in _DROP_UNDONE]
-        statements.append(("UPDATE steps SET number = ? WHERE number = ?", (position + 1, _BEGUN)))
-        self.database.defer([*statements, put_meta("position", position + 1)])
-        self._was_moved = False
+        statements = [*self._settled(whole)]
+        if made is None:
+            statements.append(_DROP_BEGUN)
+        else:
+            if not whole:
+                update = "UPDATE steps SET payload = ?, checksum = ? WHERE number = 0"
+                statements.append((update, _step_row(made)))
+            if self._was_moved:
+                statements += [(sql, (position,)) for sql in _DROP_UNDONE]
+            statements.append(("UPDATE steps SET number = ? WHERE number = ?", (position + 1, _BEGUN)))
+            statements.append(put_meta("position", position + 1))
+            self._was_moved = False
+        self.database.defer(statements)
+        self._drop_unneeded()
 
     def finish_move(self, position: int, *, whole: bool | None) -> None:
         """Write down, with the next transaction, the position after an undo or redo; `whole` as above."""
         if not self.database.temporary:
-            self.database.defer([*self._settle_key(whole), _END_MOVE, put_meta("position", position)])
+            self.database.defer([*self._settled(whole), _END_MOVE, put_meta("position", position)])
 
     def set_checkpoint(self, name: str, position: int) -> None:
         """Write down a checkpoint; a later step brings it to the disk."""
@@ -249,28 +241,25 @@ class Store:
         key = to_bytes(name)
         row = (key, position, self._checkpoint_number, checksum(key, position))
         add: Statement = ("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)
-        self.database.write([add, *self._note_key(), *self._settle_key(whole=True)])
+        self.database.write([add, *self._begun(), *self._settled(whole=True)])
 
     def merge(self, timeline: Timeline) -> None:
         """Write down, with the next transaction, that steps were merged into the base."""
         if not self.database.temporary:
-            self._merge(timeline)
+            base, merged = timeline.base, timeline.merged
+            plain = [merged, base.omitted, list(base.external), _plain(base.changes)]
+            self.database.defer(
+                [
+                    put_meta("base", plain),
+                    ("DELETE FROM steps WHERE number BETWEEN 1 AND ?", (merged,)),
+                    ("DELETE FROM checkpoints WHERE position < ?", (merged,)),
+                ]
+            )
         self._drop_unneeded()
-
-    def _merge(self, timeline: Timeline) -> None:
-        base, merged = timeline.base, timeline.merged
-        plain = [merged, base.omitted, list(base.external), _plain(base.changes)]
-        delete_steps: Statement = ("DELETE FROM steps WHERE number BETWEEN 1 AND ?", (merged,))
-        delete_checkpoints: Statement = ("DELETE FROM checkpoints WHERE position < ?", (merged,))
-        self.database.defer([put_meta("base", plain), delete_steps, delete_checkpoints])
 
     def flush(self) -> None:
         """Write down the outcome of the last change, if nothing was written since; never fails."""
         self.database.flush()
-        if self._deleted:
-            self._deleted = False
-            with suppress(AgentFSError):
-                self.database.shrink(_SLACK)
 
     def close(self) -> None:
         """Write down what could not be written before, if there is space; drop a temporary database."""
@@ -280,17 +269,11 @@ class Store:
             for content in list(self._unwritten):
                 content.unwritten = None
 
-    def _note_key(self) -> list[Statement]:
-        """Return what notes the key of the call under way, if it has one."""
-        call = call_context.current.get()
-        if call is None or call.key is None:
-            return []
-        self._key_noted = True
-        return [(_NOTE_KEY, (call.key,)), *_FORGET]
+    def _begun(self) -> Sequence[Statement]:
+        return self.ledger.begun() if self.ledger is not None else ()
 
-    def _settle_key(self, whole: bool | None) -> list[Statement]:
-        noted, self._key_noted = self._key_noted, False
-        return [_SETTLE_KEY[whole]] if noted else []
+    def _settled(self, whole: bool | None) -> Sequence[Statement]:
+        return self.ledger.settled(whole) if self.ledger is not None else ()
 
     def _keep_node(self, node: Node | None) -> Node | None:
         if not isinstance(node, FileNode):
@@ -356,7 +339,6 @@ class Store:
                     self._stored.discard(digest)
                     delete = "DELETE FROM contents WHERE digest = ?"
                     self.database.defer([(delete, (bytes.fromhex(digest),))])
-                    self._deleted = True
 
     def _step(self, plain: Any, needed: set[str]) -> Step:
         return Step(tuple(self._change(change, needed) for change in plain["changes"]), float(plain["time"]))

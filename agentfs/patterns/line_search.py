@@ -111,18 +111,6 @@ class LineSearch:
         for start, end in _chunks(text):
             self._count_in(text if end - start == len(text) else text[start:end], counts)
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the matches of lines are those of a search through all lines at once."""
-        return self._plan.exact and self._line_regex is not None
-
-    def spans_in_lines(self, text: str, longest: int) -> Iterator[tuple[int, int]]:
-        """Yield the matches in lines, of which the longest has so many characters, where that `is_exact`."""
-        del longest
-        if self._line_regex is None:  # it has taken too long
-            return self._spans_of_each_line(text)
-        return self._line_regex_spans(text, self._line_regex)
-
     def _hits_in(self, text: str) -> Iterator[LineMatch]:
         is_short = len(text) <= self._max_length
         if is_short and self._is_literal(text):

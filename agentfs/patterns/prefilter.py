@@ -24,7 +24,6 @@ _MAX_LITERAL = 64
 _MAX_FOLDED_LITERAL = 24  # the search in any case takes at worst the product of both lengths
 
 SkipReason = Literal["binary", "too_large", "undecodable"]
-PlainKind = Literal["ascii", "utf-8", "mixed"]
 # Given the length of the buffer (-1: over its limit): the content that may match, why it is skipped, or None.
 Classify: TypeAlias = Callable[[int], bytes | SkipReason | None]
 Finder: TypeAlias = Callable[[bytearray, int, int], int]  # where it is between two positions, or -1
@@ -38,15 +37,9 @@ class Literals:
         # False only if no searched file contains a literal in any case.
         self.found_in_any_case = pattern.ignore_case or not literals or stringzilla is None
         self.finders: list[Finder] = []  # one of them finds something in every file with a match
-        # Functions as `find`, and what to find by one of them in each line in ASCII with a match.
-        self.finds: list[tuple[Any, bytes]] = []
         if not pattern.ignore_case:
-            self.finds = [(_find_exact(literal), literal) for literal in literals]
             self.finders = [self._exact(literal) for literal in literals]
         elif stringzilla is not None:
-            self.finds = [
-                (stringzilla.utf8_uncased_search, literal[:_MAX_FOLDED_LITERAL]) for literal in literals
-            ]
             # It does not know that an I with a dot equals an i, so a part without an i is searched for.
             parts = [max(literal.split(b"i"), key=len) for literal in literals]
             self.finders = [_folded(part) for part in parts] if all(parts) else []
@@ -72,8 +65,9 @@ def _find_exact(literal: bytes) -> Any:
 
 
 def _folded(literal: bytes) -> Finder:
+    search: Any = stringzilla and stringzilla.utf8_uncased_search
     part = literal[:_MAX_FOLDED_LITERAL]
-    return lambda data, start, end: stringzilla.utf8_uncased_search(data, part, start, end)
+    return lambda data, start, end: search(data, part, start, end)
 
 
 def classifier(
@@ -102,19 +96,6 @@ def classifier(
         return contents.copy()
 
     return classify
-
-
-def plain_kind(content: bytes) -> PlainKind:
-    r"""Return how the lines of a plain text can be found: "ascii" and "utf-8" have only `\n` as line ends."""
-    if b"\r" in content:
-        return "mixed"
-    if content.isascii():
-        return "ascii"
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return "mixed"
-    return "mixed" if content.startswith(_UTF8_BOM) else "utf-8"
 
 
 def is_plain(contents: ReadBuffer) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from agentfs.errors import InvalidArgumentError
 from agentfs.providers.anthropic import Anthropic
 from agentfs.providers.gemini import Gemini
-from agentfs.providers.mcp import MCP
+from agentfs.providers.mcp_format import MCP
 from agentfs.providers.openai import OpenAI
 from agentfs.providers.provider import Message, Provider, ToolCall
 from agentfs.results import ToolResult

@@ -1,15 +1,18 @@
 """`read` and `read_many`: one page of a file, whatever it holds, and several files in one result."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 
-from agentfs.cache import NO_LINE_IDS
+from agentfs import call_context, search
+from agentfs.cache import NO_LINE_IDS, OutputStore
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
     DeadlineExceededError,
     EncodingError,
     InvalidArgumentError,
+    NotAFileError,
     NotFoundError,
     StaleError,
     must_be,
@@ -42,9 +45,24 @@ from agentfs.text import (
 )
 
 _COUNTING_SHARE = 0.5  # of the time of a call, to count the lines; the rest is for the page
+_MOST_MATCHES = 10_000  # of one glob; more than any budget holds
 _MIN_TOKENS = 40  # a file for which fewer are left is left to the next call
 _MAX_NAMED = 5  # of the files that are left; all are in the next call
 _NO_IDS = "no line ids: the file is too large to be remembered"
+
+
+def read_path(
+    root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest, outputs: OutputStore
+) -> ReadResult:
+    """Return one page of a file or of a kept output; a directory is listed."""
+    kept = outputs.get(path)
+    if kept is not None and not kept.path:
+        return read_text(path, kept.text, limits, request)
+    try:
+        return read_file(root, tracker, limits, kept.path if kept else path, request)
+    except NotAFileError:
+        options = search.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
+        return _directory_result(path, search.list_directory(root, limits, options))
 
 
 def read_file(
@@ -86,7 +104,7 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
     return render_page(info, lines, limits, request, notes)
 
 
-def directory_result(path: str, listing: ListResult) -> ReadResult:
+def _directory_result(path: str, listing: ListResult) -> ReadResult:
     """Return the result for a directory: what is in it."""
     return ReadResult(
         path=path,
@@ -98,23 +116,13 @@ def directory_result(path: str, listing: ListResult) -> ReadResult:
     )
 
 
-def read_files(
-    root: Root,
-    tracker: ReadTracker,
-    limits: Limits,
-    paths: Sequence[str],
-    budget: int | None,
-    patterns: Sequence[str],
-    notes: Sequence[str],
-    explain: Callable[[NotFoundError], None],
+def read_paths(
+    root: Root, tracker: ReadTracker, limits: Limits, paths: str | Sequence[str], budget: int | None
 ) -> ReadManyResult:
-    """Read files one after the other until the budget of tokens or the time is used up.
-
-    `patterns` are left to the next call, as there was no time to find the files that match them; `explain`
-    adds to an error what a missing path may mean.
-    """
+    """Read files one after the other until the budget of tokens or the time is used up."""
     if budget is not None and budget < 1:
         raise must_be("budget", "a number of tokens from 1", budget, "Leave it out for the usual number.")
+    paths, patterns, notes = _expand_globs(root, limits, [paths] if isinstance(paths, str) else paths)
     count = limits.count_tokens or estimate_tokens
     left = total = budget or limits.output_tokens
     results: list[ReadResult] = []
@@ -135,7 +143,7 @@ def read_files(
             break
         except AgentFSError as error:
             if isinstance(error, NotFoundError):
-                explain(error)
+                search.explain_missing(root, limits, "read_many", error)
             failed[path] = error.code
             part = Joined("\n", head, error.text)
         else:
@@ -158,6 +166,24 @@ def read_files(
         parts.append(footer(f"not read, as {reason}: {names}" if rest else "", *notes))
     text = Joined("\n", *parts) if parts else footer("no files")
     return ReadManyResult(tuple(results), failed, tuple(rest), text=text, next=following)
+
+
+def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """Return the files that paths and globs name, the paths that time left no room for, and notes."""
+    until = call_context.deadline(limits.timeout / 2)  # the rest is for reading
+    files: list[str] = []
+    notes: list[str] = []
+    for number, path in enumerate(paths):
+        if time.monotonic() > until:
+            return list(dict.fromkeys(files)), list(paths[number:]), notes
+        if search.is_glob(root, path):
+            found = search.find_files(root, limits, search.GlobOptions(path, limit=_MOST_MATCHES))
+            files += [entry.path for entry in found.files]
+            if found.truncated or not found.exact:
+                notes.append(f"{quote(path)} matches more files; narrow it")
+        else:
+            files.append(path)
+    return list(dict.fromkeys(files)), [], notes
 
 
 def _record_media(tracker: ReadTracker, file: OpenFile, result: ReadResult) -> ReadResult:

@@ -23,10 +23,10 @@ from agentfs.events import OnEvent
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
-from agentfs.remote import bootstrap, protocol
-from agentfs.remote.connection import Call, Connection
-from agentfs.remote.link import Link, disconnected, error_of
-from agentfs.remote.transport import CommandStream, Stream
+from agentfs.remote import bootstrap_near, protocol
+from agentfs.remote.connection import Connection, Exchange
+from agentfs.remote.link import Link, error_of
+from agentfs.remote.transport import CommandStream, Stream, disconnected
 from agentfs.results import Containment, Result, WatchReport
 from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of
@@ -181,8 +181,8 @@ class RemoteWorkspace(Workspace):
         if call is not None:
             request |= {"tool": call.tool, "progress": call.reports_progress}
         asked = arguments.get("timeout")
-        # The far side refuses a time that is none.
-        seconds = max(0.0, float(asked)) if isinstance(asked, (int, float)) else self.limits.timeout
+        requested = max(0.0, float(asked)) if isinstance(asked, (int, float)) else None
+        seconds = call_context.granted(requested, self.limits.timeout)
         left = call_context.deadline() - time.monotonic()
         if left < float("inf"):
             request["seconds"] = max(left, 0.0)
@@ -195,7 +195,7 @@ class RemoteWorkspace(Workspace):
             except AgentFSError as error:  # the far side may ask for permission before it is raised
                 return {"error": protocol.encode_error(error)}
             except BaseException as error:  # noqa: BLE001 - raised when the far side has answered
-                remote.raised = error
+                exchange.raised = error
                 return {"raised": True}
 
         def progress(entries: int) -> None:
@@ -205,9 +205,9 @@ class RemoteWorkspace(Workspace):
                     call.step(entries - seen)
                 seen = entries
 
-        remote = Call(changes=changes, seconds=seconds, reply=reply, progress=progress)
-        with contextlib.nullcontext() if call is None else call.forwarding(remote.cancel, changes=changes):
-            answer, connection = self._link.call(request, remote, self._transaction and self._transaction[1])
+        exchange = Exchange(request, changes, seconds, reply, progress)
+        with contextlib.nullcontext() if call is None else call.forwarding(exchange.cancel, changes=changes):
+            answer, connection = self._link.call(exchange, self._transaction and self._transaction[1])
         if answer.get("raised") is True:
             raise disconnected("The call was given up.", made=None if changes else False)
         if answer.get("cancelled") is True:
@@ -332,7 +332,7 @@ def connect(
         "limits": protocol.encode(limits, functions),
         "watch": watch,
     }
-    far_command = bootstrap.command(python) if push else []
+    far_command = bootstrap_near.command(python) if push else []
     options = {"root": fspath(root), "any_policy": True}
 
     def open_stream() -> Stream:
@@ -342,7 +342,7 @@ def connect(
 
     def prepare(stream: Stream, read_line: Callable[[], bytes]) -> None:
         if push:
-            bootstrap.start(stream, read_line, options)
+            bootstrap_near.start(stream, read_line, options)
 
     link = Link(open_stream, prepare, hello, patience)
     return RemoteWorkspace(link, functions, policy, limits, on_event)

@@ -1,4 +1,4 @@
-"""One connection to the far side: a thread that sends, one that receives, and a queue for each call."""
+"""One connection to the far side: a thread that sends, one that receives, and a queue for each request."""
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # Of what a message has, the types are known only once it is decoded.
 
@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from agentfs.errors import AgentFSError, DisconnectedError, InvalidArgumentError
@@ -17,9 +18,9 @@ from agentfs.remote.transport import Stream, line_reader
 
 _NOISE_BYTES = 256 * 1024  # that may come before the first message, such as the greeting of a shell
 _PIECE = 64 * 1024
-_MAX_QUESTIONS = 10_000  # of one call
-_MAX_WAITING = 3  # messages for one call that it has not taken: progress, a question, the answer
-_CANCEL: Mapping[str, Any] = {"cancel": True}  # in the queue of a call: tell the far side
+_MAX_QUESTIONS = 10_000  # of one request
+_MAX_WAITING = 3  # messages for one request that it has not taken: progress, a question, the answer
+_CANCEL: Mapping[str, Any] = {"cancel": True}  # in the queue of a request: tell the far side
 _LATEST_PING = 3.0  # seconds
 _CLOSE_SECONDS = 2.0
 
@@ -31,35 +32,33 @@ class Lost(Exception):  # noqa: N818 - a signal within this package
     """The connection has ended, for the reason that is the argument."""
 
 
-class Call:
-    """One call of the far side, sent over one connection or, where that is lost, over several.
+@dataclass(eq=False)
+class Exchange:
+    """One request and its answer, sent over one connection or, if that is lost, over several.
 
     Attributes:
-        changes: Whether it may change something: then it is waited for, also where it is cancelled.
+        request: The message without its number.
+        changes: Whether it may change something: then it is waited for, even if it is cancelled.
         seconds: That it may take, apart from those in which it waits for this side.
+        reply: Answers a question.
+        progress: Given the number of entries that a search has seen.
         until: When the far side must have answered, by `time.monotonic()`.
         sent: Whether a far side may have got it.
-        cancelled: Whether nobody wants its result any more.
+        cancelled: Whether its result is not wanted any more.
         raised: What is raised here once the far side has answered.
+        inbox: Of the connection that it was sent over last.
     """
 
-    def __init__(
-        self,
-        *,
-        changes: bool,
-        seconds: float,
-        reply: Callable[[Mapping[str, Any]], dict[str, Any]],
-        progress: Callable[[int], None],
-    ) -> None:
-        """`reply` answers a question, `progress` is given the number of entries that a search has seen."""
-        self.changes = changes
-        self.seconds = seconds
-        self.reply = reply
-        self.progress = progress
-        self.until = 0.0
-        self.sent = self.cancelled = False
-        self.raised: BaseException | None = None
-        self.inbox = _Inbox()  # of the connection that it was sent over last
+    request: Mapping[str, Any]
+    changes: bool
+    seconds: float
+    reply: Callable[[Mapping[str, Any]], dict[str, Any]]
+    progress: Callable[[int], None]
+    until: float = 0.0
+    sent: bool = False
+    cancelled: bool = False
+    raised: BaseException | None = None
+    inbox: _Inbox = field(default_factory=_Inbox)
 
     def cancel(self) -> bool:
         """Let the far side give it up, from any thread; return whether nobody need wait for that."""
@@ -69,7 +68,7 @@ class Call:
 
 
 class Connection:
-    """A stream to a far side. When it is lost, all calls that wait raise `Lost`."""
+    """A stream to a far side. When it is lost, all requests that wait raise `Lost`."""
 
     def __init__(self, stream: Stream, prepare: Prepare, patience: float) -> None:
         """Take a stream, on which `prepare` starts the server, where that is not there already."""
@@ -111,25 +110,23 @@ class Connection:
         self._opened = True
         return answer
 
-    def call(self, request: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
+    def call(self, exchange: Exchange) -> Mapping[str, Any]:
         """Send a request, and return the answer to it."""
         number = next(self._numbers)
-        inbox = self._inboxes[number] = call.inbox = _Inbox()
-        answered = False
+        inbox = self._inboxes[number] = exchange.inbox = _Inbox()
         try:
-            if self._reason:  # looked at only now, as `lose` wakes the calls that there are
-                raise Lost(self._reason)
-            self.send({"call": number, **request, "again": call.sent})
-            call.sent = True
-            if call.cancelled:
+            if self._reason:  # looked at only now, as `lose` wakes the exchanges that there are
+                raise Lost(self._reason)  # noqa: TRY301 - as what is raised below
+            self.send({"call": number, **exchange.request, "again": exchange.sent})
+            exchange.sent = True
+            if exchange.cancelled:
                 inbox.put(_CANCEL)
-            answer = self._answer(number, inbox, call)
-            answered = True
-            return answer
+            return self._answer(number, inbox, exchange)
+        except BaseException:
+            self.send({"cancel": number})
+            raise
         finally:
             del self._inboxes[number]
-            if not answered:
-                self.send({"cancel": number})
 
     def close(self) -> None:
         """Let the far side end in order, and wait for it."""
@@ -157,23 +154,23 @@ class Connection:
         thread.start()
         return thread
 
-    def _answer(self, number: int, inbox: _Inbox, call: Call) -> Mapping[str, Any]:
+    def _answer(self, number: int, inbox: _Inbox, exchange: Exchange) -> Mapping[str, Any]:
         questions = 0
         while True:
             try:
-                message = self._next(inbox, call.until)
+                message = self._next(inbox, exchange.until)
             except (KeyboardInterrupt, SystemExit) as error:
-                if not call.changes or call.raised is not None:
+                if not exchange.changes or exchange.raised is not None:
                     raise
-                call.raised = error  # and wait for what becomes of it
-                call.cancel()
+                exchange.raised = error  # and wait for what becomes of it
+                exchange.cancel()
                 continue
             if message is _CANCEL:
                 self.send({"cancel": number})
             elif "answer" in message:
-                if call.raised is not None:
-                    raise call.raised
-                if message.get("cancelled") is True and not call.cancelled:
+                if exchange.raised is not None:
+                    raise exchange.raised
+                if message.get("cancelled") is True and not exchange.cancelled:
                     raise Lost("the far side has ended")
                 return message
             elif "ask" in message:
@@ -181,15 +178,15 @@ class Connection:
                 questions += 1
                 try:
                     protocol.check_fields(message, protocol.Question)
-                    reply = call.reply(message)
+                    reply = exchange.reply(message)
                 except (protocol.ProtocolError, InvalidArgumentError) as error:
                     raise self._give_up(str(error)) from None
                 if questions > _MAX_QUESTIONS:
                     raise self._give_up("the far side asked too many questions")
                 self.send({"reply": number, "to": message["ask"], **reply})
-                call.until += time.monotonic() - asked
+                exchange.until += time.monotonic() - asked
             elif protocol.is_instance(message.get("entries"), int):
-                call.progress(message["entries"])
+                exchange.progress(message["entries"])
 
     def _next(self, inbox: _Inbox, until: float) -> Mapping[str, Any]:
         """Return the next message of a call; meanwhile see whether the far side is there at all."""

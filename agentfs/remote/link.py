@@ -10,8 +10,8 @@ from typing import Any, TypedDict
 from agentfs import call_context
 from agentfs.errors import AgentFSError, DisconnectedError
 from agentfs.remote import protocol
-from agentfs.remote.connection import Call, Connection, Lost, Prepare
-from agentfs.remote.transport import Stream
+from agentfs.remote.connection import Connection, Exchange, Lost, Prepare
+from agentfs.remote.transport import Stream, disconnected
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # between two attempts to connect
 
@@ -60,38 +60,36 @@ class Link:
         if self._connection is not None:
             self._connection.lose("the workspace was dropped")  # which ends the threads, and the far side
 
-    def call(
-        self, request: Mapping[str, Any], call: Call, bound: Connection | None
-    ) -> tuple[Mapping[str, Any], Connection]:
+    def call(self, exchange: Exchange, bound: Connection | None) -> tuple[Mapping[str, Any], Connection]:
         """Send a request until it is answered; return the answer, and the connection that it came over.
 
         `bound` is the connection whose end is that of the transaction that the request is a part of.
         """
         if os.getpid() != self._process:  # after a fork, where the stream and its threads are the parent's
             raise disconnected("This workspace is another process's; connect in this one.", made=False)
-        call.until = time.monotonic() + call.seconds + self._patience
+        exchange.until = time.monotonic() + exchange.seconds + self._patience
         until, pause = 0.0, _FIRST_PAUSE
         while True:
             try:
                 connection = bound or self._connect(until or time.monotonic() + self._patience)
-                return connection.call(request, call), connection
+                return connection.call(exchange), connection
             except Lost as lost:
                 reason = str(lost)
-            if call.raised is not None:
-                raise call.raised
-            if bound is not None and not (call.sent and request["method"] == "commit"):
-                raise disconnected(
-                    "The transaction was lost with the connection; nothing of it was made.", made=False
-                )
+            if exchange.raised is not None:
+                raise exchange.raised
+            if bound is not None and not (exchange.sent and exchange.request["method"] == "commit"):
+                raise disconnected("The transaction was lost with the connection.", made=False)
             bound = None
-            undecided = call.sent and call.changes
-            if call.cancelled and not undecided:
+            undecided = exchange.sent and exchange.changes
+            if exchange.cancelled and not undecided:
                 raise call_context.Cancelled
             now = time.monotonic()
-            until = until or min(now + self._patience, call.until)
+            until = until or min(now + self._patience, exchange.until)
             if self._ended or now + pause > until:
                 made = None if undecided else False
-                if call.sent and not call.changes:  # the far side may have noted as read what never came here
+                if (
+                    exchange.sent and not exchange.changes
+                ):  # the far side may have noted as read what never came here
                     self._hello["forget"] = True
                 raise _unreachable(self._ended or reason, made=made)
             time.sleep(pause)
@@ -162,10 +160,3 @@ def error_of(answer: Mapping[str, Any]) -> Exception:
 
 def _unreachable(reason: str, *, made: bool | None) -> DisconnectedError:
     return disconnected(f"The far side cannot be reached: {reason.removesuffix('.')}.", made=made)
-
-
-def disconnected(message: str, *, made: bool | None) -> DisconnectedError:
-    """Return the error of a call whose connection was lost, with what is known of its change."""
-    known = "Nothing was changed by this call."
-    hint = known if made is False else "Whether this call changed anything is not known."
-    return DisconnectedError(protocol.shown(message), hint=hint, details={"made": made})

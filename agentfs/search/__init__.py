@@ -1,9 +1,22 @@
 """Search: ls, glob, find and grep, over the walk, ignore rules, globs and patterns."""
 
-from agentfs.search.find import find_files, glob_files, list_directory
-from agentfs.search.grep import grep
-from agentfs.search.missing import explain_missing
-from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, has_wildcard, is_glob
+from typing import TYPE_CHECKING
+
+from agentfs.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from agentfs.search.find import find_files, list_directory
+    from agentfs.search.grep import grep_files
+    from agentfs.search.missing import explain_missing
+    from agentfs.search.options import (
+        FindOptions,
+        GlobOptions,
+        GrepOptions,
+        ListOptions,
+        has_wildcard,
+        is_glob,
+        texts,
+    )
 
 __all__ = [
     "FindOptions",
@@ -12,9 +25,20 @@ __all__ = [
     "ListOptions",
     "explain_missing",
     "find_files",
-    "glob_files",
-    "grep",
+    "grep_files",
     "has_wildcard",
     "is_glob",
     "list_directory",
+    "texts",
 ]
+
+_OPTIONS = ["FindOptions", "GlobOptions", "GrepOptions", "ListOptions", "has_wildcard", "is_glob", "texts"]
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "agentfs.search.find": ["find_files", "list_directory"],
+        "agentfs.search.grep": ["grep_files"],
+        "agentfs.search.missing": ["explain_missing"],
+        "agentfs.search.options": _OPTIONS,
+    },
+)

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from agentfs.cache import NO_LINE_IDS, OutputStore
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, revision_of, watched
 from agentfs.limits import Limits
+from agentfs.messages import Joined
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import GrepResult, Match
 from agentfs.search.diagnose import diagnose, explain_glob_path
@@ -18,19 +20,22 @@ from agentfs.text import bodies_of, decode
 
 
 @watched
-def grep(
+def grep_files(
     root: Root,
     limits: Limits,
     options: GrepOptions,
-    *,
     tracker: ReadTracker | None = None,
-    text: str | None = None,
+    outputs: OutputStore | None = None,
 ) -> GrepResult:
-    """Search the contents of files with a regular expression.
+    """Search the contents of files, or of a kept output, with a regular expression.
 
-    Line ids come from the `tracker`; a `text` is searched in place of the file that the path names.
+    Line ids come from the `tracker`.
     """
     began = time.monotonic()
+    kept = outputs.get(options.path) if outputs is not None and isinstance(options.path, str) else None
+    text = None if kept is None or kept.path else kept.text
+    if kept is not None and kept.path:
+        options = replace(options, path=kept.path)
     if options.encoding is not None:  # kept texts are decoded without it
         root = root.unwatched
     try:
@@ -43,7 +48,10 @@ def grep(
     hints: list[str] = []
     if not found.total_lines and found.skipped.reached is None and text is None:
         hints = diagnose(root, limits, options, found)
-    return render(limits, options, found, hints, tracker, round((time.monotonic() - began) * 1000))
+    result = render(limits, options, found, hints, tracker, round((time.monotonic() - began) * 1000))
+    if options.line_ids and text is not None:
+        return replace(result, text=Joined("\n", result.text, f"[{NO_LINE_IDS}]"))
+    return result
 
 
 def _with_line_ids(root: Root, limits: Limits, tracker: ReadTracker, matches: Sequence[Match]) -> list[Match]:

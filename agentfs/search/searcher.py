@@ -5,18 +5,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
-from typing import Any, get_args
+from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, too_large, typed
+from agentfs.fs import BINARY, KeptText, KeptTexts, ReadBuffer, Root, display_name, too_large, typed
 from agentfs.limits import Limits
-from agentfs.patterns.bulk import BulkCount
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import Literals, PlainKind, classifier, decode_content, is_plain, plain_kind
+from agentfs.patterns.prefilter import Literals, classifier, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import COUNTED, Files, FileSource, Outcome, Reading
+from agentfs.search.files import Batch, FileSource, Outcome, Reading
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.walk import Excluded
@@ -25,8 +24,6 @@ from agentfs.tree.walk import Excluded
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
 _PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
-# The same, where it has been looked at.
-_PLAIN_KINDS = frozenset({_PLAIN, *get_args(PlainKind)})
 _FILES_PER_CHECK = 32  # files between two checks for cancellation
 _MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
@@ -97,9 +94,6 @@ class _Searcher:
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
-        self.bulk = BulkCount(self.pattern, self.literals, self.line_search)
-        self.only_counts = False  # whether nothing that is found from now on is shown
-        self.may_count = self.bulk.is_possible and options.max_count is None and not options.stops_when_full
         self.by_line = options.by_line
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))
@@ -122,7 +116,6 @@ class _Searcher:
 
     def finish(self, reached: str | None) -> Finding:
         """Return what was found, with what was skipped."""
-        reached = self._count_rest() or reached
         if self.waiting:
             lines = min(_ADAPTIVE_CONTEXT.get(self.found.entries, 0), self.limits.context_lines)
             self._keep_waiting(lines, lines)
@@ -133,37 +126,34 @@ class _Searcher:
         self.found.in_other_case = self.literals.found_in_any_case
         return self.found
 
-    def _search_batch(self, batch: Files) -> None:
+    def _search_batch(self, batch: Batch) -> None:
+        prefix, every, read = batch
         found = self.found
-        for first in range(0, len(batch.entries), _FILES_PER_CHECK):
-            entries = batch.entries[first : first + _FILES_PER_CHECK]
+        for first in range(0, len(every), _FILES_PER_CHECK):
+            entries = every[first : first + _FILES_PER_CHECK]
             call_context.step(0)  # the walk has counted them
             found.searched += len(entries)  # what turns out not to be is taken off again
-            for entry, outcome in batch.read(self._may_match(entries), self._read):
+            if self.texts is not None and not (entries := self._may_match(entries, self.texts)):
+                continue
+            for entry, outcome in read(entries, self._read):
                 try:
-                    self._search_file(batch, entry, outcome)
+                    self._search_file(prefix, entry, outcome)
                 finally:
                     if found.full or found.ended_in:
                         found.searched -= len(entries) - entries.index(entry) - 1
                 if found.full:
                     return
 
-    def _may_match(self, entries: Sequence[Any]) -> Sequence[Any]:
+    def _may_match(self, entries: Sequence[Any], texts: KeptTexts) -> Sequence[Any]:
         """Leave out the kept texts in which one search of all of them finds no candidate."""
-        if self.texts is None:
-            return entries
-        self.texts.mark_used(entries)
-        if self.candidates is None:
-            self.candidates = self.texts.containing(self.literals.finders, self._check_time)
-        candidates = self.candidates
-        read = [
-            entry
-            for entry in entries
-            if entry in candidates or getattr(entry, "content", "") not in _PLAIN_KINDS
-        ]
+        texts.mark_used(entries)
+        if (candidates := self.candidates) is None:
+            self.candidates = candidates = texts.containing(self.literals.finders, self._check_time)
+        read = [entry for entry in entries if entry in candidates or getattr(entry, "content", "") != _PLAIN]
         known = [entry for entry in read if getattr(entry, "content", "") != BINARY]
-        self.skipped[BINARY] += len(read) - len(known)
-        self.found.searched -= len(read) - len(known)
+        if len(known) != len(read):
+            self.skipped[BINARY] += len(read) - len(known)
+            self.found.searched -= len(read) - len(known)
         return known
 
     def _read(self, source: int | KeptText) -> Reading | None:
@@ -173,15 +163,8 @@ class _Searcher:
             return self.classify(self.buffer.fill(source))
         if source.content == BINARY:
             return "too_large" if source.stat().st_size > self.buffer.limit else BINARY
-        if self.candidates is not None and source in self.candidates and source.content in _PLAIN_KINDS:
-            if not self.only_counts:
-                return bytes(source.text)
-            if source.content == _PLAIN:
-                source.content = plain_kind(bytes(source.text))
-            is_counted = source.content == "ascii" or (
-                source.content == "utf-8" and not self.bulk.needs_ascii
-            )
-            return COUNTED if is_counted else bytes(source.text)
+        if self.candidates is not None and source in self.candidates and source.content == _PLAIN:
+            return bytes(source.text)
         found = self.classify(self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
@@ -191,49 +174,29 @@ class _Searcher:
             self.candidates.add(source)  # a link may lead to it once more
         return found
 
-    def _count_rest(self) -> str | None:
-        """Add what was counted in bulk; return what ended the search meanwhile."""
-        found, bulk = self.found, self.bulk
-        reached = None
-        try:
-            bulk.flush()
-        except TimeoutError:
-            reached = "timeout"
-        found.total_files += bulk.files
-        found.total_lines += bulk.counts.lines
-        found.total_matches += bulk.counts.matches
-        found.entries += bulk.counts.hits if self.by_line else bulk.files
-        return reached
-
     def _check_time(self) -> None:
         call_context.step(0)
         if time.monotonic() > self.deadline:
             raise TimeoutError
 
-    def _search_file(self, batch: Files, entry: Any, outcome: Outcome) -> None:
+    def _search_file(self, prefix: str, entry: Any, outcome: Outcome) -> None:
         """Search a file that was read, or count it as skipped."""
         if outcome == "timeout":
             self.found.searched -= 1
-            self.found.ended_in = batch.path(entry)
+            self.found.ended_in = display_name(prefix + entry.name)
             raise TimeoutError
-        if outcome == COUNTED:
-            try:
-                self.bulk.add(*entry.place)
-            except TimeoutError:
-                self.found.ended_in = batch.path(entry)
-                raise
-        elif not isinstance(outcome, bytes):
+        if not isinstance(outcome, bytes):
             limit = self.buffer.limit
-            if batch.named and outcome == "too_large" and not self.options.wants_size(limit):
-                path = batch.path(entry)
+            if self.source.is_one_file and outcome == "too_large" and not self.options.wants_size(limit):
+                path = display_name(prefix + entry.name)
                 raise too_large(path, max(self.root.entry(path).size or 0, limit + 1), limit)
-            if batch.named and not isinstance(outcome, str):
-                raise typed(outcome, batch.prefix + entry.name) from None
+            if self.source.is_one_file and not isinstance(outcome, str):
+                raise typed(outcome, prefix + entry.name) from None
             self._skip(outcome)
         elif (text := decode_content(outcome, self.options.encoding)) is None:
             self._skip("undecodable")
         else:
-            self._search_text(batch.path(entry), text)
+            self._search_text(display_name(prefix + entry.name), text)
 
     def _skip(self, outcome: str | OSError | AgentFSError) -> None:
         if not isinstance(outcome, str):
@@ -295,7 +258,6 @@ class _Searcher:
                 page.take(found.entries, ENTRY_BYTES + 2 * len(path))
             found.entries += 1
             found.full = self.options.stops_when_full and found.entries > page.end
-        self.only_counts = self.may_count and found.entries >= page.end
 
     def _keep_waiting(self, before: int, after: int) -> None:
         """Turn the line matches that wait for their context into matches."""

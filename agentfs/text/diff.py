@@ -127,7 +127,7 @@ def _names(path: str, *, created: bool, deleted: bool) -> str:
 
 def _quoted(name: str) -> str:
     """Return a name in quotes, with escapes, if it holds a quote, a backslash, a control or no UTF-8."""
-    escapes = {
+    escapes: dict[str, int | str | None] = {
         each: f"\\{each}"
         if each in '"\\'
         else "".join(f"\\{byte:03o}" for byte in each.encode("utf-8", "surrogateescape"))

@@ -11,7 +11,7 @@ from string import Formatter
 from typing import Any, Self
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, InvalidArgumentError
+from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent
 from agentfs.messages import METHODS, Names
 from agentfs.permissions import READING
@@ -19,15 +19,15 @@ from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
 from agentfs.tools.checking import ArgumentChecker
-from agentfs.tools.coerce import bind, parse_arguments, refusal
-from agentfs.tools.declaration import declaration_of
+from agentfs.tools.coerce import parse_arguments, refusal
+from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.interpret import bind_call, find_meant
+from agentfs.tools.kinds import short_repr
 from agentfs.tools.naming import ToolNames
 from agentfs.tools.result import from_error, from_exception, from_value
 from agentfs.tools.run import Runner, plain_function
 from agentfs.tools.schema import tool_schemas
 from agentfs.tools.spec import RenderContext, Tool, ToolSpec, make_tool
-from agentfs.tools.types import short_repr
 
 _INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
 _INSTRUCTIONS_END = (
@@ -278,22 +278,6 @@ class Toolset:
 
         return [plain_function(tool, run) for tool in self._tools.values()]
 
-    def accepts(self, name: str, arguments: Mapping[str, Any]) -> bool:
-        """Return whether a call is exactly as the schema has it, with nothing to be coerced.
-
-        Args:
-            name: The name of the tool.
-            arguments: Its arguments.
-
-        Returns:
-            Whether the tool exists and each argument is visible, present and of the right type.
-        """
-        tool = self._tools.get(name)
-        if tool is None:
-            return False
-        bound = bind(tool.parameters, arguments)
-        return not bound.problems and not bound.coercions
-
     def _dispatch(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
         """Execute a call, with events where anyone listens."""
         if not self._events.active:
@@ -319,7 +303,7 @@ class Toolset:
                 tool, arguments, renamed = find_meant(self._tools, name, arguments)
                 coercions = (renamed,)
             names = ToolNames(tuple(self._tools.values()), tool, values)
-            tool, (values, coerced, problems) = bind_call(self._tools, tool, parse_arguments(arguments))
+            tool, values, coerced, problems = bind_call(self._tools, tool, parse_arguments(arguments))
             coercions += tuple(coerced)
             names = ToolNames(tuple(self._tools.values()), tool, values)
             if problems:
@@ -377,3 +361,33 @@ def _constructor() -> ArgumentChecker:
 
 def _fields(text: str) -> set[str]:
     return {field for _, field, _, _ in Formatter().parse(text) if field}
+
+
+def toolset_of(
+    workspace: Any, names: str | Sequence[str] | None, expose: Mapping[str, Sequence[str]], prefix: str
+) -> Toolset:
+    """Return methods of a workspace as tools: the default ones, "all", or those that are named."""
+    kind: type[Any] = type(workspace)
+    declared = declared_tools(kind)
+    defaults = [name for name, each in declared.items() if each.default]
+    chosen = defaults if names is None else list(declared) if isinstance(names, str) else names
+    for name in chosen:
+        if name not in declared:
+            raise UnknownToolError(
+                f"A workspace has no tool {name!r}.", hint=f"Its tools are {', '.join(declared)}."
+            )
+    exposed = {name: tuple(parameters) for name, parameters in expose.items()}
+    for name in chosen:
+        needs = declared[name].needs
+        if needs and needs.keys().isdisjoint(chosen):
+            raise InvalidArgumentError(
+                f"The tool {name} takes what only {' and '.join(needs)} show.", hint="Offer one of them too."
+            )
+        for other in needs.keys() & {*chosen}:
+            exposed[other] = (*exposed.get(other, ()), *needs[other])
+    methods = [getattr(workspace, name) for name in chosen]
+    if not workspace.policy.line_numbers:
+        plain = "Read a file; a line above its text says which lines are shown."
+        methods = [ToolSpec(each, description=plain) if each == workspace.read else each for each in methods]
+    timeout = workspace.limits.timeout
+    return Toolset(methods, expose=exposed, prefix=prefix, on_event=workspace.on_event, timeout=timeout)

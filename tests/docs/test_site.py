@@ -163,17 +163,9 @@ def test_nothing_is_loaded_from_elsewhere(pages):
 def public_names() -> Iterator[str]:
     """Each public name by its dotted path: of `agentfs`, and of the modules that the pages name."""
     modules = {"agentfs": agentfs.__all__, "agentfs.dialects": ["BUILT_IN", "find", "names", "register"]}
-    toolkit = (
-        "Dialect",
-        "Problem",
-        "absolute_in",
-        "as_json",
-        "content_of",
-        "left_out",
-        "lines_of",
-        "problem_of",
-    )
-    modules["agentfs.dialects.toolkit"] = toolkit
+    modules["agentfs.dialects.toolkit"] = [
+        *("Dialect", "Problem", "absolute_in", "as_json", "content_of", "left_out", "lines_of", "problem_of")
+    ]
     modules["agentfs.tools.declaration"] = ["tool"]
     modules["agentfs.tools.spec"] = ["ToolSpec", "RenderContext"]
     for module in ("agentfs.results", "agentfs.errors"):

@@ -134,7 +134,7 @@ def run(
             code = "ok"
         seam.at = -1
         assert descriptors() <= held, "a descriptor was left open"
-    assert not lock._thread_locks
+    assert not lock._locks.threads
     return code
 
 

@@ -74,7 +74,7 @@ def test_a_failure_of_any_call_leaves_old_or_new(tmp_path, monkeypatch, call, pa
                 assert names in (["f"], ["f", "x"]), (call, at, names)
             if fault.count < at:
                 break
-    assert not lock._thread_locks
+    assert not lock._locks.threads
     assert "ok" in outcomes
     # A file that the system does not let be opened for writing is refused; nothing else is.
     assert outcomes <= {"ok", "io", "busy"} | ({"refused"} if call == "open" else set())

@@ -10,7 +10,7 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.errors import BusyError
-from agentfs.fs import Root, batch, lock
+from agentfs.fs import Root, apply, lock, syscalls
 from agentfs.fs.resolve import ResolvedPath
 from tests.fs.mechanisms import change
 
@@ -108,7 +108,7 @@ def test_one_file_has_one_lock_by_whatever_path(tree):
 
 
 def test_the_locks_lie_outside_of_the_workspace(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "_home", lambda _: str(tmp_path))
+    monkeypatch.setattr(syscalls, "home_of", lambda _: str(tmp_path))
     inside = lock.lock_directory("/elsewhere")
     assert inside == str(tmp_path / ".cache" / "agentfs" / "locks")
     assert os.stat(inside).st_mode & 0o777 == 0o700
@@ -171,7 +171,7 @@ def test_locks_of_killed_processes_are_swept_and_those_that_are_held_stay(tree):
             if name != "ba9876543210":  # that one was made just now
                 os.utime(file, (1, 1))
     held = os.open(files["cdefcdefcdef"], os.O_RDWR)
-    assert lock.try_lock(held)
+    assert syscalls.try_lock(held)
     with Root(tree, Policy(read_only=True)):
         assert os.path.exists(files["0123456789ab"]), "whoever only reads changes nothing"
     with Root(tree, Policy()):
@@ -257,7 +257,7 @@ def test_the_lock_of_a_delete_is_that_of_the_file_that_is_there_once_it_is_had(t
         except AgentFSError as error:
             outcome["delete"] = error
 
-    monkeypatch.setattr(batch, "file_locks", file_locks)
+    monkeypatch.setattr(apply, "file_locks", file_locks)
     with Workspace(tmp_path, policy=policy) as ws:
         threads = [hold("one", threading.Event(), first)]
         deleting = threading.Thread(target=delete)
@@ -463,10 +463,10 @@ def test_a_forked_process_does_not_wait_for_locks_that_it_was_born_with(tree):
         begun.wait()
         try:
             assert in_a_fork(lambda: change(root, "a/t", lambda _: b"mine", max_bytes=99).path) == "a/t"
-            keys = list(lock._thread_locks)
+            keys = list(lock._locks.threads)
             assert keys
-            assert in_a_fork(lambda: list(lock._thread_locks)) == "[]"
-            assert in_a_fork(lambda: lock._guard.locked() or len(lock._held)) == "0"
+            assert in_a_fork(lambda: list(lock._locks.threads)) == "[]"
+            assert in_a_fork(lambda: lock._locks.guard.locked() or len(lock._locks.held)) == "0"
         finally:
             finish.set()
             holder.join()

@@ -105,7 +105,7 @@ def home(tmp_path, monkeypatch):
     """The home of the user, with a project in it."""
     top = tmp_path / "home"
     (top / "project" / ".git" / "hooks").mkdir(parents=True)
-    monkeypatch.setattr(lock, "_home", lambda _: str(top))
+    monkeypatch.setattr(syscalls, "home_of", lambda _: str(top))
     monkeypatch.setenv("HOME", str(top))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     return top

@@ -4,6 +4,7 @@ import stat
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -312,7 +313,7 @@ def test_threads_and_workspaces_on_one_file_lose_nothing(tree, patient):
         for thread in threads:
             thread.join()
     assert (tree / "n").read_bytes() == b"%d" % (25 * len(ways))
-    assert not lock._thread_locks, "a lock was left behind"
+    assert not lock._locks.threads, "a lock was left behind"
 
 
 def test_threads_that_create_one_file_lose_nothing(tree, patient):
@@ -340,7 +341,7 @@ def test_a_file_that_is_held_too_long_is_busy(tree, monkeypatch):
 
         change(root, "f", again, max_bytes=LIMIT)
     assert (tree / "f").read_bytes() == b"outer"
-    assert not lock._thread_locks
+    assert not lock._locks.threads
 
 
 def test_readers_see_the_old_or_the_new_file_whole(tree):
@@ -398,12 +399,14 @@ def test_a_link_that_turns_while_the_lock_is_waited_for_is_walked_again(tree, mo
     (tree / "l").symlink_to("f")
     taken = []
 
+    @contextmanager
     def turning(paths, *args):
         taken.extend(key.rpartition(":")[2] for key in paths)
         if len(taken) == 1:
             (tree / "l").unlink()
             (tree / "l").symlink_to("a/t")
-        return lock.file_locks(paths, *args)
+        with lock.file_locks(paths, *args):
+            yield True  # it was waited for
 
     monkeypatch.setattr(root_module, "file_locks", turning)
     with Root(tree, Policy()) as root:

@@ -130,10 +130,7 @@ def test_what_is_too_long_ago_is_not_undone_and_is_still_in_the_patch(few, opene
         assert lines[-1].endswith("  the steps up to here, merged")
 
 
-def test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together(few, tmp_path, monkeypatch):
-    from agentfs.history import store as history_store
-
-    monkeypatch.setattr(history_store, "_SLACK", 0)
+def test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together(few, tmp_path):
     top, state = tmp_path / "root", tmp_path / "state"
     top.mkdir()
     patches = []

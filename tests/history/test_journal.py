@@ -384,8 +384,8 @@ def test_an_interrupt_right_after_the_rename_leaves_a_step(tmp_path, monkeypatch
     (tmp_path / "root" / "a").write_text("one\n")
     rename = syscalls.replace
 
-    def interrupted(*names):
-        rename(*names)
+    def interrupted(*names, **options):
+        rename(*names, **options)
         raise KeyboardInterrupt
 
     with Workspace(tmp_path / "root", state=tmp_path / "state" if kept else None) as ws:

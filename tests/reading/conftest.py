@@ -9,7 +9,8 @@ from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.read_tracker import ReadTracker
-from agentfs.reading import ReadRequest, read_file
+from agentfs.reading.page import ReadRequest
+from agentfs.reading.read import read_file
 
 
 class Reader:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from agentfs.errors import DisconnectedError, UnsupportedSystemError
-from agentfs.remote import bootstrap, install
+from agentfs.remote import bootstrap_far, bootstrap_near
 from agentfs.remote.transport import CommandStream, line_reader
 
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
@@ -44,7 +44,7 @@ class Far:
 
     def start(self, *prefix, python=sys.executable):
         """Return what the trivial server prints first."""
-        stream = CommandStream([*self.prefix, *prefix, *bootstrap.command(python)])
+        stream = CommandStream([*self.prefix, *prefix, *bootstrap_near.command(python)])
         write = stream.write
 
         def counted(data):
@@ -54,7 +54,7 @@ class Far:
         stream.write = counted
         read_line = line_reader(stream.readline, 1 << 20)
         try:
-            bootstrap.start(stream, read_line, OPTIONS)
+            bootstrap_near.start(stream, read_line, OPTIONS)
             first = read_line()
             stream.write(b"answer\n")
             assert read_line() == b"back answer\n"
@@ -65,9 +65,9 @@ class Far:
 
 @pytest.fixture
 def trivial(monkeypatch):
-    digest, document = install.pack(TRIVIAL)
-    line = bootstrap.package_line(document)
-    monkeypatch.setattr(bootstrap, "_package", lambda: (digest, line))
+    digest, document = bootstrap_near.pack(TRIVIAL)
+    line = bootstrap_near.package_line(document)
+    monkeypatch.setattr(bootstrap_near, "_package", lambda: (digest, line))
     return digest
 
 
@@ -149,8 +149,8 @@ def test_bytecode_that_was_moved_into_the_cache_is_not_run(trivial, far, tmp_pat
 
 def test_a_package_that_is_changed_after_it_was_checked_is_not_run(trivial, tmp_path):
     package = tmp_path / trivial
-    package.write_bytes(install.pack({**TRIVIAL, "agentfs/__init__.py": "print('attacked')"})[1])
-    command = [sys.executable, "-I", "-S", "-c", install._START, str(package), trivial, "{}"]
+    package.write_bytes(bootstrap_near.pack({**TRIVIAL, "agentfs/__init__.py": "print('attacked')"})[1])
+    command = [sys.executable, "-I", "-S", "-c", bootstrap_far._START, str(package), trivial, "{}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "the package was changed\n")
 
@@ -186,27 +186,27 @@ def test_a_cache_of_a_relative_path_is_not_used(trivial, far, tmp_path, monkeypa
 
 
 def test_where_one_directory_has_no_room_the_next_is_used(tmp_path, monkeypatch):
-    digest, document = install.pack(TRIVIAL)
+    digest, document = bootstrap_near.pack(TRIVIAL)
     directories = [tmp_path / "full", tmp_path / "free"]
     for each in directories:
         each.mkdir()
-    write = install._install
+    write = bootstrap_far._install
 
     def full(cache, *arguments):
         if cache == str(directories[0]):
             raise OSError(errno.ENOSPC, "No space left on device")
         write(cache, *arguments)
 
-    monkeypatch.setattr(install, "_install", full)
-    monkeypatch.setattr(install, "_cache_directories", lambda: map(str, directories))
-    monkeypatch.setattr(install, "_say", lambda **_: None)
-    line = io.BytesIO(bootstrap.package_line(document))
+    monkeypatch.setattr(bootstrap_far, "_install", full)
+    monkeypatch.setattr(bootstrap_far, "_cache_directories", lambda: map(str, directories))
+    monkeypatch.setattr(bootstrap_far, "_say", lambda **_: None)
+    line = io.BytesIO(bootstrap_near.package_line(document))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(line))
-    assert install._installed(digest) == str(directories[1] / digest)
-    monkeypatch.setattr(install, "_cache_directories", lambda: [str(directories[0])])
+    assert bootstrap_far._installed(digest) == str(directories[1] / digest)
+    monkeypatch.setattr(bootstrap_far, "_cache_directories", lambda: [str(directories[0])])
     line.seek(0)
     with pytest.raises(OSError, match="No space left"):
-        install._installed(digest)
+        bootstrap_far._installed(digest)
 
 
 def test_several_may_install_at_once(trivial, far):
@@ -221,14 +221,14 @@ def test_several_may_install_at_once(trivial, far):
 
 
 def test_a_package_that_was_cut_is_not_installed(trivial, far, monkeypatch):
-    digest, line = bootstrap._package()
+    digest, line = bootstrap_near._package()
     for cut in (line[: len(line) // 2] + b"\n", b"\n", b"====\n", b"x" * 100 + b"\n"):
-        monkeypatch.setattr(bootstrap, "_package", lambda sent=cut: (digest, sent))
+        monkeypatch.setattr(bootstrap_near, "_package", lambda sent=cut: (digest, sent))
         with pytest.raises(UnsupportedSystemError, match="cannot be installed"):
             far.start()
         assert list(far.packages.iterdir()) == []
-    document = install.pack({**TRIVIAL, "agentfs/more.py": ""})[1]
-    monkeypatch.setattr(bootstrap, "_package", lambda: (digest, bootstrap.package_line(document)))
+    document = bootstrap_near.pack({**TRIVIAL, "agentfs/more.py": ""})[1]
+    monkeypatch.setattr(bootstrap_near, "_package", lambda: (digest, bootstrap_near.package_line(document)))
     with pytest.raises(UnsupportedSystemError, match="did not arrive whole"):
         far.start()
 
@@ -244,7 +244,7 @@ def test_a_banner_that_looks_like_json_is_passed_over(trivial, far, banner):
 
 
 def test_an_old_python_is_named(trivial, far, monkeypatch):
-    monkeypatch.setattr(bootstrap, "_OLDEST", (3, 99))
+    monkeypatch.setattr(bootstrap_near, "_OLDEST", (3, 99))
     with pytest.raises(UnsupportedSystemError, match=rf"has Python 3\.{sys.version_info[1]}; .* needs 3\.99"):
         far.start()
 
@@ -263,22 +263,23 @@ def test_a_far_side_without_python_is_disconnected(trivial, far, command):
 
 
 def test_the_package_is_small_and_has_all_that_the_server_imports(tmp_path):
-    digest, line = bootstrap._package()
+    digest, line = bootstrap_near._package()
     assert len(line) <= 500_000
     assert line.isascii()
-    texts = dict(bootstrap._texts())
-    assert install.pack(texts)[0] == digest
+    texts = dict(bootstrap_near._texts())
+    assert bootstrap_near.pack(texts)[0] == digest
     for name, text in texts.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     finder = ModuleFinder([str(tmp_path)])
     finder.run_script(str(tmp_path / "agentfs/remote/server.py"))
-    missing = {each for each in finder.any_missing() if each.startswith(bootstrap._PACKAGES)}
-    # For `Workspace.tools` and `connect`, which the near side runs.
-    assert missing <= {"agentfs.tools.spec", "agentfs.tools.toolset", "agentfs.remote.client"}
+    missing = {each for each in finder.any_missing() if each.startswith(bootstrap_near._PACKAGES)}
+    # The near side runs `Workspace.tools` and `connect`; only a type checker imports the rules of schemas.
+    near = {"agentfs.tools.spec", "agentfs.tools.toolset", "agentfs.remote.client"}
+    assert missing <= near | {"agentfs.providers.provider"}
 
 
 def test_the_command_needs_no_quoting():
-    command = bootstrap.command()
+    command = bootstrap_near.command()
     assert shlex.join(command) == " ".join(command)

@@ -33,8 +33,8 @@ from agentfs.errors import (
 from agentfs.remote import connection, protocol
 from agentfs.remote.client import RemoteWorkspace
 from agentfs.remote.server import Options
+from tests.mcp.test_stdio import request, running
 from tests.remote.over_pipe import PipeStream, open_pipe
-from tests.test_mcp_stdio import request, running
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,8 +13,7 @@ import pytest
 
 from agentfs import Deny, Limits, PermissionRequest, Policy, call_context, connect
 from agentfs.errors import DisconnectedError, FileIOError, UnsupportedSystemError
-from agentfs.fs import session_directory
-from agentfs.remote import bootstrap, protocol
+from agentfs.remote import bootstrap_near, protocol, session
 from agentfs.remote.server import Options, Server
 from agentfs.results import UndoResult
 from tests.remote.test_hostile_client import Client
@@ -152,7 +151,7 @@ def test_a_package_that_cannot_be_installed_on_reconnecting_leaves_open_what_was
         if failure := next(failures):
             raise failure
 
-    monkeypatch.setattr(bootstrap, "start", start)
+    monkeypatch.setattr(bootstrap_near, "start", start)
     sides = FarSides(script(lambda _: [END]), *[script()] * 20)
     with connect(sides, "/far", patience=0.3) as ws, pytest.raises(DisconnectedError) as caught:
         ws.undo()
@@ -351,7 +350,7 @@ def other_home(tmp_path):
 
 def other_boot(_):
     boots = iter(["first", "second"])
-    return "_boot", lambda: next(boots)
+    return "boot_id", lambda: next(boots)
 
 
 @pytest.mark.parametrize("lost", [other_home, other_boot])
@@ -361,7 +360,7 @@ def test_a_far_side_that_has_lost_what_it_noted_makes_no_change_again(tmp_path, 
     root = tmp_path / "root"
     root.mkdir()
     (root / "a.txt").write_text("one\n")
-    monkeypatch.setattr(session_directory, *lost(tmp_path))
+    monkeypatch.setattr(session, *lost(tmp_path))
     fault = Fault("from_far", 0)
     with connect(opener(fault), root, push=False, patience=WAIT) as ws:
         with pytest.raises(DisconnectedError) as caught:  # noqa: PT012 - what is armed is the commit

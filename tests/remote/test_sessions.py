@@ -19,8 +19,9 @@ from agentfs.errors import (
     NotFoundError,
     UnreadError,
 )
-from agentfs.fs import lock, session_directory
-from agentfs.fs.session_directory import SessionDirectory
+from agentfs.fs import lock
+from agentfs.remote import session
+from agentfs.remote.session import SessionDirectory
 from tests.remote.over_pipe import open_pipe
 from tests.remote.test_reconnect import SERVE, Fault, has_ended, opener
 
@@ -40,7 +41,7 @@ def parent(tmp_path, monkeypatch):
     """The directory of the sessions, which no other test has."""
     path = tmp_path / "locks"
     path.mkdir()
-    monkeypatch.setattr(session_directory, "lock_directory", lambda _: str(path))
+    monkeypatch.setattr(session, "lock_directory", lambda _: str(path))
     return path
 
 
@@ -129,7 +130,7 @@ def test_what_a_client_has_of_earlier_results_holds_after_a_reconnect(root):
 
 def test_without_a_directory_a_session_is_lost_with_its_connection(root, monkeypatch):
     monkeypatch.setattr(lock, "lock_directory", lambda _: None)
-    monkeypatch.setattr(session_directory, "lock_directory", lambda _: None)
+    monkeypatch.setattr(session, "lock_directory", lambda _: None)
     fault = Fault("from_far", 0)
     with connect(opener(fault), root, push=False) as ws:
         (note,) = ws.recovery_notes

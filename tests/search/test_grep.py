@@ -11,7 +11,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import GrepOptions, grep
+from agentfs.search import GrepOptions, grep_files
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def search(tmp_path):
     root = Root(tmp_path, Policy())
 
     def run(pattern, limits=None, **kwargs):
-        return grep(root, limits or Limits(), GrepOptions(pattern, **kwargs))
+        return grep_files(root, limits or Limits(), GrepOptions(pattern, **kwargs))
 
     yield run
     root.close()

@@ -13,7 +13,7 @@ import regex
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Protect
-from agentfs.search import GrepOptions, grep
+from agentfs.search import GrepOptions, grep_files
 from agentfs.tree.file_types import compile_types, type_names
 from tests.conftest import needs, program
 
@@ -157,7 +157,7 @@ def by_grep(tree, paths, pattern, **kwargs):
     with Root(tree, Policy(protect=Protect(read=[], write=[]))) as root:
         limits = Limits(grep_line_chars=10**6, timeout=30, file_bytes=2**27)
         request = GrepOptions(pattern, path=paths, limit=10**7, context=0, **kwargs)
-        result = grep(root, limits, request)
+        result = grep_files(root, limits, request)
     assert result.exact
     return [(m.path, m.line, m.text, list(m.spans)) for m in result.matches]
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from agentfs.mcp_stdio import MAX_FRAME_BYTES
+from agentfs.mcp.stdio import MAX_FRAME_BYTES
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
 
@@ -74,42 +74,34 @@ def server(tmp_path_factory):
         yield started
 
 
-PARSE, INVALID = -32700, -32600
-
-
-@pytest.mark.parametrize(("frame", "number", "code"), [
-    (read(rb'{"path":"\ud800"}'), 7, PARSE),
-    (read(rb'{"\udc00":"a.txt","path":"a.txt"}'), 7, PARSE),
-    (read(b'{"path":"a.txt","limit":%b}' % (b"9" * 10_000)), 7, PARSE),
-    (read(b'{"path":"a\xff.txt"}'), 7, PARSE),
-    (read(b'{"path":%b%b}' % (b"[" * 100_000, b"]" * 100_000)), 7, PARSE),
-    (read(b'{"path":%b}' % (b'{"id":8,"x":' * 100_000)), None, PARSE),
-    (read(rb'{"id":8,"path":"\ud800","x":"}\"}"}'), 7, PARSE),
-    (read(rb'{"path":"\ud800"}', b'"seven"'), "seven", PARSE),
-    (read(b'{"path":"a.txt"}') + b" x", 7, PARSE),
-    (read(b'{"path":"a.txt"}', b"1.5"), 1.5, INVALID),
-    (read(b'{"path":"a.txt"}', b"null"), None, INVALID),
-    (b"hello", None, PARSE),
-    (b"[" + read(b'{"path":"a.txt"}') + b"]", None, INVALID),
-    (b'{"jsonrpc":"2.0","id":7}', 7, INVALID),
-    (b'{"id":7,"method":"ping"}', 7, INVALID),
-    (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":[1]}', 7, INVALID),
-], ids=range(16))  # fmt: skip
-def test_a_frame_that_is_no_message_is_answered(server, frame, number, code):
+@pytest.mark.parametrize(("frame", "number"), [
+    (read(rb'{"path":"\ud800"}'), 7),
+    (read(rb'{"\udc00":"a.txt","path":"a.txt"}'), 7),
+    (read(rb'{"id":8,"path":"\ud800","x":"}\"}"}'), 7),
+    (read(rb'{"path":"\ud800"}', b'"seven"'), "seven"),
+    (b'{"jsonrpc":"2.0","id":7}', 7),
+    (b'{"id":7,"method":"ping"}', 7),
+    (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":[1]}', 7),
+    (read(b'{"path":"a.txt","limit":%b}' % (b"9" * 10_000)), None),
+    (read(b'{"path":"a\xff.txt"}'), None),
+    (read(b'{"path":%b%b}' % (b"[" * 100_000, b"]" * 100_000)), None),
+    (read(b'{"path":%b}' % (b'{"id":8,"x":' * 100_000)), None),
+    (read(b'{"path":"a.txt"}') + b" x", None),
+    (b"hello", None),
+    (b"[" + read(b'{"path":"a.txt"}') + b"]", None),
+], ids=range(14))  # fmt: skip
+def test_a_frame_that_is_not_a_message_is_answered(server, frame, number):
     """The SDK's transport says nothing, so that the client waits for ever, or takes other text for it."""
     server.send(frame)
     answer = server.answer()
-    assert (answer["id"], answer["error"]["code"]) == (number, code)
+    assert (answer["id"], answer["error"]["code"]) == (number, -32700)
     server.send(read(b'{"path":"a.txt"}', b"99"))
     answer = server.answer()
     assert (answer["id"], answer["result"]["content"][0]["text"]) == (99, "1|one")
 
 
-@pytest.mark.parametrize("frame", [
-    b"", b"  ", b'{"jsonrpc":"2.0","method":"notifications/x","params":"\\ud800"}',
-    b'{"jsonrpc":"2.0","id":5,"result":"\\ud800"}', b'{"jsonrpc":"2.0","id":5,"error":[[[}',
-])  # fmt: skip
-def test_what_wants_no_answer_gets_none(server, frame):
+@pytest.mark.parametrize("frame", [b"", b"  "])
+def test_an_empty_line_is_not_answered(server, frame):
     server.send(frame)
     server.send(read(b'{"path":"a.txt"}', b"99"))
     assert server.answer()["id"] == 99
@@ -117,7 +109,7 @@ def test_what_wants_no_answer_gets_none(server, frame):
 
 def test_a_frame_without_end_is_not_kept(server):
     server.send(read(b'{"path":"%b"}' % (b"x" * MAX_FRAME_BYTES)))
-    assert server.answer()["error"]["message"] == "The frame is over 67,108,864 bytes."
+    assert "of at most 67,108,864 bytes" in server.answer()["error"]["message"]
     server.send(read(b'{"path":"a.txt"}', b"99"))
     assert server.answer()["id"] == 99
 
@@ -204,7 +196,7 @@ def test_without_standard_input_or_output_the_server_says_so(tree, closed, said)
 def test_what_a_callback_prints_does_not_get_among_the_frames(tree):
     program = (
         "import asyncio, sys\n"
-        "from agentfs import Policy\nfrom agentfs.mcp_server import WorkspaceServer\n"
+        "from agentfs import Policy\nfrom agentfs.mcp import WorkspaceServer\n"
         "ask = lambda request: print('asked') or True\n"
         "asyncio.run(WorkspaceServer(sys.argv[-1], policy=Policy(permission=ask)).serve())\n"
     )

@@ -3,19 +3,16 @@
 import errno
 import os
 import stat
-from contextlib import suppress
 
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.forks import watch_forks
-from agentfs.fs import oserrors
-from agentfs.fs.lock import hold, let_go, try_lock
-from agentfs.fs.mounts import mount_table
-from agentfs.fs.own_directories import STATE_MARK
-from agentfs.fs.path import quote
-from agentfs.fs.syscalls import open_flags
+from agentfs.fs import oserrors, quote, syscalls
+from agentfs.fs.lock import hold, let_go
+from agentfs.fs.own_directories import STATE_MARK, OwnDirectory, is_below
 
+FILE = "history.db"
+_ALLOWED = {STATE_MARK, *(FILE + end for end in ("", "-wal", "-shm", "-journal"))}
 _CREATED_BY_THE_SYSTEM = {"lost+found"}
-_FLAGS = open_flags("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 _USE_ANOTHER = "Give the path of a directory, or one that does not exist yet."
@@ -24,26 +21,23 @@ _USE_ANOTHER = "Give the path of a directory, or one that does not exist yet."
 class StateDirectory:
     """A state directory, locked against other workspaces until it is closed.
 
-    It is created if it is missing. It must lie outside the tree, and only this user may write to it. Its
-    `main_file` marks it; without that, nothing but `other_files` may be there.
+    It is created if it is missing. It must lie outside the tree, and only this user may write to it. Nothing
+    but the files of the database may be there unless the database is.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], root_path: str, main_file: str, other_files: tuple[str, ...]
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], root_path: str) -> None:
         self._lock_fd = -1
         self.path = _real_path(path)
-        self.file = os.path.join(self.path, main_file)
-        self._main_file = main_file
-        self._allowed = {STATE_MARK, *other_files}
+        self._directory = OwnDirectory(self.path)
         _check_apart(self.path, root_path)
         watch_forks(self)
         try:
             self._create()
             self._lock_fd = hold(self._lock())
-            self._check_owned()  # another program may have begun to use it just before the lock
-            if not os.path.lexists(self.file):
-                os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600))
+            if (
+                FILE not in self._check_owned()
+            ):  # another program may have begun to use it just before the lock
+                os.close(self._directory.open(FILE, os.O_EXCL))
         except BaseException as error:
             self.close()
             if isinstance(error, OSError):
@@ -73,7 +67,7 @@ class StateDirectory:
 
     def _create(self) -> None:
         try:
-            os.makedirs(self.path, mode=0o700)
+            self._directory.make()
         except FileExistsError:
             self._check_owned()
         except NotADirectoryError:
@@ -82,16 +76,17 @@ class StateDirectory:
                 self.path,
             ) from None
 
-    def _check_owned(self) -> None:
-        status = os.stat(self.path)
+    def _check_owned(self) -> set[str]:
+        """Return the names in the directory, which is closed to others while it has no database."""
+        status = self._directory.status()
         if not stat.S_ISDIR(status.st_mode):
             raise _invalid(f"The state directory {quote(self.path)} is a file.", self.path)
-        names = set(os.listdir(self.path)) - _CREATED_BY_THE_SYSTEM
-        others = sorted(names - self._allowed)
-        if self._main_file not in names and others:
+        names = set(self._directory.names()) - _CREATED_BY_THE_SYSTEM
+        others = sorted(names - _ALLOWED)
+        if FILE not in names and others:
             raise _invalid(
-                f"{quote(self.path)} is no state directory of agentfs: {', '.join(map(quote, others[:3]))}"
-                " is in it.",
+                f"{quote(self.path)} is not a state directory of agentfs:"
+                f" {', '.join(map(quote, others[:3]))} is in it.",
                 self.path,
             )
         if status.st_uid != os.geteuid():
@@ -100,7 +95,7 @@ class StateDirectory:
                 hint="Give a directory of your own: it holds the contents of files.",
                 details={"parameter": "state", "path": self.path},
             )
-        if self._main_file not in names:
+        if FILE not in names:
             os.chmod(self.path, 0o700)
         elif status.st_mode & 0o022:
             raise RefusedError(
@@ -108,11 +103,12 @@ class StateDirectory:
                 hint=f"Check that everything in it is yours, then run: chmod 700 {quote(self.path)}",
                 details={"parameter": "state", "path": self.path},
             )
+        return names
 
     def _lock(self) -> int:
-        fd = os.open(os.path.join(self.path, STATE_MARK), os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+        fd = self._directory.open(STATE_MARK)
         try:
-            if try_lock(fd):
+            if syscalls.try_lock(fd):
                 os.ftruncate(fd, 0)
                 os.write(fd, str(os.getpid()).encode())
                 return fd
@@ -153,9 +149,9 @@ def _real_path(path: str | os.PathLike[str]) -> str:
 
 def _check_apart(state: str, root: str) -> None:
     """Refuse a state directory inside or around the tree, also through links and mounts."""
-    if _is_below(state, root) or _is_mounted_below(state, root):
+    if is_below(state, root):
         where, reason = "inside of the workspace", "the model could read and change it there"
-    elif _is_below(root, state) or _is_mounted_below(root, state):
+    elif is_below(root, state):
         where, reason = "around the workspace", "the workspace would be a part of it"
     else:
         return
@@ -164,44 +160,6 @@ def _check_apart(state: str, root: str) -> None:
         hint="Give a directory beside it, such as one below ~/.local/state.",
         details={"parameter": "state", "path": state, "root": root},
     )
-
-
-def _is_below(path: str, top: str) -> bool:
-    """Compare by inode, as one directory may have several names."""
-    while True:
-        with suppress(OSError):
-            if os.path.samestat(os.stat(path), os.stat(top)):
-                return True
-        parent = os.path.dirname(path)
-        if parent == path:
-            return False
-        path = parent
-
-
-def _is_mounted_below(path: str, top: str) -> bool:
-    """Return whether a mount in a tree leads to a directory, by what Linux lists; False on other systems."""
-    try:
-        mounts = mount_table()
-    except OSError:
-        return False
-
-    def locate(path: str) -> tuple[str, str] | None:
-        """Return the file system of a path, and the path in it."""
-        over = [mount for mount in mounts if _starts_with(path, mount.point)]
-        if not over:
-            return None
-        found = max(reversed(over), key=lambda mount: len(mount.point))  # the later one hides
-        return found.device, found.part.rstrip("/") + path[len(found.point.rstrip("/")) :] or "/"
-
-    target = locate(path)
-    trees = [locate(top), *((each.device, each.part) for each in mounts if _starts_with(each.point, top))]
-    return target is not None and any(
-        tree is not None and target[0] == tree[0] and _starts_with(target[1], tree[1]) for tree in trees
-    )
-
-
-def _starts_with(path: str, top: str) -> bool:
-    return path == top or path.startswith(top.rstrip("/") + "/")
 
 
 def _invalid(message: str, path: str) -> InvalidArgumentError:

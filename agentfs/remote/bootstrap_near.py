@@ -1,11 +1,12 @@
-"""Run the server at a far side that has nothing but Python: the package is sent through the stream, once.
+"""The near half of the bootstrap: run the server at a far side that has nothing but Python.
 
 The far command is `python3 -I -S -q -i`. No shell changes these words, so they are right for ssh, where a
 shell splits them, and for what passes arguments on as they are. The interpreter then reads one line, the
-source of `install` with a call of it.
+source of the far half with a call of it. The package is sent through the stream, once.
 """
 
 import contextlib
+import hashlib
 import json
 import zlib
 from base64 import b85encode
@@ -16,7 +17,6 @@ from importlib.resources.abc import Traversable
 from typing import Any, cast
 
 from agentfs.errors import DisconnectedError, UnsupportedSystemError
-from agentfs.remote.install import pack
 from agentfs.remote.transport import Stream
 from agentfs.text import one_line
 
@@ -28,10 +28,9 @@ _LEFT_OUT = (
     "agentfs/dialects/",
     "agentfs/mcp_",
     "agentfs/providers/",
-    "agentfs/remote/bootstrap.py",
+    "agentfs/remote/bootstrap_",
     "agentfs/remote/client.py",
     "agentfs/remote/connection.py",
-    "agentfs/remote/install.py",
     "agentfs/remote/link.py",
     "agentfs/terminal.py",
     "agentfs/tools/aliases.py",
@@ -78,7 +77,7 @@ def start(stream: Stream, read_line: Callable[[], bytes], options: Mapping[str, 
         DisconnectedError: The stream has ended.
     """
     digest, sent = _package()
-    source = files("agentfs.remote").joinpath("install.py").read_text(encoding="utf-8")
+    source = files("agentfs.remote").joinpath("bootstrap_far.py").read_text(encoding="utf-8")
     source += f"\nstart({digest!a}, {json.dumps(options)!a})\n"
     line = _LINE.format(oldest=_OLDEST, mark=_MARK.decode(), source=source).encode()
     with contextlib.suppress(BrokenPipeError):  # it has ended: reading says so
@@ -125,6 +124,12 @@ def _answer(read_line: Callable[[], bytes], sent: bytes) -> dict[str, Any]:
         hint="Where the fixed command is `agentfs serve`, pass push=False; for a terminal, leave it out "
         "(no `-t`).",
     )
+
+
+def pack(texts: dict[str, str]) -> tuple[str, bytes]:
+    """Return the digest of a package, and its document: the text of each file by its path."""
+    document = json.dumps(texts, sort_keys=True).encode()
+    return hashlib.sha256(document).hexdigest(), document
 
 
 def package_line(document: bytes) -> bytes:

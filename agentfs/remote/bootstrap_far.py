@@ -1,6 +1,6 @@
-"""Install the package at the far side and replace this process by its server.
+"""The far half of the bootstrap: install the package and replace this process by its server.
 
-The near side sends the source of this module to a bare `python3 -I -S`, so it imports nothing of agentfs.
+The near half sends the source of this module to a bare `python3 -I -S`, so it imports nothing of agentfs.
 """
 
 import base64
@@ -45,12 +45,6 @@ sys.exit(serve(Options(**json.loads(options))))
 _CACHE = "agentfs-packages"
 _TEMPORARY = ".installing-"
 _DAY = 24 * 3600.0
-
-
-def pack(texts: dict[str, str]) -> tuple[str, bytes]:
-    """Return the digest of a package, and its document: the text of each file by its path."""
-    document = json.dumps(texts, sort_keys=True).encode()
-    return hashlib.sha256(document).hexdigest(), document
 
 
 def start(digest: str, options: str) -> NoReturn:

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters, types
 from PIL import Image as Pillow
 
-from agentfs import Allow, Policy, Workspace, mcp_server
-from agentfs.mcp_server import WorkspaceServer
+from agentfs import Allow, Policy, Workspace
+from agentfs.mcp import WorkspaceServer, workspace_server
 from tests.history.judges import snapshot
 
 ARGUMENTS = {
@@ -422,7 +422,7 @@ async def test_roots_that_change_while_they_are_being_told_are_asked_for_again(t
 
 
 async def test_a_client_that_never_tells_its_roots_holds_up_no_call_for_long(tree, monkeypatch):
-    monkeypatch.setattr(mcp_server, "_ROOTS_SECONDS", 0.5)
+    monkeypatch.setattr(workspace_server, "_ROOTS_SECONDS", 0.5)
 
     async def roots(context):
         await asyncio.sleep(3600)

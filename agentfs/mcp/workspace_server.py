@@ -1,4 +1,4 @@
-"""An MCP server over one workspace, on the official SDK (the extra `mcp`): `agentfs mcp --root DIR`."""
+"""The tools of one workspace as an MCP server; a client's roots narrow what it serves."""
 
 import asyncio
 import os
@@ -13,9 +13,9 @@ from pydantic import ValidationError
 import agentfs
 from agentfs.errors import AgentFSError, RefusedError
 from agentfs.limits import MIB, Limits
-from agentfs.mcp_stdio import stdio
+from agentfs.mcp.stdio import stdio
 from agentfs.policy import Policy
-from agentfs.providers.mcp import call_result
+from agentfs.providers.mcp_format import call_result
 from agentfs.tools.result import from_error
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
@@ -104,6 +104,8 @@ class WorkspaceServer:
         try:
             async with stdio() as (incoming, outgoing):
                 await self.server.run(incoming, outgoing, self.server.create_initialization_options())
+        except* BrokenPipeError:
+            pass  # the client has gone
         finally:
             self._workspace.close()
 

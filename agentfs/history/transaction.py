@@ -1,0 +1,57 @@
+"""A transaction: changes that are staged on a root, and reach the tree together at its end, or not at all."""
+
+import os
+
+from agentfs import call_context
+from agentfs.errors import RefusedError, StaleError
+from agentfs.fs import Change, Node, Root
+from agentfs.fs.overlay import OverlayRoot
+from agentfs.history.journal import Journal
+from agentfs.history.report import conflict_error
+from agentfs.history.timeline import Timeline
+from agentfs.limits import Limits
+from agentfs.read_tracker import ReadTracker
+
+
+class Transaction:
+    """Staged changes, with a journal and a record of what was read of their own, until `commit`."""
+
+    def __init__(self, root: Root, journal: Journal, read_tracker: ReadTracker, limits: Limits) -> None:
+        self.root = OverlayRoot(root)
+        self.journal = self.root.recorder = Journal(timeline=Timeline(bounded=False))
+        self.read_tracker = read_tracker.fork(self.root.is_staged)
+        self._outer_root, self._outer_journal = root, journal
+        self._limits = limits
+        self._process = os.getpid()
+        self._committed = False
+
+    def commit(self) -> tuple[str, ...]:
+        """Make the changes, all or none; return notes on what could not be kept."""
+        return call_context.run_to_end(self._apply)
+
+    def _apply(self) -> tuple[str, ...]:
+        if os.getpid() != self._process:
+            raise RefusedError(
+                "This transaction belongs to the process that this one is a copy of.",
+                hint="Nothing was changed. Begin a transaction in this process.",
+            )
+        notes: tuple[str, ...] = ()
+        if changes := self.journal.since(None).changes:
+            with call_context.limited(self._limits.timeout):
+                notes = self._outer_root.apply(
+                    changes, max_bytes=self._limits.file_bytes, conflict=self._conflict
+                ).notes
+        self._committed = True
+        return notes
+
+    def _conflict(self, change: Change, found: Node | None) -> StaleError:
+        own = self._outer_journal.timeline.left(change.path, found)
+        by = "another call of this workspace" if own else "somebody else"
+        return conflict_error(change, found, may_show=self._outer_root.may_show_recorded, by=by)
+
+    def close(self) -> None:
+        """End the transaction; what was not committed is dropped."""
+        self.read_tracker.join(committed=self._committed)
+        self._outer_journal.flush()
+        self.root.close()
+        self.journal.close()

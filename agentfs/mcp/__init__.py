@@ -1,0 +1,5 @@
+"""An MCP server over one workspace, on the official SDK (the extra `mcp`): `agentfs mcp --root DIR`."""
+
+from agentfs.mcp.workspace_server import WATCH_BYTES, WorkspaceServer
+
+__all__ = ["WATCH_BYTES", "WorkspaceServer"]

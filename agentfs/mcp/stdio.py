@@ -1,0 +1,138 @@
+"""MCP's frames over standard input and output, on the SDK's transport.
+
+The SDK's own line source (2.3) keeps a frame of any length, replaces bytes that are not UTF-8, leaves a
+broken frame unanswered, and reads in a thread that no signal ends. `_Frames` takes its place.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncGenerator, Generator
+from typing import Any, BinaryIO, Self, cast
+
+import anyio
+from mcp import types
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+
+from agentfs.errors import FileIOError
+
+# A file of the largest size that may be changed, with every character escaped, fits.
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+_REFUSAL = f"The frame is not a JSON-RPC message in UTF-8 of at most {MAX_FRAME_BYTES:,} bytes."
+_Streams = tuple[Any, Any]  # the SDK's, generic over what we do not use
+
+
+@contextlib.asynccontextmanager
+async def stdio() -> AsyncGenerator[_Streams]:
+    """Open the streams for a server on standard input and output.
+
+    Meanwhile standard input is empty and standard output is standard error, so that nothing else gets among
+    the frames.
+    """
+    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - as Python has it
+        raise FileIOError("The server speaks over standard input and output, and one of them is closed.")
+    with _private_stdin() as source:
+        frames = _Frames(source)
+        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", frames)) as (incoming, outgoing):
+            frames.outgoing = outgoing
+            with _ended_by_interrupt(frames):
+                yield incoming, outgoing
+            sys.stdout.flush()  # what was printed meanwhile is for standard error
+            frames.end()
+
+
+class _Frames:
+    """The frames of a client that are messages; the others are answered with an error."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self.outgoing: Any = None
+        self._source = source
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[bytes] = asyncio.Queue()
+        self._room = threading.Semaphore()  # for one line, so that input is read only as it is used
+        # A daemon, because it may wait for input for ever.
+        threading.Thread(target=self._read, name="agentfs-mcp-input", daemon=True).start()
+
+    def end(self) -> None:
+        """End the input."""
+        self._lines.put_nowait(b"")
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        while line := await self._lines.get():
+            self._room.release()
+            try:
+                text = line.decode()
+                if len(line) <= MAX_FRAME_BYTES:
+                    types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+                    return text
+            except ValueError:  # pydantic's error is one too
+                pass
+            with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await self.outgoing.send(SessionMessage(_refusal(line)))
+        raise StopAsyncIteration
+
+    def _read(self) -> None:
+        with contextlib.suppress(RuntimeError, OSError):  # the loop has ended, or the input is broken
+            while line := self._source.readline(MAX_FRAME_BYTES + 1):
+                rest = line
+                while len(line) > MAX_FRAME_BYTES and rest and not rest.endswith(b"\n"):
+                    rest = self._source.readline(MAX_FRAME_BYTES)
+                if line.strip():
+                    self._room.acquire()
+                    self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
+            self._loop.call_soon_threadsafe(self.end)
+
+
+def _refusal(line: bytes) -> types.JSONRPCError:
+    """Return the answer to a frame that is not a message; its id is that of the frame if it can be read."""
+    identity = None
+    with contextlib.suppress(ValueError, RecursionError):
+        frame: Any = json.loads(line) if len(line) <= MAX_FRAME_BYTES else None
+        identity = frame.get("id") if isinstance(frame, dict) else None  # pyright: ignore[reportUnknownMemberType]
+    known = identity if type(identity) in (int, str) else None
+    return types.JSONRPCError(
+        jsonrpc="2.0", id=known, error=types.ErrorData(code=types.PARSE_ERROR, message=_REFUSAL)
+    )
+
+
+@contextlib.contextmanager
+def _private_stdin() -> Generator[BinaryIO]:
+    """Open a duplicate of standard input, which is empty meanwhile."""
+    private = os.dup(0)
+    empty, writable = os.pipe()
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.close(writable)
+    try:
+        # It stays open: a thread may still wait on it, and another file must not get its number.
+        yield os.fdopen(private, "rb", closefd=False)
+    finally:
+        os.dup2(private, 0)
+
+
+@contextlib.contextmanager
+def _ended_by_interrupt(frames: _Frames) -> Generator[None]:
+    """Take the first SIGINT for the end of input, which lets the server end in order."""
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        loop.remove_signal_handler(signal.SIGINT)  # another one interrupts at once
+        frames.end()
+
+    unable = (ValueError, RuntimeError, NotImplementedError)  # this is not the main thread, or on Windows
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for what runs in the background
+        with contextlib.suppress(*unable):
+            loop.add_signal_handler(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(*unable):
+            loop.remove_signal_handler(signal.SIGINT)

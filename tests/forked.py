@@ -1,0 +1,54 @@
+"""The command line in a forked process: a process of its own, without the time that Python takes to start."""
+
+import io
+import os
+import sys
+import tempfile
+from pathlib import Path
+from subprocess import CompletedProcess
+
+from agentfs.cli import main
+
+
+def run_command(*arguments: str, cwd: Path, stdin: str = "") -> CompletedProcess[str]:
+    """Run `agentfs` with arguments, and return its status and what it wrote."""
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(stdin.encode())
+        given.seek(0)
+        child = os.fork()
+        if child == 0:
+            _become((given.fileno(), out.fileno(), err.fileno()), cwd)
+            _leave(arguments)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        for written in (out, err):
+            written.seek(0)
+        return CompletedProcess(arguments, status, out.read().decode(), err.read().decode())
+
+
+def _become(descriptors: tuple[int, int, int], cwd: Path) -> None:
+    os.chdir(cwd)
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+    sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False), encoding="utf-8")  # noqa: SIM115 - the process ends
+    sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), encoding="utf-8")  # noqa: SIM115 - as above
+    sys.stderr = io.TextIOWrapper(
+        open(2, "wb", closefd=False),  # noqa: SIM115 - as above
+        encoding="utf-8",
+        errors="backslashreplace",
+    )
+
+
+def _leave(arguments: tuple[str, ...]) -> None:
+    """End the process as `python -m agentfs` does."""
+    status: object = 1
+    try:
+        status = main(arguments)
+    except SystemExit as ended:
+        status = ended.code
+    except BaseException:  # noqa: BLE001 - it is shown as Python shows it
+        sys.excepthook(*sys.exc_info())
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(status if isinstance(status, int) else 0 if status is None else 1)
