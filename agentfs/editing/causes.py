@@ -17,7 +17,7 @@ from typing import NamedTuple
 from agentfs import call_context
 from agentfs.editing.match import BLANK, comparable, occurrences, tolerant_matches
 from agentfs.nearest import closest
-from agentfs.text import CUT_MARK, bodies_of, changed_lines, common_prefix, common_suffix
+from agentfs.text import bodies_of, changed_lines, common_prefix, common_suffix
 from agentfs.text.view import View
 
 Span = tuple[int, int]
@@ -65,26 +65,6 @@ def without_escapes(view: str, old: str) -> list[Span]:
 
 def _unescape(escape: re.Match[str]) -> str:
     return _ESCAPES.get(escape[1], escape[1]) if escape[1] else "\\"
-
-
-def with_cut_lines(view: str, old: str) -> list[Span]:
-    """Find an old text with marks such as `⟦+123 characters⟧` for so many characters of a line."""
-    first, *rest = re.split(f"({CUT_MARK})", old)
-    hidden = [
-        (int(re.sub("[^0-9]", "", mark)), text) for mark, text in zip(rest[::2], rest[1::2], strict=True)
-    ]
-    line_starts = (0, *(found.end() for found in re.finditer("\n", view)))
-    spans: list[Span] = []
-    for start in occurrences(view, first) if first else line_starts:
-        call_context.check()
-        end = start + len(first)
-        for count, text in hidden:
-            if view.find("\n", end, end + count) >= 0 or not view.startswith(text, end + count):
-                break
-            end += count + len(text)
-        else:
-            spans.append((start, end))
-    return [span for span in spans[:_MOST_SPANS] if span[1] <= len(view)]
 
 
 def without_line_numbers(view: str, old: str) -> list[Span]:
