@@ -11,7 +11,6 @@ show `⟦U+202E⟧`; a text that holds `⟦U+202E⟧` literally has its bracket 
 """
 
 import json
-import json
 import re
 from functools import cache
 from typing import Any

@@ -243,9 +243,7 @@ class _Diagnosis:
             "near",
             f"; {where} {comes} closest:" if one else f"; {where} {comes} equally close:",
             spans,
-            suggestion=""
-            if len(text) > _MOST_LONGER * len(self.old) or re.search(CUT_MARK, self.new)
-            else text,
+            suggestion="" if is_other or re.search(CUT_MARK, self.new) else text,
             places=self._differences(spans[0]) if one else (),
             hint=Joined(
                 " ",
