@@ -314,7 +314,9 @@ def _call(arguments: argparse.Namespace) -> int:
 
 def _call_with_progress(tools: Toolset, name: str, arguments: str | dict[str, Any]) -> ToolResult:
     with progress() as report:
-        call = call_context.Call(name, on_progress=lambda entries: report(f"{entries:,} entries looked at"))
+        call = call_context.Execution(
+            name, on_progress=lambda entries: report(f"{entries:,} entries looked at")
+        )
         token = call_context.current.set(call)
         try:
             return tools.call(name, arguments)
