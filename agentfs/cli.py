@@ -36,15 +36,14 @@ from agentfs.terminal import (
 )
 from agentfs.text import to_json
 from agentfs.tools.coerce import parse_arguments
+from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.toolset import Toolset
-from agentfs.tools.types import EnumOf, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.workspace import Workspace
 
 NOTHING_FOUND = 1
 FAILED = 2
 INTERRUPTED = 130
-_TYPES: dict[str, Callable[[str], Any]] = {"string": str, "integer": int, "number": float}
 _TIME = "%Y-%m-%d %H:%M:%S"
 _INTEGER = {"type": int, "nargs": "?", "default": 1, "metavar": "N", "help": "how many (default: 1)"}
 # Methods that need earlier calls, and so a state directory: the description, and the argument for argparse.
@@ -245,14 +244,14 @@ def _add_parameter(command: argparse.ArgumentParser, parameter: Parameter) -> No
 def _settings(kind: Kind, name: str) -> dict[str, Any]:
     """Return how argparse takes values of a kind; what it cannot say is JSON text, which a call takes too."""
     match kind:
-        case Scalar(type="boolean"):
+        case Boolean():
             return {"action": "store_true"}
         case Scalar():
-            return {"type": _TYPES[kind.type], "metavar": name.upper()}
-        case EnumOf():
-            choices = ",".join(json.dumps(value).strip('"') for value in kind.values)
-            return {"type": _TYPES[kind.type], "choices": kind.values, "metavar": f"{{{choices}}}"}
-        case UnionOf() if any(isinstance(option, ListOf) for option in kind.options):
+            return {"type": kind.hint, "metavar": name.upper()}
+        case Choice():
+            choices = ",".join(json.dumps(value).strip('"') for value in kind.choices)
+            return {"type": kind.hint, "choices": kind.choices, "metavar": f"{{{choices}}}"}
+        case UnionOf() if any(isinstance(option, ListOf) for option in kind.parts):
             return {"action": "append", "metavar": name.upper()}
         case ListOf(item=Scalar()):
             return {"action": "append", "metavar": name.upper()}

@@ -33,7 +33,7 @@ from agentfs.fs import Root, quote, revision_of
 from agentfs.fs.protect import fold_letters
 from agentfs.history import Journal
 from agentfs.limits import Limits
-from agentfs.nearest import closest
+from agentfs.nearest import nearest
 from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import ReplaceResult
@@ -91,7 +91,7 @@ def check_rules(policy: Policy, cls: type[Any]) -> None:
     names = [name for name, declared in declarations(cls).items() if declared.effect != "none"]
     for rule in rules:
         if rule.name not in names and rule.name not in GROUPS:
-            near = next(iter(closest(rule.name, (*names, *GROUPS), 1, 0.55)), None)
+            near = nearest(rule.name, (*names, *GROUPS))
             groups = (group for group in GROUPS if group not in names)
             raise InvalidArgumentError(
                 f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",

@@ -36,3 +36,8 @@ def closest(name: str, names: Iterable[str], most: int, cutoff: float) -> list[s
         if (ratio := matcher.ratio()) >= cutoff:
             found.append((ratio, other))
     return [other for _, other in nlargest(most, found, key=itemgetter(0))]
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most like the one given, or None if none is."""
+    return next(iter(closest(name, names, 1, 0.55)), None)

@@ -131,8 +131,7 @@ class ReadTracker:
         self._lock = Lock()
         self._records: Records = OrderedDict()
         self._cache = TextCache()
-        self._unchanged_replies: OrderedDict[str, str] = OrderedDict()
-        self._skip_reports: OrderedDict[tuple[str, ...], str] = OrderedDict()  # by method and paths
+        self._said: OrderedDict[tuple[str, ...], str] = OrderedDict()
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -267,32 +266,19 @@ class ReadTracker:
         with self._lock:
             return real_path in self._records or real_path in self._cache.ids
 
-    def is_immediate_repeat(self, real_path: str, page: str) -> bool:
-        """Return whether a page is requested again right after the reply that it is unchanged."""
+    def was_said(self, subject: tuple[str, ...], text: str) -> bool:
+        """Return True if this text was the last one said of a subject; otherwise it is from now on."""
         with self._lock:
-            if self._unchanged_replies.pop(real_path, None) == page:
-                return True
-            self._unchanged_replies[real_path] = page
-            while len(self._unchanged_replies) > MAX_FILES:
-                self._unchanged_replies.popitem(last=False)
-            return False
-
-    def is_repeated_report(self, method: str, paths: Sequence[str], report: str) -> bool:
-        """Return whether what a search of some paths skipped is what the one before it skipped too."""
-        key = (method, *paths)
-        with self._lock:
-            if self._skip_reports.get(key) == report:
-                return True
-            self._skip_reports[key] = report
-            while len(self._skip_reports) > MAX_FILES:
-                self._skip_reports.popitem(last=False)
-            return False
+            repeated = self._said.get(subject) == text
+            self._said[subject] = text
+            while len(self._said) > MAX_FILES:
+                self._said.popitem(last=False)
+            return repeated
 
     def forget(self) -> None:
         """Forget everything, as after the model's context was cut."""
         with self._updating():
-            self._unchanged_replies.clear()
-            self._skip_reports.clear()
+            self._said.clear()
             self._records.clear()
             for key in list(self._cache.texts):
                 self._cache.drop(key)
@@ -301,9 +287,7 @@ class ReadTracker:
         """Return a copy for a transaction, in which `is_staged` says whether a real path was changed."""
         with self._lock:
             records: Records = OrderedDict((path, each.copy()) for path, each in self._records.items())
-            return ForkedReadTracker(
-                self, is_staged, records, self._cache.copy(), self._unchanged_replies.copy()
-            )
+            return ForkedReadTracker(self, is_staged, records, self._cache.copy(), self._said.copy())
 
     def merge(
         self,
@@ -403,10 +387,10 @@ class ForkedReadTracker(ReadTracker):
         is_staged: Callable[[str], bool],
         records: Records,
         cache: TextCache,
-        unchanged_replies: OrderedDict[str, str],
+        said: OrderedDict[tuple[str, ...], str],
     ) -> None:
         super().__init__()
-        self._records, self._cache, self._unchanged_replies = records, cache, unchanged_replies
+        self._records, self._cache, self._said = records, cache, said
         self._origin = origin
         self._is_staged = is_staged
         self._touched: dict[Key, bool] = {}  # in order of use; whether the version was read from the disk

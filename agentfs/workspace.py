@@ -686,7 +686,7 @@ class Workspace:
             types,
             timeout,
         )
-        found = search.glob_files(self._root, self.limits, options, self._read_tracker)
+        found = search.find_files(self._root, self.limits, options, self._read_tracker)
         return self._outputs.keep_full_text(found, self.policy)
 
     @tool(effect="search")

@@ -12,6 +12,7 @@ from agentfs import AgentFSError, Edit, Limits, Policy, Workspace, dialects, wor
 from agentfs.errors import ClosedError, InvalidPathError, NotDirectoryError, NotFoundError
 from agentfs.fs import Root, batch
 from agentfs.text import estimate_tokens
+from tests.tool_calls import accepts
 
 
 def test_a_missing_root_is_an_error_at_once(tmp_path):
@@ -264,7 +265,7 @@ def test_a_model_reads_the_rest_of_a_long_line(ws, tmp_path):
     call = {"name": "read", "arguments": {"path": "wide.txt", "column": 2001}}
     pages = []
     while call is not None:
-        assert tools.accepts(call["name"], call["arguments"])
+        assert accepts(tools, call["name"], call["arguments"])
         page = tools.call(call["name"], call["arguments"])
         pages.append(page.content)
         call = page.next
@@ -283,7 +284,7 @@ def test_a_model_follows_all_pages_of_find(ws, tmp_path):
         found += [entry["path"] for entry in page.data["files"]]
         if page.next is None:
             break
-        assert tools.accepts(page.next["name"], page.next["arguments"])
+        assert accepts(tools, page.next["name"], page.next["arguments"])
         page = tools.call(page.next["name"], page.next["arguments"])
     assert found == [f"{number}.py" for number in range(5)]
 

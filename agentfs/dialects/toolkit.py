@@ -16,13 +16,13 @@ from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
 from agentfs.fs import quote
 from agentfs.limits import HARD_FILE_BYTES
 from agentfs.messages import FirstOf, Message, Names, NextCall, Retry, ToolName, call, say
+from agentfs.nearest import nearest
 from agentfs.permissions import Mode, Permission, PermissionAnswer
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
 from agentfs.search.options import parse_filesize, parse_types
 from agentfs.search.render import skip_report
 from agentfs.search.searcher import without_marks
 from agentfs.text import estimate_tokens, most_that_fit, newline_of, plural
-from agentfs.tools.aliases import nearest
 from agentfs.tools.result import first_line
 from agentfs.tools.spec import RenderContext, ToolSpec
 from agentfs.tree.globs import compile_globs

@@ -1,32 +1,16 @@
 """Whether a file is still what this workspace has read: external changes, and guards against unseen loss."""
 
 import sys
-from itertools import accumulate
 from typing import NamedTuple
 
 from agentfs.editing.update import diff_lines
 from agentfs.errors import AlreadyExistsError, StaleError, UnreadError
 from agentfs.fs import Current, quote
-from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
 from agentfs.messages import Joined, Message, NextCall, ToolName, call
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
-from agentfs.text import (
-    MOST_LINES,
-    bodies_of,
-    changed_lines,
-    continuation,
-    cut_line,
-    decode,
-    footer,
-    is_binary,
-    line_ranges,
-    most_that_fit,
-    numbered,
-    plural,
-    unified_diff,
-)
+from agentfs.text import decode, footer, is_binary, lf_view, line_changes, line_ranges, plural, unified_diff
 
 _DIFF_LINES = 40
 
@@ -45,11 +29,11 @@ def external_changes(tracker: ReadTracker, current: Current, text: str) -> Exter
     revision = current.revision or ""
     if last is None or last.revision == revision or tracker.fully_read(current.real_path, revision):
         return None
-    if last.text is None or last.text.count("\n") + text.count("\n") > MOST_LINES:
+    if last.text is None:
         # Which lines are still the same is not known, so none of them counts as read.
         every = Hunk(0, sys.maxsize, 0, sys.maxsize)
         return ExternalChanges("the file had changed since it was shown", (), (every,))
-    hunks = tuple(Hunk(*change) for change in changed_lines(bodies_of(last.text), bodies_of(text)))
+    hunks = tuple(Hunk(*change) for change in line_changes(lf_view(last.text), lf_view(text)))
     now = [(hunk.new_start + 1, max(hunk.new_end, hunk.new_start + 1)) for hunk in hunks]
     where = f"before this edit, {line_ranges(now)}" if hunks else "in its line ends only"
     lines = diff_lines(unified_diff(last.text, text, "file"), _DIFF_LINES)
@@ -66,7 +50,7 @@ def check_revision(current: Current, text: str, tracker: ReadTracker, expected: 
     raise _stale(current, text, before, expected)
 
 
-def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite, limits: Limits) -> None:
+def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite) -> None:
     """Refuse to replace a file whose present version this workspace has not read whole."""
     if current.data is None or current.revision is None or overwrite == "always":
         return
@@ -106,11 +90,10 @@ def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite
     missing = last.missing()
     count = sum(end - start + 1 for start, end in missing)
     start, end = missing[0]
-    limit = min(end - start + 1, _lines_of_a_page(current.path, text or "", start, limits))
     raise UnreadError(
         f"Only a part of {path} has been read: {line_ranges(missing)} "
         f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
-        hint=_read_or_edit(call("read", path=current.path, offset=start, limit=limit), "the file"),
+        hint=_read_or_edit(call("read", path=current.path, offset=start, limit=end - start + 1), "the file"),
         details={**details, "unread_lines": [list(lines) for lines in missing]},
     )
 
@@ -135,16 +118,3 @@ def _stale(current: Current, text: str | None, before: str | None, expected: str
 def _read_or_edit(read: NextCall, what: str) -> Message:
     ways = Joined(", or ", Message(read, " first"), Message(ToolName("edit"), f" to change a part of {what}"))
     return Message("Call ", ways, ".")
-
-
-def _lines_of_a_page(path: str, text: str, first: int, limits: Limits) -> int:
-    """Return how many lines from one on a read shows at once."""
-    bodies = bodies_of(text)[first - 1 : first - 1 + limits.read_lines]
-    lines = numbered([cut_line(body, limits.line_chars) for body in bodies], first)
-    sizes = accumulate(len(line.encode("utf-8", "surrogatepass")) + 1 for line in lines)
-    held = sum(size <= limits.read_bytes + 1 for size in sizes)
-    # Room for the footer of a page, which names its lines and the call for the next.
-    below = footer(
-        line_ranges([(first, first + held)]), continuation(call("read", path=path, offset=first, limit=held))
-    )
-    return max(most_that_fit(held, lambda count: "\n".join((*lines[:count], below, below)), limits), 1)

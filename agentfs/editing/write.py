@@ -74,7 +74,7 @@ def write_file(
         if len(data) > limits.file_bytes:
             raise _too_large(current.path, limits.file_bytes)
         if current.data is not None and current.data != data:
-            check_overwrite(current, tracker, replaced, limits)
+            check_overwrite(current, tracker, replaced)
             if not raw:
                 check_notebook(current.path, current.data, data)
         call_context.check()

@@ -7,32 +7,30 @@ from dataclasses import replace
 
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, ProtectedError
 from agentfs.fs import oserrors
-from agentfs.fs.batch import Applied, Batch, NotRenamed
+from agentfs.fs.batch import Applied, Batch, NotRenamed, Terms
 from agentfs.fs.checks import check_hard_links, check_may_change_at
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import node_at
 from agentfs.fs.lock import ATTEMPTS, file_locks
-from agentfs.fs.node import Change, Conflict, DirectoryNode, FileNode, LinkNode, Node, Recorder, StagedNodes
+from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Node, StagedNodes
 from agentfs.fs.path import quote
-from agentfs.fs.plan import PlannedChange, directories_above, is_second_name, plan_changes
+from agentfs.fs.plan import (
+    PlannedChange,
+    directories_above,
+    is_second_name,
+    is_single,
+    plan_changes,
+    plan_single,
+)
 from agentfs.fs.recovery_log import RecoveryLog, recovery_log, unfinished_batches
-from agentfs.fs.resolve import ResolvedPath, resolve_real
+from agentfs.fs.resolve import resolve_real
 
 _REPAIR_BYTES = 200 * 1024 * 1024
 
 
-def apply_changes(
-    context: RootContext,
-    root_path: str,
-    changes: Sequence[Change],
-    *,
-    max_bytes: int,
-    conflict: Conflict,
-    recorder: Recorder | None,
-    undoing: bool,
-    held: ResolvedPath | None,
-) -> Applied:
+def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change], terms: Terms) -> Applied:
     """Do the work of `Root.apply`."""
+    held, recorder = terms.held, terms.recorder
     cleared = context
     locked: AbstractContextManager[None] = nullcontext()
     if held is None:
@@ -45,24 +43,22 @@ def apply_changes(
             cleared = replace(context, staged=gone)
         locked = _lock_files(cleared, root_path, [each.path for each in changes if not each.of_directory])
     # Directories have no locks: while they are read and changed, nothing else comes or goes in them.
-    alone = recorder is not None and not all(_replaces_file(change) for change in changes)
-    with locked, recorder.alone() if recorder is not None and alone else nullcontext():
+    alone: AbstractContextManager[object] = nullcontext()
+    if recorder is not None and (held is None or changes[0].before is None):
+        alone = recorder.alone()
+    with locked, alone:
         if held is not None:
-            made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
-            changes = [*made, *changes]
+            changes = [*(Change(path, None, DirectoryNode()) for path in held.missing_directories), *changes]
         else:
-            changes = _with_parents(cleared, changes, max_bytes)
-            changes = _checked(context, cleared, changes, max_bytes, conflict, undoing=undoing)
+            changes = _with_parents(cleared, changes, terms.max_bytes)
+            changes = _checked(context, cleared, changes, terms)
+        if is_single(changes):
+            return Batch(context, plan_single(changes), terms, single=True).apply(changes)
         for rename_directories in (True, False):
             plans = plan_changes(context, changes, rename_directories=rename_directories)
-            batch = Batch(context, plans, max_bytes, conflict, undoing=undoing, held=held)
             with suppress(NotRenamed), recovery_log(context, root_path, plans) as log:
-                return batch.apply(changes, log, recorder)
+                return Batch(context, plans, terms).apply(changes, log)
     raise AssertionError  # without a directory to rename there is none that cannot be renamed
-
-
-def _replaces_file(change: Change) -> bool:
-    return isinstance(change.before, FileNode | LinkNode) and isinstance(change.after, FileNode | LinkNode)
 
 
 @contextmanager
@@ -107,30 +103,24 @@ def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None])
 
 
 def _checked(
-    context: RootContext,
-    cleared: RootContext,
-    changes: Sequence[Change],
-    max_bytes: int,
-    conflict: Conflict,
-    *,
-    undoing: bool,
+    context: RootContext, cleared: RootContext, changes: Sequence[Change], terms: Terms
 ) -> list[Change]:
     """Return the changes that are still to be made, after checking that each may and can be."""
     wanted: list[Change] = []
     made: set[str] | None = None
     for change in changes:
         path, before, after = change.path, change.before, change.after
-        present = node_at(cleared, path, max_bytes)
+        present = node_at(cleared, path, terms.max_bytes)
         if isinstance(after, DirectoryNode) and isinstance(present, DirectoryNode):
             if not isinstance(before, DirectoryNode) or after.mode == present.mode:
                 continue  # made already
         elif present is None and after is None and change.of_directory:
             continue  # removed already
         elif present != before:
-            if undoing and made is None:
-                made = _already_made(changes, lambda path: node_at(cleared, path, max_bytes))
+            if terms.undoing and made is None:
+                made = _already_made(changes, lambda path: node_at(cleared, path, terms.max_bytes))
             if made is None or path not in made:
-                raise conflict(change, present)
+                raise terms.conflict(change, present)
             continue
         check_may_change_at(cleared if present is None else context, path)
         if isinstance(before, FileNode) and isinstance(present, FileNode):
@@ -156,7 +146,7 @@ def _repair_batch(
     """Take paths of one batch back, as far as they can be reached; return what was done, in words."""
     blocked: dict[str, Exception] = {}
     lockable: list[str] = []
-    batch = Batch(context, plans, _REPAIR_BYTES, lambda change, _: NotFoundError(change.path))
+    batch = Batch(context, plans, Terms(_REPAIR_BYTES, lambda change, _: NotFoundError(change.path)))
     for plan in sorted(plans, key=lambda plan: plan.change.path):
         path, second_names = plan.change.path, [name for name in (plan.temporary, plan.backup) if name]
         second_names += filter(is_second_name, {os.path.dirname(name) for name in second_names})

@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 from agentfs import call_context
@@ -49,6 +50,16 @@ class Applied(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class Terms(NamedTuple):
+    """On what terms changes are made: see `Root.apply`."""
+
+    max_bytes: int
+    conflict: Conflict
+    recorder: Recorder | None = None
+    undoing: bool = False
+    held: ResolvedPath | None = None
+
+
 class NotRenamed(Exception):  # noqa: N818 - a signal to plan again, never seen by users
     """A directory cannot be renamed with all in it: make the changes one by one."""
 
@@ -57,54 +68,47 @@ class Batch:
     """The planned changes of one batch, carried out or taken back."""
 
     def __init__(
-        self,
-        context: RootContext,
-        plans: Sequence[PlannedChange],
-        max_bytes: int,
-        conflict: Conflict,
-        *,
-        undoing: bool = False,
-        held: ResolvedPath | None = None,
+        self, context: RootContext, plans: Sequence[PlannedChange], terms: Terms, *, single: bool = False
     ) -> None:
-        """Take what was planned; `held` is the path of the only file, if the caller has resolved it."""
+        """Take what was planned; `single` is what `is_single` says of the changes."""
         self._context = context
-        self._plans = plans
-        self._max_bytes = max_bytes
-        self._conflict = conflict
-        self._undoing = undoing
-        self._held = held
-        self._is_single = not any(plan.backup or plan.inode for plan in plans)
+        self._plans = sorted(plans, key=attrgetter("change.path"))
+        self._max_bytes = terms.max_bytes
+        self._conflict = terms.conflict
+        self._recorder = terms.recorder
+        self._undoing = terms.undoing
+        self._held = terms.held
+        self._is_single = single
         self._kept_directories: list[str] = []
         self._begun: set[str] = set()  # the paths whose change may have been made
+        self._settled: dict[str, Change] = {}  # those of new files, with the mode that the system gave them
         self._renamed: set[str] = set()  # those whose temporary was renamed, as there are no hard links
         self._retry_until = 0.0
         self.staged: set[str] = set()  # the temporaries and backups that may exist
         self.not_undone: set[str] = set()  # the paths that were not brought back, as the system kept failing
 
-    def apply(self, changes: Sequence[Change], log: RecoveryLog | None, recorder: Recorder | None) -> Applied:
+    def apply(self, changes: Sequence[Change], log: RecoveryLog | None = None) -> Applied:
         """Make the changes, or bring everything back."""
         notes: dict[str, list[str]] = {}  # with the paths that each is about
-
-        def do(step: Callable[[PlannedChange], list[str]], plan: PlannedChange) -> None:
-            for note in step(plan):
-                notes.setdefault(note, []).append(plan.change.path)
 
         try:
             steps = self._steps()
             # The temporary of a single file waits in its own directory, which is made first.
             first = steps[:-1] if self._is_single else []
             for step, plan in first:
-                do(step, plan)
+                step(plan)
             for plan in self._plans:
                 call_context.check()
-                do(self._prepare, plan)
-            changed = {plan.change.path: plan.change for plan in self._plans}
-            recorded = tuple(changed.get(each.path, each) for each in changes)
-            with nullcontext() if recorder is None else recorder.recording(recorded):
+                for note in self._prepare(plan):
+                    notes.setdefault(note, []).append(plan.change.path)
+            if self._settled:
+                changes = [self._settled.get(change.path, change) for change in changes]
+            with nullcontext() if self._recorder is None else self._recorder.recording(tuple(changes)):
                 try:
                     call_context.complete()  # a call that is cancelled while it is recorded changes nothing
                     for step, plan in steps[len(first) :]:
-                        do(step, plan)
+                        for note in step(plan):
+                            notes.setdefault(note, []).append(plan.change.path)
                 except BaseException:
                     self._take_back(log)  # before the journal looks at what was made
                     raise
@@ -114,10 +118,11 @@ class Batch:
             if typed is error:
                 raise
             raise typed from None
-        unsynced = self._sync()
+        unsynced = self._sync() if self._context.durability == "full" else []
         if log is not None:
             log.note_left(())
-        self._remove_staged()
+        if self.staged:
+            self._remove_staged()
         self.keep_log_if_needed(log)
         if self._is_single:
             return Applied(tuple(self._kept_directories), (*notes, *unsynced))
@@ -182,13 +187,14 @@ class Batch:
         """Return what is to be done, in order: where possible, the new comes before the old goes."""
         steps: list[_Step] = []
         for late in (False, True):
-            plans = sorted((p for p in self._plans if p.late is late), key=lambda plan: plan.change.path)
             made: list[_Step] = []
             put: list[_Step] = []
             removed: list[_Step] = []
             unmade: list[_Step] = []
-            for plan in plans:
+            for plan in self._plans:
                 before, after = plan.change.before, plan.change.after
+                if plan.late is not late:
+                    continue
                 if isinstance(after, DirectoryNode):
                     made.append((self._rename_directory if plan.inode else self._make_directory, plan))
                 elif after is not None:
@@ -225,7 +231,8 @@ class Batch:
                     self._create(backup, before, None, None)
         if not isinstance(after, FileNode | LinkNode):
             return []
-        self._make_place(plan)
+        if plan.backup:
+            self._make_place(plan)
         with self._at(plan.temporary) as temporary:
             self.staged.add(plan.temporary)
             if plan.source:
@@ -239,9 +246,8 @@ class Batch:
                 notes = self._create(temporary, after, replaced, metadata)
                 if is_new and isinstance(after, FileNode):
                     mode = syscalls.lstat(temporary.parent, temporary.name).st_mode & 0o777
-                    plan.change = replace(
-                        plan.change, after=replace(after, mode=mode, metadata=Metadata(mode))
-                    )
+                    settled = replace(after, mode=mode, metadata=Metadata(mode))
+                    plan.change = self._settled[path] = Change(path, before, settled)
             except OSError as error:
                 raise temporary.error(error, os.path.basename(path)) from None
         return notes
@@ -528,8 +534,6 @@ class Batch:
 
     def _sync(self) -> list[str]:
         """Bring the names to the disk if the policy wants it; return a note if that fails: all is done."""
-        if self._context.durability != "full":
-            return []
         notes: list[str] = []
         paths = [path for plan in self._plans for path in (plan.change.path, plan.source) if path]
         # One path of each directory leads there; one that is gone has its own name in the directory above.

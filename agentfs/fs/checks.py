@@ -25,11 +25,11 @@ def check_may_change(context: RootContext, resolved: ResolvedPath, path: str) ->
     real_path = resolved.real_path
     if context.unreadable.covers(real_path):
         raise oserrors.protected(path, context.display_path(real_path))
-    if context.unwritable.covers(real_path) or resolved.is_write_protected():
+    status = resolved.stat()
+    if context.unwritable.covers(real_path) or resolved.is_write_protected(status):
         raise oserrors.protected(path, context.display_path(real_path), readable=True)
     if context.access is not None:
         context.access.check_change(real_path)
-    status = resolved.stat()
     if status is None or status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
         return
     if context.is_hard_link_to(status, context.unwritable):

@@ -84,6 +84,8 @@ class RootContext:
 
     def display_path(self, real_path: str) -> str:
         """Return a path as it is displayed: relative to the directory in which relative paths start."""
+        if not self.workdir and real_path.isascii():
+            return real_path
         return display_name(path_from(self.workdir, real_path))
 
     def is_usable(self, real_path: str) -> bool:

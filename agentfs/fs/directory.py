@@ -6,6 +6,7 @@ import stat
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -306,7 +307,7 @@ class Directory:
         a regular file and no link, whatever was there while it was read. `linked` is whether a protected file
         may have a second name, so that each file is identified before; see `Root.has_linked_secrets`.
         """
-        handle, open_file, close = self.handle, syscalls.open_file, os.close
+        open_file, close = self._opener(), os.close
         protected = self._context.unreadable.covered(self.real_path, [entry.name for entry in entries])
         access = self._context.access
         for entry in entries:
@@ -319,7 +320,7 @@ class Directory:
                     access.check_read(self._real_child(name))
                 if "/" in name:
                     raise OSError(errno.EINVAL, "not a single name", name)  # noqa: TRY301 - as above
-                fd = open_file(handle, name)
+                fd = open_file(name)
                 try:
                     if linked:
                         self._check_readable(fd, name)
@@ -332,6 +333,9 @@ class Directory:
                 outcome = error
             if outcome is not None:
                 yield entry, outcome
+
+    def _opener(self) -> Callable[[str], int]:
+        return partial(syscalls.open_file, self.handle)
 
     def _check_readable(self, fd: int, name: str) -> os.stat_result:
         """Return the status; raise for what is no regular file, or a protected one under another name."""

@@ -59,7 +59,8 @@ class OpenFile:
         try:
             os.lseek(self.fd, 0, os.SEEK_SET)
             while length < limit:
-                call_context.check()
+                if length:
+                    call_context.check()
                 chunk = os.read(self.fd, min(limit - length, size))
                 if not chunk:
                     break

@@ -9,14 +9,14 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import cast
 
-from agentfs.errors import AccessError, ClosedError, NotFoundError
+from agentfs.errors import ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.batch import Applied
+from agentfs.fs.batch import Applied, Terms
 from agentfs.fs.checks import check_may_change_at
 from agentfs.fs.context import RootContext
-from agentfs.fs.directory import Directory, DirEntry, Outcome
+from agentfs.fs.directory import Directory, DirEntry
 from agentfs.fs.file import OpenFile, open_regular, write_all
-from agentfs.fs.node import Change, Conflict, DirectoryNode, FileNode, Node, Recorder, StagedNodes
+from agentfs.fs.node import Change, DirectoryNode, FileNode, Node, Recorder, StagedNodes
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.root import Root
@@ -109,25 +109,16 @@ class OverlayDirectory(Directory):
             raise oserrors.missing(path)
         return super().open_file(name)
 
-    def read_files(
-        self, entries: Sequence[DirEntry], read: Callable[[int], Outcome | None], *, linked: bool = True
-    ) -> Iterator[tuple[DirEntry, Outcome | OSError | AccessError]]:
-        """Read one regular file after the other, as they are staged."""
-        for entry in entries:
-            name = entry.name
-            if self._real_child(name) not in self._staged.nodes:
-                yield from super().read_files([entry], read, linked=linked)
-                continue
-            outcome: Outcome | OSError | AccessError | None
-            try:
-                if self._context.access is not None:
-                    self._context.access.check_read(self._real_child(name))
-                with self.open_file(name) as file:
-                    outcome = read(file.fd)
-            except (OSError, AccessError) as error:
-                outcome = error
-            if outcome is not None:
-                yield entry, outcome
+    def _opener(self) -> Callable[[str], int]:
+        on_disk = super()._opener()
+
+        def open_name(name: str) -> int:
+            real_path = self._real_child(name)
+            if real_path not in self._staged.nodes:
+                return on_disk(name)
+            return open_staged(self._staged, self._child(name), real_path).fd
+
+        return open_name
 
     def close(self) -> None:
         """Close the directory; again is harmless."""
@@ -234,40 +225,29 @@ class OverlayRoot(Root):
         if not self.is_staged(resolved.real_path):
             super().check_replaceable_at(resolved, path)
 
-    def apply(
-        self,
-        changes: Sequence[Change],
-        *,
-        max_bytes: int,
-        conflict: Conflict,
-        recorder: Recorder | None = None,
-        undoing: bool = False,
-        held: ResolvedPath | None = None,
-    ) -> Applied:
-        """Stage several changes: all of them, or none; as `Root.apply`, which makes them at the end."""
+    def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
+        """Stage several changes: all of them, or none; the base class makes them at the end."""
         self.check_open()
         with self._alone():
             removed = {change.path for change in changes if change.after is None}
             wanted: list[Change] = []
             kept: list[str] = []
             for change in sorted(changes, key=lambda change: change.path, reverse=True):
-                if self.policy.read_only:
-                    raise oserrors.read_only(change.path)
-                if held is None:
+                if terms.held is None:
                     check_may_change_at(self._context, change.path)
-                present = self.node(change.path, max_bytes=max_bytes)
+                present = self.node(change.path, max_bytes=terms.max_bytes)
                 if change.of_directory and present == change.after:
                     continue  # it is made, or removed, already
                 if present != change.before:
-                    raise conflict(change, present)
+                    raise terms.conflict(change, present)
                 if isinstance(present, DirectoryNode) and self._has_others(change.path, removed):
-                    if not undoing:
-                        raise conflict(change, present)
+                    if not terms.undoing:
+                        raise terms.conflict(change, present)
                     removed.discard(change.path)
                     kept.append(change.path)
                     continue
                 wanted.append(change)
-            self.stage(*reversed(wanted), recorder=recorder)
+            self._stage(tuple(reversed(wanted)), terms.recorder)
             return Applied(tuple(kept))
 
     def _has_others(self, directory: str, removed: set[str]) -> bool:
@@ -290,8 +270,7 @@ class OverlayRoot(Root):
         """Return a context in which no other thread changes anything in the transaction."""
         return nullcontext() if self.recorder is None else self.recorder.alone()
 
-    def stage(self, *changes: Change, recorder: Recorder | None = None) -> None:
-        """Stage changes that were checked, and record them."""
+    def _stage(self, changes: tuple[Change, ...], recorder: Recorder | None) -> None:
         made = dict.fromkeys(change.path for change in changes)
         for change in changes:
             above = change.path if change.after is not None else ""
@@ -299,7 +278,6 @@ class OverlayRoot(Root):
                 if above not in made and self._staged.nodes.get(above, change) is None:
                     made[above] = None
                     changes = (*changes, Change(above, None, DirectoryNode()))
-        recorder = recorder or self.recorder
         with nullcontext(changes) if recorder is None else recorder.recording(changes) as recorded:
             for change in recorded:
                 self._staged.add(change)

@@ -36,6 +36,14 @@ def is_second_name(path: str) -> bool:
     return _SECOND_NAME.fullmatch(path) is not None
 
 
+def plan_single(changes: Sequence[Change]) -> list[PlannedChange]:
+    """Return how to make changes of which `is_single` is true."""
+    return [
+        PlannedChange(change, os.path.join(os.path.dirname(change.path), new_temporary()))
+        for change in changes
+    ]
+
+
 def is_single(changes: Sequence[Change]) -> bool:
     """Return True for one change, and for a new file with the new directories above it.
 
@@ -65,8 +73,6 @@ def plan_changes(
     context: RootContext, changes: Sequence[Change], *, rename_directories: bool
 ) -> list[PlannedChange]:
     """Return how to make each of the changes."""
-    if is_single(changes):
-        return [_plan_single(change) for change in changes]
     paths = {change.path for change in changes}
     turning = {
         change.path
@@ -100,13 +106,6 @@ def plan_changes(
             plan.source = removed[change.after].pop() if removed.get(change.after) else ""
         plans.append(plan)
     return plans
-
-
-def _plan_single(change: Change) -> PlannedChange:
-    temporary = (
-        "" if change.of_directory else os.path.join(os.path.dirname(change.path), new_temporary("tmp"))
-    )
-    return PlannedChange(change, temporary)
 
 
 def _plan_renames(context: RootContext, changes: Sequence[Change], turning: set[str]) -> list[PlannedChange]:

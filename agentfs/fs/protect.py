@@ -77,6 +77,8 @@ class NameMatcher:
     def covers(self, real_path: str) -> bool:
         """Return whether a path is protected."""
         directory, _, name = real_path.rpartition("/")
+        if name in self._ordinary_names and self._ordinary_directories.get(directory):
+            return False
         if self._is_ordinary_name(name) and self._in_ordinary_directory(directory):
             return False
         return any(map(self._matches_rules, _interpretations(real_path, backups=self._backups)))

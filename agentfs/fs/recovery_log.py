@@ -56,9 +56,8 @@ class RecoveryLog:
 def recovery_log(
     context: RootContext, root_path: str, plans: Sequence[PlannedChange]
 ) -> Generator[RecoveryLog | None]:
-    """Keep a log while a batch is carried out; none for a single change, which is made or is not."""
-    # Only the changes of a single one have no backups: see `is_single`.
-    directory = lock_directory(root_path) if any(plan.backup or plan.inode for plan in plans) else None
+    """Keep a log while a batch is carried out; none if there is no directory for it."""
+    directory = lock_directory(root_path)
     if directory is None:
         yield None
         return

@@ -40,6 +40,9 @@ _IGNORED = "\u00ad"  # a character that folding file systems leave out
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
 
 
+_CLOSED = RootHandle(-1)
+
+
 class ResolvedPath:
     """An open parent directory and a name in it. A context manager: entering it walks the path."""
 
@@ -93,7 +96,7 @@ class ResolvedPath:
     def close(self) -> None:
         """Close the directories that were entered, and release the root."""
         self._close_directories()
-        self._root = RootHandle(-1)
+        self._root = _CLOSED
 
     def open(self, open_name: Callable[[int, str], int]) -> int:
         """Return what `open_name(parent, name)` opens; a link that it refuses is followed first."""
@@ -127,14 +130,14 @@ class ResolvedPath:
     @property
     def real_path(self) -> str:
         """The path from the root on, links resolved but for the last; "" is the root."""
-        return self._real_path() if self.name == "." else self._real_path(self.name)
+        parts = [*self._real, *self.missing]
+        return "/".join(parts if self.name == "." else [*parts, self.name])
 
     @property
     def display_path(self) -> str:
         """The path as it was requested, normalised and fit to show; resolved where it has a `..`."""
-        return self._context.display_path(
-            self.real_path if self._parsed.climbs else "/".join(self._parsed.parts)
-        )
+        parsed = self._parsed
+        return self._context.display_path(self.real_path if parsed.climbs else "/".join(parsed.parts))
 
     @property
     def lock_key(self) -> str:
@@ -155,10 +158,11 @@ class ResolvedPath:
     def other(self, real_path: str) -> Self | None:
         """Return the path of a name in a directory that is open here; None for any other path."""
         *above, name = real_path.split("/")
-        if above != self._real[: len(above)]:
+        depth = len(above)
+        if above != self._real[:depth]:
             return None
         other = copy(self)
-        other.parent, other.name = self._directory_at(len(above)), name
+        other.parent, other.name = self._directories[depth - 1] if depth else self._root.fd, name
         other.missing, other._real = [], above  # noqa: SLF001 - its own
         return other
 
@@ -176,19 +180,21 @@ class ResolvedPath:
             raise self.error(error) from None
         return None if staged is None else staged.status(self.real_path)
 
-    def is_write_protected(self) -> bool:
-        """Return True if the name or a directory on the way may not be changed, whatever path leads there."""
+    def is_write_protected(self, status: os.stat_result | None) -> bool:
+        """Return True if the name or a directory on the way may not be changed, whatever path leads there.
+
+        `status` is that of the name.
+        """
         if any(map(own_directories.is_mark, [*self.missing, self.name])):
             return True
         try:
-            return self._leads_to_own_or_protected()
+            return self._leads_to_own_or_protected(status)
         except OSError as error:
             raise self.error(error) from None
 
-    def _leads_to_own_or_protected(self) -> bool:
+    def _leads_to_own_or_protected(self, status: os.stat_result | None) -> bool:
         own = self._context.own.identities()
-        last = None if self.missing else self.stat()
-        if last is not None and (last.st_dev, last.st_ino) in own:
+        if status is not None and (status.st_dev, status.st_ino) in own:
             return True
         if own_directories.is_own(os.fstat(self._root.fd), own, self._root.fd):
             return True

@@ -22,7 +22,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.apply import apply_changes, repair
-from agentfs.fs.batch import Applied
+from agentfs.fs.batch import Applied, Terms
 from agentfs.fs.checks import check_may_change, check_replaceable
 from agentfs.fs.context import FileAccess, RootContext, RootHandle, SharedHandle
 from agentfs.fs.directory import Directory, entry_of, node_at, node_in
@@ -442,18 +442,12 @@ class Root:
         if self.policy.read_only:
             raise oserrors.read_only()
         try:
-            return apply_changes(
-                self._context,
-                self.path,
-                changes,
-                max_bytes=max_bytes,
-                conflict=conflict,
-                recorder=recorder or self.recorder,
-                undoing=undoing,
-                held=held,
-            )
+            return self._apply(changes, Terms(max_bytes, conflict, recorder or self.recorder, undoing, held))
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
+
+    def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
+        return apply_changes(self._context, self.path, changes, terms)
 
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
         """Return where a path leads, as it is displayed and as a real path; nothing need be there yet."""

@@ -133,10 +133,6 @@ class Database:
         with self._lock, self._typed_errors():
             connection = self._usable()
             statements = [*self._deferred, *statements]
-            if len(statements) == 1 and not sync:
-                connection.execute(*statements[0])
-                self._deferred.clear()
-                return
             sync = sync and self._syncs
             try:
                 if sync:

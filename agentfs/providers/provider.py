@@ -19,6 +19,7 @@ class SchemaRules(NamedTuple):
     closed_only: bool = False  # objects with free names and values of any type have no schema
     string_enums: bool = False  # only strings may be enumerated
     identifiers: bool = False  # a parameter is named by letters, digits and underscores alone
+    output: bool = False  # the data of a result: open objects with every member, without descriptions
 
 
 class Format(NamedTuple):

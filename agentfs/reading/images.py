@@ -13,9 +13,8 @@ from agentfs.errors import DeadlineExceededError
 from agentfs.results import Image
 
 MEDIA_EXTRA = "pip install pillow pypdf"
-# More are decoded nowhere without a GiB of memory; a JPEG that is stored row by row is decoded smaller.
+# More are decoded nowhere without a GiB of memory.
 MAX_PIXELS = 40_000_000
-_MAX_SEQUENTIAL_PIXELS = 150_000_000
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 # JPEG markers without a segment, and those that begin a frame, which has the size.
@@ -28,7 +27,7 @@ _MAX_MEMORY = 230 * 1024 * 1024
 _MODES = {"RGB": 6, "L": 2, "RGBA": 10, "LA": 10}
 _CONVERTED = 12
 _WEBP = {"RGB": 17, "RGBA": 20}
-_PROGRESSIVE = 7  # of a JPEG that is kept as a whole, and that no smaller form of it spares
+_JPEG = 7  # of a JPEG that is kept as a whole, and that no smaller form of it spares
 _QUALITIES = (85, 70, 50)
 
 
@@ -58,7 +57,7 @@ def image_problem(data: bytes, info: ImageInfo) -> str:
     """Return what is wrong with an image, or "": a provider refuses a whole request for a broken one."""
     if not (info.width and info.height):
         return "it has no size"
-    if info.width * info.height > (_MAX_SEQUENTIAL_PIXELS if is_sequential(data) else MAX_PIXELS):
+    if info.width * info.height > MAX_PIXELS:
         return "it has too many pixels"
     if info.format == "PNG":
         return _png_problem(data)
@@ -105,39 +104,19 @@ def _color_table_size(data: bytes, position: int) -> int:
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
-def is_sequential(data: bytes) -> bool:
-    """Return whether an image is a JPEG with one scan of all its colors, which is decoded row by row."""
-    frame = b""
-    for marker, start, end in _jpeg_segments(data):
-        if marker in _FRAMES:
-            frame = data[start:end] if marker in {0xC0, 0xC1} else b""
-        elif marker == 0xDA:
-            return len(frame) > 7 and start + 2 < len(data) and data[start + 2] == frame[7]
-    return False
-
-
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    for marker, start, _ in _jpeg_segments(data):
-        if marker in _FRAMES:
-            return _big(data, start + 5, 2), _big(data, start + 3, 2)
-    return 0, 0
-
-
-def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield the marker, the beginning and the end of each segment of a JPEG up to its first scan."""
-    position = 2 if data.startswith(b"\xff\xd8") else len(data)
+    position = 2
     while position + 9 <= len(data) and data[position] == 0xFF:
         marker = data[position + 1]
+        if marker in _FRAMES:
+            return _big(data, position + 7, 2), _big(data, position + 5, 2)
         if marker == 0xFF:
             position += 1
         elif marker in _BARE_MARKERS:
             position += 2
         else:
-            end = position + 2 + max(_big(data, position + 2, 2), 2)
-            yield marker, position + 2, end
-            if marker == 0xDA:
-                return
-            position = end
+            position += 2 + max(_big(data, position + 2, 2), 2)
+    return 0, 0
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
@@ -185,9 +164,7 @@ def _scale_down(
     pillow: Any, data: bytes, form: str, max_bytes: int, max_side: int
 ) -> tuple[Image | None, str]:
     with pillow.open(BytesIO(data), formats=[form.upper()]) as opened:
-        memory = (
-            opened.width * opened.height * _PROGRESSIVE if form == "JPEG" and not is_sequential(data) else 0
-        )
+        memory = opened.width * opened.height * _JPEG if form == "JPEG" else 0
         # A JPEG is decoded no larger than it is needed.
         opened.draft(None, (max_side, max_side))
         modes = _WEBP if form == "WebP" else _MODES

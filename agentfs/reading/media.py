@@ -6,7 +6,7 @@ from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, NextCall, Retry
-from agentfs.reading.images import MAX_PIXELS, ImageInfo, as_image, image_info, image_problem, scale_down
+from agentfs.reading.images import ImageInfo, as_image, image_info, image_problem, scale_down
 from agentfs.reading.notebook import NotANotebookError, read_cell, read_cells
 from agentfs.reading.page import ReadRequest
 from agentfs.reading.sections import Section, SectionedFile, read_document
@@ -228,7 +228,7 @@ def _read_image(file: OpenFile, info: ImageInfo, limits: Limits) -> ReadResult:
         )
         if smaller is not None:
             return _described(file, limits, "image", f"{note}; shown scaled down to {outcome}", smaller)
-        if fits and info.width * info.height <= MAX_PIXELS:
+        if fits:
             return _described(file, limits, "image", note, as_image(data, info.media_type))
         problem = outcome
     return _described(file, limits, "image", f"{note}; not shown: {problem}")

@@ -177,7 +177,7 @@ def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[lis
         if time.monotonic() > until:
             return list(dict.fromkeys(files)), list(paths[number:]), notes
         if search.is_glob(root, path):
-            found = search.glob_files(root, limits, search.GlobOptions(path, limit=_MOST_MATCHES))
+            found = search.find_files(root, limits, search.GlobOptions(path, limit=_MOST_MATCHES))
             files += [entry.path for entry in found.files]
             if found.truncated or not found.exact:
                 notes.append(f"{quote(path)} matches more files; narrow it")
@@ -291,7 +291,9 @@ def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) ->
         old = known.text[line_start(known.text, start, line_end) : stop]
     subject = f"{line_ranges([(start, end)])} of {result.total_lines} {'is' if start == end else 'are'}"
     if old == result.content:
-        if tracker.is_immediate_repeat(real_path, f"{result.revision}:{start}-{end}"):
+        reply = ("unchanged", real_path)
+        if tracker.was_said(reply, f"{result.revision}:{start}-{end}"):
+            tracker.was_said(reply, "the text")
             return result
         note = f"{subject} unchanged since shown; read again to see the text anyway"
         text = footer(note, continuation(result.next))

@@ -25,8 +25,8 @@ from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.remote import bootstrap_near, protocol
 from agentfs.remote.connection import Connection, Exchange
-from agentfs.remote.link import Link, disconnected, error_of
-from agentfs.remote.transport import CommandStream, Stream
+from agentfs.remote.link import Link, error_of
+from agentfs.remote.transport import CommandStream, Stream, disconnected
 from agentfs.results import Containment, Result, WatchReport
 from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of
@@ -205,11 +205,9 @@ class RemoteWorkspace(Workspace):
                     call.step(entries - seen)
                 seen = entries
 
-        exchange = Exchange(changes=changes, seconds=seconds, reply=reply, progress=progress)
+        exchange = Exchange(request, changes, seconds, reply, progress)
         with contextlib.nullcontext() if call is None else call.forwarding(exchange.cancel, changes=changes):
-            answer, connection = self._link.call(
-                request, exchange, self._transaction and self._transaction[1]
-            )
+            answer, connection = self._link.call(exchange, self._transaction and self._transaction[1])
         if answer.get("raised") is True:
             raise disconnected("The call was given up.", made=None if changes else False)
         if answer.get("cancelled") is True:

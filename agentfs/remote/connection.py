@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from agentfs.errors import AgentFSError, DisconnectedError, InvalidArgumentError
@@ -31,35 +32,33 @@ class Lost(Exception):  # noqa: N818 - a signal within this package
     """The connection has ended, for the reason that is the argument."""
 
 
+@dataclass(eq=False)
 class Exchange:
     """One request and its answer, sent over one connection or, if that is lost, over several.
 
     Attributes:
+        request: The message without its number.
         changes: Whether it may change something: then it is waited for, even if it is cancelled.
         seconds: That it may take, apart from those in which it waits for this side.
+        reply: Answers a question.
+        progress: Given the number of entries that a search has seen.
         until: When the far side must have answered, by `time.monotonic()`.
         sent: Whether a far side may have got it.
-        cancelled: Whether nobody wants its result any more.
+        cancelled: Whether its result is not wanted any more.
         raised: What is raised here once the far side has answered.
+        inbox: Of the connection that it was sent over last.
     """
 
-    def __init__(
-        self,
-        *,
-        changes: bool,
-        seconds: float,
-        reply: Callable[[Mapping[str, Any]], dict[str, Any]],
-        progress: Callable[[int], None],
-    ) -> None:
-        """`reply` answers a question, `progress` is given the number of entries that a search has seen."""
-        self.changes = changes
-        self.seconds = seconds
-        self.reply = reply
-        self.progress = progress
-        self.until = 0.0
-        self.sent = self.cancelled = False
-        self.raised: BaseException | None = None
-        self.inbox = _Inbox()  # of the connection that it was sent over last
+    request: Mapping[str, Any]
+    changes: bool
+    seconds: float
+    reply: Callable[[Mapping[str, Any]], dict[str, Any]]
+    progress: Callable[[int], None]
+    until: float = 0.0
+    sent: bool = False
+    cancelled: bool = False
+    raised: BaseException | None = None
+    inbox: _Inbox = field(default_factory=_Inbox)
 
     def cancel(self) -> bool:
         """Let the far side give it up, from any thread; return whether nobody need wait for that."""
@@ -111,25 +110,23 @@ class Connection:
         self._opened = True
         return answer
 
-    def call(self, request: Mapping[str, Any], exchange: Exchange) -> Mapping[str, Any]:
+    def call(self, exchange: Exchange) -> Mapping[str, Any]:
         """Send a request, and return the answer to it."""
         number = next(self._numbers)
         inbox = self._inboxes[number] = exchange.inbox = _Inbox()
-        answered = False
         try:
-            if self._reason:  # looked at only now, as `lose` wakes the calls that there are
-                raise Lost(self._reason)
-            self.send({"call": number, **request, "again": exchange.sent})
+            if self._reason:  # looked at only now, as `lose` wakes the exchanges that there are
+                raise Lost(self._reason)  # noqa: TRY301 - as what is raised below
+            self.send({"call": number, **exchange.request, "again": exchange.sent})
             exchange.sent = True
             if exchange.cancelled:
                 inbox.put(_CANCEL)
-            answer = self._answer(number, inbox, exchange)
-            answered = True
-            return answer
+            return self._answer(number, inbox, exchange)
+        except BaseException:
+            self.send({"cancel": number})
+            raise
         finally:
             del self._inboxes[number]
-            if not answered:
-                self.send({"cancel": number})
 
     def close(self) -> None:
         """Let the far side end in order, and wait for it."""

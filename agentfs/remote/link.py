@@ -11,7 +11,7 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError, DisconnectedError
 from agentfs.remote import protocol
 from agentfs.remote.connection import Connection, Exchange, Lost, Prepare
-from agentfs.remote.transport import Stream
+from agentfs.remote.transport import Stream, disconnected
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # between two attempts to connect
 
@@ -60,9 +60,7 @@ class Link:
         if self._connection is not None:
             self._connection.lose("the workspace was dropped")  # which ends the threads, and the far side
 
-    def call(
-        self, request: Mapping[str, Any], exchange: Exchange, bound: Connection | None
-    ) -> tuple[Mapping[str, Any], Connection]:
+    def call(self, exchange: Exchange, bound: Connection | None) -> tuple[Mapping[str, Any], Connection]:
         """Send a request until it is answered; return the answer, and the connection that it came over.
 
         `bound` is the connection whose end is that of the transaction that the request is a part of.
@@ -74,15 +72,13 @@ class Link:
         while True:
             try:
                 connection = bound or self._connect(until or time.monotonic() + self._patience)
-                return connection.call(request, exchange), connection
+                return connection.call(exchange), connection
             except Lost as lost:
                 reason = str(lost)
             if exchange.raised is not None:
                 raise exchange.raised
-            if bound is not None and not (exchange.sent and request["method"] == "commit"):
-                raise disconnected(
-                    "The transaction was lost with the connection; nothing of it was made.", made=False
-                )
+            if bound is not None and not (exchange.sent and exchange.request["method"] == "commit"):
+                raise disconnected("The transaction was lost with the connection.", made=False)
             bound = None
             undecided = exchange.sent and exchange.changes
             if exchange.cancelled and not undecided:
@@ -164,10 +160,3 @@ def error_of(answer: Mapping[str, Any]) -> Exception:
 
 def _unreachable(reason: str, *, made: bool | None) -> DisconnectedError:
     return disconnected(f"The far side cannot be reached: {reason.removesuffix('.')}.", made=made)
-
-
-def disconnected(message: str, *, made: bool | None) -> DisconnectedError:
-    """Return the error of a call whose connection was lost, with what is known of its change."""
-    known = "Nothing was changed by this call."
-    hint = known if made is False else "Whether this call changed anything is not known."
-    return DisconnectedError(protocol.shown(message), hint=hint, details={"made": made})

@@ -13,22 +13,30 @@ import functools
 import inspect
 import json
 import re
-import types
-import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, is_dataclass
 from os import PathLike, fspath
-from typing import Annotated, Any, Literal, TypedDict, Union
+from typing import Annotated, Any, TypedDict, get_type_hints
 
 from agentfs import errors, results
 from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, UnsupportedSystemError
-from agentfs.limits import LARGEST, MIB, Limits
+from agentfs.limits import MIB, Limits
 from agentfs.messages import FirstOf, Joined, Message, NextCall, ParameterName, Part, Retry, ToolName
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
 from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declared_tools
-from agentfs.tools.types import SCALAR_TESTS
+from agentfs.tools.kinds import (
+    SCALARS,
+    Anything,
+    ArgumentReader,
+    Integer,
+    Kind,
+    ListOf,
+    String,
+    default_values,
+    kind_of,
+)
 from agentfs.visible import escape_controls, visible
 from agentfs.workspace import Workspace
 
@@ -88,15 +96,43 @@ _Function = Callable[..., Any]
 _Test = Callable[[Any], bool]
 
 
-def _is_identifier(value: str) -> bool:
-    return len(value) <= 64 and value.isascii() and value.isalnum()
+class _Limited(Kind):
+    """The values of a kind that also pass a test."""
+
+    def __init__(self, kind: Kind, test: _Test) -> None:
+        self._kind, self._test = kind, test
+
+    def fits(self, value: Any) -> bool:
+        return self._kind.fits(value) and self._test(value)
 
 
-def _is_short(value: Sequence[Any]) -> bool:
-    return len(value) <= 200
+class _NextCall(Kind):
+    """A call of a method that the tools at hand can be asked for."""
+
+    def fits(self, value: Any) -> bool:
+        if not isinstance(value, dict) or value.keys() != NextCall.__annotations__.keys():
+            return False
+        name, arguments = value["name"], value["arguments"]
+        if not (isinstance(name, str) and isinstance(arguments, dict)) or name not in _METHODS:
+            return False
+        signature, checker = _parameters(name)
+        try:
+            signature.bind(None, **arguments)
+            checker.check((), {**arguments})
+        except (TypeError, AgentFSError):
+            return False
+        return _is_json(arguments)
 
 
-_Identifier = Annotated[str, _is_identifier]
+_KNOWN = {
+    **SCALARS,
+    int: _Limited(Integer(), lambda value: type(value) is int and value >= 0),
+    NextCall: _NextCall(),
+}
+_IDENTIFIER = _Limited(String(), lambda value: len(value) <= 64 and value.isascii() and value.isalnum())
+_Identifier = Annotated[str, _IDENTIFIER]
+_Short = Annotated[str, _Limited(String(), lambda value: len(value) <= 200)]
+_ShortList = Annotated[list[Any], _Limited(ListOf(Anything()), lambda value: len(value) <= 200)]
 
 
 class Hello(TypedDict):
@@ -120,12 +156,12 @@ class Request(TypedDict):
     """A call of a method at the far side."""
 
     call: int
-    method: Annotated[str, _is_short]
+    method: _Short
     arguments: dict[str, Any]
-    views: Annotated[list[Any], _is_short] | None
+    views: _ShortList | None
     transaction: _Identifier | None
     key: _Identifier | None
-    tool: Annotated[str, _is_short] | None
+    tool: _Short | None
     progress: bool | None
     seconds: float | None
     again: bool | None
@@ -150,8 +186,8 @@ class Question(TypedDict):
 
 def check_fields(message: Mapping[str, Any], kind: Any) -> None:
     """Raise `invalid_argument` unless each field of a message has its type and is in its range."""
-    for name, test in _members(kind).items():
-        if not test(message.get(name)):
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if not is_instance(message.get(name), hint):
             raise InvalidArgumentError(f"The field {name!r} of a message is missing, or has a wrong value.")
 
 
@@ -287,7 +323,7 @@ def _decode(
         return [_decode(each, function, classes, depth + 1) for each in given]
     if not isinstance(value, dict):
         # A method checks its arguments itself.
-        if function is None and type(value) in (int, float) and not SCALAR_TESTS["number"](value):
+        if function is None and type(value) in (int, float) and not SCALARS[float].fits(value):
             raise ProtocolError("A message has a number that is not finite, or of more than 64 bits.")
         return value
     name: Any = given.get("$")
@@ -332,8 +368,9 @@ def _make(cls: Any, name: str, given: dict[str, Any], function: Callable[[int], 
         ):
             raise TypeError(name)
         return cls(*map(shown, parts))
-    tests = _tests(cls)
-    if not all(tests[key](each) for key, each in given.items()) or (cls is Retry and not _is_retry(given)):
+    reader, kinds = ArgumentReader(), _kinds(cls)
+    given = {key: kinds[key].read(each, key, reader) for key, each in given.items()}
+    if reader.problems or (cls is Retry and not _is_retry(given)):
         raise TypeError(name)
     if cls in _SHOWN:
         exact = _EXACT_OF.get(cls, _EXACT)
@@ -359,91 +396,25 @@ def _given(value: Any, cls: Any) -> dict[str, Any]:
 def _defaults(cls: Any) -> dict[str, Any]:
     if not is_dataclass(cls):
         return {name: cls._field_defaults.get(name, MISSING) for name in cls._fields}
-    return {
-        each.name: each.default if each.default_factory is MISSING else each.default_factory()
-        for each in fields(cls)
-        if each.init
-    }
+    return default_values(cls)
 
 
 @functools.cache
-def _tests(cls: Any) -> dict[str, _Test]:
-    hints = typing.get_type_hints(cls)
-    return {name: _test(hints[name]) for name in _defaults(cls)}
-
-
-@functools.cache
-def _members(kind: Any) -> dict[str, _Test]:
-    """Return the tests of the fields of a TypedDict."""
-    return {name: _test(each) for name, each in typing.get_type_hints(kind, include_extras=True).items()}
+def _kinds(cls: Any) -> dict[str, Kind]:
+    """Return the kinds of the fields that make a dataclass or a named tuple."""
+    return {name: _kind(hint) for name, hint in get_type_hints(cls).items() if name in _defaults(cls)}
 
 
 def is_instance(value: Any, hint: Any) -> bool:
-    """Return whether a value is of a type hint."""
-    return _test(hint)(value)
+    """Return True if a value is of a type hint."""
+    reader = ArgumentReader()
+    _kind(hint).read(value, "", reader)
+    return not reader.problems
 
 
 @functools.cache
-def _test(hint: Any) -> _Test:
-    """Return what tells whether a value is of a type hint."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any:
-        return lambda _: True
-    if origin is Annotated:
-        of_type, in_range = _test(arguments[0]), hint.__metadata__[0]
-        return lambda value: of_type(value) and in_range(value)
-    if origin is Literal:
-        return lambda value: type(value) in (str, int, bool) and value in arguments
-    if origin in (Union, types.UnionType):
-        options = [_test(each) for each in arguments]
-        return lambda value: any(option(value) for option in options)
-    if (origin is tuple and arguments[1:] == (...,)) or origin in (list, Sequence):
-        item = _test(arguments[0])
-        kinds = (origin,) if origin in (tuple, list) else (list, tuple)
-        return lambda value: isinstance(value, kinds) and all(map(item, value))
-    if origin is tuple:
-        items = [_test(each) for each in arguments]
-        return lambda value: (
-            isinstance(value, tuple)
-            and len(value) == len(items)
-            and all(test(each) for test, each in zip(items, value, strict=True))
-        )
-    if origin in (dict, Mapping):
-        key, item = map(_test, arguments)
-        return lambda value: (
-            isinstance(value, dict) and all(map(key, value)) and all(map(item, value.values()))
-        )
-    if origin is Callable:
-        return callable
-    if typing.is_typeddict(hint):
-        members = _members(hint)
-        return lambda value: (
-            isinstance(value, dict)
-            and value.keys() == members.keys()
-            and all(test(value[name]) for name, test in members.items())
-            and (hint is not NextCall or _can_be_made(**value))
-        )
-    if hint is float:
-        return SCALAR_TESTS["number"]
-    if hint is int:
-        return lambda value: type(value) is int and 0 <= value <= LARGEST
-    if hint in (bool, bytes):
-        return lambda value: type(value) is hint
-    kind = type(None) if hint is None else hint
-    return lambda value: isinstance(value, kind)  # a text may be a Message
-
-
-def _can_be_made(name: str, arguments: dict[str, Any]) -> bool:
-    """Return whether a call of a method is one that the tools at hand can be asked for."""
-    if name not in _METHODS or not _is_json(arguments):
-        return False
-    signature, checker = _parameters(name)
-    try:
-        signature.bind(None, **arguments)
-        checker.check((), {**arguments})
-    except (TypeError, AgentFSError):
-        return False
-    return True
+def _kind(hint: Any) -> Kind:
+    return kind_of(hint, for_program=True, known=_KNOWN)
 
 
 @functools.cache

@@ -28,7 +28,6 @@ from agentfs.errors import (
     AgentFSError,
     BusyError,
     ClosedError,
-    DisconnectedError,
     FileIOError,
     InvalidArgumentError,
     InvalidPathError,
@@ -39,8 +38,8 @@ from agentfs.limits import Limits
 from agentfs.patterns.engine import engine_name
 from agentfs.policy import Policy, Protect
 from agentfs.remote import protocol
-from agentfs.remote.session import Outcomes, SessionDirectory, current_key, not_known
-from agentfs.remote.transport import line_reader
+from agentfs.remote.session import Outcomes, SessionDirectory, current_key, lost_during_change
+from agentfs.remote.transport import disconnected, line_reader
 from agentfs.workspace import Workspace
 
 _THREADS = 64  # calls that wait for an answer keep theirs
@@ -237,9 +236,7 @@ class Server:
             raise InvalidArgumentError("The first message lacks a policy or limits.")
         self._check(policy, limits)
         if state is not None and not self._options.any_policy:
-            raise RefusedError(
-                "The command line of the far side does not let the client choose a state directory."
-            )
+            raise _not_allowed("let the client choose a state directory")
         policy = self._narrowed(policy)
         if "\0" in self._options.root + root:
             raise InvalidPathError("The root has a NUL in it.")
@@ -247,7 +244,7 @@ class Server:
         path = top if root in ("", ".") else os.path.join(top, root)
         real = os.path.realpath(path)
         if not self._options.any_policy and os.path.commonpath([top, real]) != top:
-            raise RefusedError("The root lies outside of what the command line of the far side allows.")
+            raise _not_allowed("allow a root that lies outside of its own")
         state = state or self._options.state
 
         def opened(kind: type[Workspace], state: str | None) -> Workspace:
@@ -276,7 +273,7 @@ class Server:
     ) -> Workspace:
         client, name, only = hello["client"], hello.get("session"), self._options.session
         if only is not None and name not in (None, only):
-            raise RefusedError("The command line of the far side does not allow this session.")
+            raise _not_allowed("allow this session")
         name, again = name or only, hello.get("again") is True
         kind = _SessionWorkspace if name is None and state is None else _ServedWorkspace
         try:
@@ -296,16 +293,14 @@ class Server:
             return
         for each in fields(Limits):
             if each.type in (int, float) and getattr(limits, each.name) > each.default:
-                raise RefusedError(
-                    f"The command line of the far side does not allow a larger {each.name}.",
-                    hint="With --any-policy it does; the presets of some dialects need that.",
-                )
+                hint = "With --any-policy it does; the presets of some dialects need that."
+                raise _not_allowed(f"allow a larger {each.name}", hint)
         for each in fields(Protect):
             own, given = getattr(Protect, each.name.upper()), getattr(policy.protect, each.name)
             if given[: len(own)] != own or any(name.startswith("!") for name in given[len(own) :]):
-                raise RefusedError("The command line of the far side does not allow to protect fewer names.")
+                raise _not_allowed("allow to protect fewer names")
         if limits.count_tokens is not None:  # it could count none
-            raise RefusedError("The command line of the far side does not let the client count tokens.")
+            raise _not_allowed("let the client count tokens")
 
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
         if number in self._requests:
@@ -359,7 +354,7 @@ class Server:
             return self._outcomes.find(key)
         may_change = self._workspace is not None and not self._workspace.policy.read_only
         if may_change and request.message.get("again") is True:
-            raise not_known()
+            raise lost_during_change()
         return None
 
     def _run(self, message: Mapping[str, Any]) -> Any:
@@ -405,7 +400,7 @@ class Server:
             raise protocol.ProtocolError("A call has no arguments.")
         seconds, most = arguments.get("timeout"), workspace.limits.timeout
         if isinstance(seconds, (int, float)) and not seconds <= most and not self._options.any_policy:
-            raise RefusedError(f"The command line of the far side does not allow a timeout over {most:g} s.")
+            raise _not_allowed(f"allow a timeout over {most:g} s")
         return arguments
 
     def _abort(self, name: str) -> None:
@@ -421,10 +416,7 @@ class Server:
         if workspace is not None:
             return workspace
         if message.get("again") is True:
-            raise DisconnectedError(
-                "The transaction was lost with the connection; nothing of it was made.",
-                details={"made": False},
-            )
+            raise disconnected("The transaction was lost with the connection.", made=False)
         raise ClosedError("This transaction has ended.", hint="Begin another one.")
 
     def _view(self, message: Mapping[str, Any], workspace: Workspace) -> Workspace:
@@ -466,6 +458,10 @@ class Server:
         with self._sending, contextlib.suppress(OSError):  # then the client has gone, and the input ends too
             while rest:
                 rest = rest[os.write(self._output, rest) :]
+
+
+def _not_allowed(what: str, hint: str = "") -> RefusedError:
+    return RefusedError(f"The command line of the far side does not {what}.", hint=hint)
 
 
 def _check_version(hello: Mapping[str, Any]) -> None:

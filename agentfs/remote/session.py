@@ -23,6 +23,7 @@ from agentfs.errors import AgentFSError, BusyError, DisconnectedError, FileIOErr
 from agentfs.fs.lock import hold, let_go, lock_as_process, lock_directory, locking_process, open_locked
 from agentfs.fs.own_directories import OwnDirectory, boot_id
 from agentfs.history.database import Database, Statement
+from agentfs.remote.transport import disconnected
 
 _SECONDS_TO_END = 2.0  # that a process has to complete what it does
 _SECONDS_TO_DIE = 5.0
@@ -172,12 +173,8 @@ class Outcomes:
             found: Mapping[str, Any] = json.loads(answer)
             return found
         if made == _MADE:
-            raise DisconnectedError(
-                "The change was made, and its result was lost with the connection.",
-                hint="Read the files to see it.",
-                details={"made": True},
-            )
-        raise not_known()
+            raise disconnected("The change was made, and its result was lost with the connection.", made=True)
+        raise lost_during_change()
 
     def add_answer(self, key: str, answer: Mapping[str, Any]) -> None:
         """Note the answer to a request, if that has made a change."""
@@ -187,10 +184,6 @@ class Outcomes:
                 self._database.write([("UPDATE outcomes SET answer = ? WHERE key = ?", (data, key))])
 
 
-def not_known() -> DisconnectedError:
+def lost_during_change() -> DisconnectedError:
     """Return the error for a change of which it is not known whether it was made."""
-    return DisconnectedError(
-        "The connection was lost during the change; how much of it was made is not known.",
-        hint="Read the files to see it.",
-        details={"made": None},
-    )
+    return disconnected("The connection was lost during the change.", made=None)

@@ -13,10 +13,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from agentfs.errors import DisconnectedError, InvalidArgumentError
+from agentfs.remote.protocol import shown
 from agentfs.visible import escape_controls
 
 _ERROR_BYTES = 4096  # of standard error that are kept for messages
 _EXIT_SECONDS = 2.0  # that a command may take to end after its input has ended
+_HINTS = {
+    True: "Read the files to see the change.",
+    False: "Nothing was changed by this call.",
+    None: "Whether this call changed anything is not known: read the files to see it.",
+}
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05  # between two looks whether it has
 
 
@@ -37,6 +43,11 @@ class Stream(Protocol):
         """Close both directions; a `readline` or `write` in another thread returns or raises."""
 
 
+def disconnected(message: str, *, made: bool | None) -> DisconnectedError:
+    """Return the error of a request without an answer: its change was made, was not, or that is not known."""
+    return DisconnectedError(shown(message), hint=_HINTS[made], details={"made": made})
+
+
 class CommandStream:
     """Standard input and output of a command.
 
@@ -51,8 +62,8 @@ class CommandStream:
                 argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
             )
         except OSError as error:
-            raise DisconnectedError(
-                f"The command {argv[0]!r} cannot be run: {error.strerror}.", details={"made": False}
+            raise disconnected(
+                f"The command {argv[0]!r} cannot be run: {error.strerror}.", made=False
             ) from None
         self._process = process
         self._input: Any = process.stdin

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from agentfs.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from agentfs.search.find import find_files, glob_files, list_directory
+    from agentfs.search.find import find_files, list_directory
     from agentfs.search.grep import grep_files
     from agentfs.search.missing import explain_missing
     from agentfs.search.options import (
@@ -25,7 +25,6 @@ __all__ = [
     "ListOptions",
     "explain_missing",
     "find_files",
-    "glob_files",
     "grep_files",
     "has_wildcard",
     "is_glob",
@@ -37,7 +36,7 @@ _OPTIONS = ["FindOptions", "GlobOptions", "GrepOptions", "ListOptions", "has_wil
 __getattr__ = lazy_names(
     __name__,
     {
-        "agentfs.search.find": ["find_files", "glob_files", "list_directory"],
+        "agentfs.search.find": ["find_files", "list_directory"],
         "agentfs.search.grep": ["grep_files"],
         "agentfs.search.missing": ["explain_missing"],
         "agentfs.search.options": _OPTIONS,

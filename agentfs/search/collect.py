@@ -1,4 +1,4 @@
-"""From paths to a page of entries: a walk, filtered, put in order and cut, for `ls`, `glob` and `find`."""
+"""The search of `ls`, `glob` and `find`: a walk, filtered, put in order and cut to a page of entries."""
 
 import os
 import re
@@ -14,10 +14,25 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceE
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.messages import Message, ParameterName
+from agentfs.patterns.compile import compile_pattern
+from agentfs.patterns.line_search import untimed_length
 from agentfs.results import Entry, Skipped
-from agentfs.search.options import FindOptions, GlobOptions
+from agentfs.search.options import (
+    FindOptions,
+    GlobOptions,
+    ListOptions,
+    as_list,
+    opens_hidden,
+    parse_extensions,
+    parse_moment,
+    parse_size,
+    parse_types,
+    paths_of,
+    seconds_of,
+)
+from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.walk import MAX_BATCH, Visit, Walk, path_order
+from agentfs.tree.walk import MAX_BATCH, Visit, Walk, entry_name, path_order
 from agentfs.visible import literal
 
 PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page
@@ -29,6 +44,7 @@ _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 
 # Some names, what gives the entry of each, and how many more follow that are only counted.
 Names: TypeAlias = tuple[Callable[[Any], Entry], list[Any], int]
+NameTest: TypeAlias = Callable[[str], bool]  # of a path below the directory that is searched
 _T = TypeVar("_T")
 
 
@@ -116,24 +132,21 @@ def _exists(root: Root, path: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """What an entry must be; the parts that are not set let everything through."""
+class _Filter:
+    """The requirements of `glob` and `find` besides names."""
 
-    types: frozenset[str] = frozenset()  # letters of `ENTRY_TYPES`
-    sizes: tuple[Callable[[int], bool], ...] = ()  # tests of a regular file
-    after: float | None = None  # changed after this moment
-    before: float | None = None
-    follow: bool = False  # a link counts as what it leads to
-    links_as_files: bool = False  # a link that leads to no directory counts as a file
-
-    @property
-    def kinds(self) -> frozenset[str]:
-        """The letters of `f d l` that may pass; "o" is any other kind."""
-        kinds = self.types & {"f", "d", "l"}
-        if "x" in self.types:
-            kinds |= {"f"}
-        return kinds or frozenset("fd" if "e" in self.types else "fdlo")
+    def __init__(self, options: GlobOptions | FindOptions) -> None:
+        within, before, sizes = options.changed_within, options.changed_before, options.size or ()
+        self.types = parse_types(options.types)  # letters of `ENTRY_TYPES`
+        self._sizes = [parse_size(size) for size in ([sizes] if isinstance(sizes, str) else sizes)]
+        self._after = None if within is None else parse_moment(within, "changed_within")
+        self._before = None if before is None else parse_moment(before, "changed_before")
+        self._follow = options.follow_symlinks
+        self._links_as_files = options.links_as_files
+        kinds = self.types & {"f", "d", "l"} | ({"f"} if "x" in self.types else set())
+        # The letters of `f d l` that may pass; "o" is any other kind.
+        self.kinds = kinds or frozenset("fd" if "e" in self.types else "fdlo")
+        self.plain_files = self.types == {"f"} and options.links_as_files
 
     def takes(self, directory: Directory, listed: DirEntry) -> bool:
         """Return whether an entry of an open directory passes; one that vanished does not."""
@@ -151,23 +164,24 @@ class Filter:
             kind = "d"
         elif listed.is_symlink():
             kind = "l"
-            if self.follow and (status := directory.target_status(listed)) is not None:
+            if self._follow and (status := directory.target_status(listed)) is not None:
                 mode = status.st_mode
                 kind = "f" if stat.S_ISREG(mode) else "d" if stat.S_ISDIR(mode) else "o"
-            elif self.links_as_files and "l" not in self.types and not directory.entry(listed).is_dir:
+            elif self._links_as_files and "l" not in self.types and not directory.entry(listed).is_dir:
                 kind = "f"
         if kind not in self.kinds:
             return False
-        if not (self.sizes or self.types & {"x", "e"} or self.after is not None or self.before is not None):
+        moments = self._after, self._before
+        if not self._sizes and not self.types & {"x", "e"} and moments == (None, None):
             return True
         if status is None:
             status = listed.stat(follow_symlinks=False)
         return not (
             ("x" in self.types and not status.st_mode & 0o111)
             or ("e" in self.types and not _is_empty(directory, listed, kind, status))
-            or (self.sizes and (kind != "f" or not all(fits(status.st_size) for fits in self.sizes)))
-            or (self.after is not None and status.st_mtime <= self.after)
-            or (self.before is not None and status.st_mtime >= self.before)
+            or (self._sizes and (kind != "f" or not all(fits(status.st_size) for fits in self._sizes)))
+            or (self._after is not None and status.st_mtime <= self._after)
+            or (self._before is not None and status.st_mtime >= self._before)
         )
 
 
@@ -178,30 +192,21 @@ def _is_empty(directory: Directory, listed: DirEntry, kind: str, status: os.stat
         return not any(opened.scan_parts(1))
 
 
-@dataclass(frozen=True)
-class Query:
-    """What `glob` and `find` look for; tests are given the path below the directory that is searched."""
-
-    options: GlobOptions | FindOptions
-    paths: list[str]
-    filter: Filter
-    matches: Callable[[str], bool] | None  # of a file
-    matches_directory: Callable[[str], bool] | None
-    hidden: bool | Callable[[str], bool]  # whether hidden names are searched, or a test of one
-    ignored: bool
-    enter: Callable[[str], bool] | None
-    exclude: Callable[[str, bool], bool] | None  # the second argument says whether it is a directory
-
-
 @dataclass
-class Found:
+class FoundEntries:
     """One page of entries, how many there are in all, how many of the page vanished, and what was skipped."""
 
+    page: Page
     entries: list[Entry] = field(default_factory=list[Entry])
     total: int = 0
     vanished: int = 0
     skipped: Skipped = field(default_factory=Skipped)
     reached: str | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the total is exact."""
+        return self.skipped.reached is None
 
     def add_skipped(self, skipped: Skipped, **more: int) -> None:
         """Set what was skipped: what the walk counted, what vanished, and more by reason."""
@@ -210,9 +215,87 @@ class Found:
         self.skipped = replace(skipped, reached=skipped.reached or self.reached, **summed)
 
 
-def collect_in_order(names: Iterable[Names], page: Page, deadline: float) -> Found:
+def find_entries(
+    root: Root,
+    limits: Limits,
+    options: ListOptions | GlobOptions | FindOptions,
+    *,
+    page: Page | None = None,
+    seconds: float | None = None,
+    any_case: bool = False,
+) -> FoundEntries:
+    """Return one page of the entries that `ls`, `glob` or `find` means; memory and time can end it early.
+
+    With `any_case` globs match letters in either case.
+    """
+    deadline = call_context.deadline(seconds_of(options.timeout, limits) if seconds is None else seconds)
+    if page is None:
+        default = limits.list_entries if isinstance(options, ListOptions) else limits.glob_results
+        page = page_of(options.limit, options.offset, default, limits)
+    if isinstance(options, ListOptions):
+        return _list(root, limits, options, page, deadline)
+    return _EntrySearch(root, limits, options, page, deadline, any_case=any_case).collect()
+
+
+def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline: float) -> FoundEntries:
+    paths, exclude = paths_of(options.path), as_list(options.ignore)
+    walk = Walk(
+        root,
+        paths,
+        max_entries=limits.walk_entries,
+        deadline=deadline,
+        hidden=opens_hidden(options),
+        ignored=options.include_ignored,
+        depth=options.depth,
+        others=True,
+        directories=True,
+        listing=True,
+        exclude=compile_exclude(bind_globs(root, exclude, paths[:1])) if exclude else None,
+        keep=page.end if len(paths) == 1 else None,
+        key=_SORT_KEYS[options.sort],
+    )
+    found = _collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
+    found.add_skipped(walk.skipped)
+    return found
+
+
+def _listed_names(walk: Walk, *, several: bool) -> Iterator[Names]:
+    """Yield the names in each directory, with several paths those that were not in one before."""
+    seen: set[str] = set()
+    for visit in walk:
+        names = visit.entries(directories_first=True)
+        if several:
+            real_prefix = with_slash(visit.directory.real_path)
+            names = [listed for listed in names if real_prefix + listed.name not in seen]
+            seen.update(real_prefix + listed.name for listed in names)
+        yield visit.directory.entry, names, visit.more
+
+
+def _by_change(listed: DirEntry) -> Any:
+    try:
+        return -listed.stat(follow_symlinks=False).st_mtime, listed.name
+    except OSError:
+        return 0.0, listed.name
+
+
+def _by_size(listed: DirEntry) -> Any:
+    try:
+        size = 0 if listed.is_dir(follow_symlinks=False) else listed.stat(follow_symlinks=False).st_size
+    except OSError:
+        size = 0
+    return -size, listed.name
+
+
+_SORT_KEYS: dict[str, Callable[[DirEntry], Any]] = {
+    "name": entry_name,
+    "modified": _by_change,
+    "size": _by_size,
+}
+
+
+def _collect_in_order(names: Iterable[Names], page: Page, deadline: float) -> FoundEntries:
     """Collect a page of names that come in order."""
-    found = Found()
+    found = FoundEntries(page)
     try:
         for entry_of, listed, more in names:
             start = max(found.total, page.first)
@@ -234,55 +317,81 @@ def collect_in_order(names: Iterable[Names], page: Page, deadline: float) -> Fou
     return found
 
 
-def collect(root: Root, query: Query, page: Page, *, max_entries: int, deadline: float) -> Found:
-    """Search, and return one page of what is found; memory and time can end the page early."""
-    collector = _Collector(query, page)
-    walk = Walk(
-        root,
-        query.paths,
-        max_entries=max_entries,
-        deadline=deadline,
-        hidden=query.hidden,
-        ignored=query.ignored,
-        depth=query.options.max_depth or 0,
-        others=True,
-        directories="d" in query.filter.kinds,
-        follow=query.options.follow_symlinks,
-        enter=query.enter,
-        exclude=query.exclude,
-        select=collector.select,
-        keep=page.end if collector.in_order else None,
-    )
-    if collector.in_order:
-        found = collect_in_order(collector.names(walk), page, deadline)
-    else:
-        found = collector.collect_sorted(root, walk, deadline)
-    found.add_skipped(walk.skipped, symlink=collector.links, special=collector.special)
-    return found
+class _EntrySearch:
+    """One search of `glob` or `find`; with `any_case`, globs match letters in either case."""
 
-
-class _Collector:
-    """The filter of one walk, and the paths found by it where all must be known before the first."""
-
-    def __init__(self, query: Query, page: Page) -> None:
-        self.query = query
+    def __init__(
+        self,
+        root: Root,
+        limits: Limits,
+        options: GlobOptions | FindOptions,
+        page: Page,
+        deadline: float,
+        *,
+        any_case: bool,
+    ) -> None:
+        self.root = root
+        self.options = options
         self.page = page
-        self.unique = query.options.unique
+        self.deadline = deadline
+        self.filter = _Filter(options)
+        self.unique = options.unique
+        self.paths = paths_of(options.path)
         # One walk in path order meets the page in its order; otherwise all is collected, then sorted.
-        self.in_order = query.options.sort == "path" and len(query.paths) == 1 and not self.unique
+        self.in_order = options.sort == "path" and len(self.paths) == 1 and not self.unique
         self.links = self.special = self.total = self.vanished = 0
+        self.reached: str | None = None
         self.keyed: list[tuple[Any, str]] = []
         self.seen: set[str] = set()
-        self.min_depth = query.options.min_depth or 1
-        self.plain_files = query.filter == Filter(types=frozenset("f"), links_as_files=True)
+        self.min_depth = options.min_depth or 1
 
-    def select(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
-        """Return the files of a directory that are wanted, or keep them where all is sorted at the end."""
-        query = self.query
+        given, anchored = bind_globs(root, options.globs, self.paths, options.glob_argument), options.anchored
+        opened, hidden = hidden_names(given), opens_hidden(options)
+        fold = _lowered if any_case else _unchanged
+        globs = [each.lower() for each in given] if any_case else given
+        # A walk that opens no hidden name meets none, so the matcher need not test for one either.
+        tests_hidden = hidden or opened is None
+        others = _name_tests(root, options, deadline)
+        self.tests = self.directory_tests = others
+        if globs or isinstance(options, GlobOptions):
+            self.tests = [fold(compile_globs(globs, anchored=anchored, hidden=tests_hidden)), *others]
+        if globs and "d" in self.filter.kinds:
+            of_directory = compile_globs(globs, anchored=anchored, hidden=tests_hidden, directories=True)
+            self.directory_tests = [fold(of_directory), *others]
+        enter = compile_descent(globs, anchored=anchored)
+        exclude = bind_globs(root, as_list(options.exclude), self.paths, options.glob_argument)
+        self.walk = Walk(
+            root,
+            self.paths,
+            max_entries=limits.walk_entries,
+            deadline=deadline,
+            hidden=hidden or opened or False,
+            ignored=options.include_ignored,
+            depth=options.max_depth or 0,
+            others=True,
+            directories="d" in self.filter.kinds,
+            follow=options.follow_symlinks,
+            enter=enter and fold(enter),
+            exclude=compile_exclude(exclude) if exclude else None,
+            select=self._select,
+            keep=page.end if self.in_order else None,
+        )
+
+    def collect(self) -> FoundEntries:
+        """Walk, and return the page."""
+        names = self._names() if self.in_order else self._sorted_names()
+        found = _collect_in_order(names, self.page, self.deadline)
+        found.vanished += self.vanished
+        found.reached = found.reached or self.reached
+        found.add_skipped(self.walk.skipped, symlink=self.links, special=self.special)
+        return found
+
+    def _select(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
+        """Return the files of a directory that are wanted, or keep them if all is sorted at the end."""
         if self.min_depth > 1 and below.count("/") + 1 < self.min_depth:
             return []
-        if (matches := query.matches) is not None:
-            files = [listed for listed in files if matches(below + listed.name)]
+        for test in self.tests:
+            files = [listed for listed in files if test(below + listed.name)]
         taken = [listed for listed in files if self._takes(directory, listed)]
         if self.in_order:
             return taken
@@ -292,48 +401,42 @@ class _Collector:
     def _takes(self, directory: Directory, listed: DirEntry) -> bool:
         """Return whether an entry passes the filter; count a link or special file that is no file."""
         is_file = listed.is_file(follow_symlinks=False)
-        if (self.plain_files and is_file) or self.query.filter.takes(directory, listed):
+        if (self.filter.plain_files and is_file) or self.filter.takes(directory, listed):
             return True
-        if self.query.filter.links_as_files and not is_file:
+        if self.options.links_as_files and not is_file:
             self.links += listed.is_symlink()
             self.special += not listed.is_symlink()
         return False
 
-    def names(self, walk: Walk) -> Iterator[Names]:
+    def _names(self) -> Iterator[Names]:
         """Yield what is found in each directory."""
-        for visit in walk:
+        for visit in self.walk:
             yield visit.directory.entry, [*visit.files, *self._child(visit)], visit.more
 
     def _child(self, visit: Visit) -> list[DirEntry]:
         """Return the child directory of a visit, if it is wanted."""
-        query, child = self.query, visit.child
+        child = visit.child
         if child is None or visit.depth < self.min_depth:
             return []
-        matches = query.matches_directory
-        wanted = matches is None or matches(visit.below + child.name)
-        return [child] if wanted and query.filter.takes(visit.directory, child) else []
+        wanted = all(test(visit.below + child.name) for test in self.directory_tests)
+        return [child] if wanted and self.filter.takes(visit.directory, child) else []
 
-    def collect_sorted(self, root: Root, walk: Walk, deadline: float) -> Found:
-        """Collect all paths, put them in order, and return the entries of the page."""
-        reached: str | None = None
+    def _sorted_names(self) -> Iterator[Names]:
+        """Collect all paths, put them in order, and yield those of the page."""
         try:
-            for visit in walk:
+            for visit in self.walk:
                 self._keep(visit.directory, self._child(visit), files=False)
         except TimeoutError:
-            reached = "timeout"
+            self.reached = "timeout"
         except MemoryError:
-            reached = "memory"
+            self.reached = "memory"
         self._keep_first()
-        paths = [path for _, path in self.keyed]
-        found = collect_in_order([(root.entry, paths, self.total - len(paths))], self.page, deadline)
-        found.vanished += self.vanished
-        found.reached = reached
-        return found
+        yield self.root.entry, [path for _, path in self.keyed], self.total - len(self.keyed)
 
     def _keep(self, directory: Directory, found: list[DirEntry], *, files: bool = True) -> None:
         """Keep the paths of what was found in a directory, each with its sort key."""
-        sort, unique = self.query.options.sort, self.unique
-        may_repeat = unique or len(self.query.paths) > 1
+        sort, unique = self.options.sort, self.unique
+        may_repeat = unique or len(self.paths) > 1
         prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
         # Of several names of one file the first counts, whatever the order of the system.
         for listed in sorted(found, key=attrgetter("name")) if unique else found:
@@ -364,3 +467,42 @@ class _Collector:
         """Drop what comes after the page."""
         self.keyed.sort()
         del self.keyed[self.page.end :]
+
+
+def _unchanged(test: NameTest) -> NameTest:
+    return test
+
+
+def _lowered(test: NameTest) -> NameTest:
+    """Return a test that is given its path in lower case."""
+    return lambda path: test(path.lower())
+
+
+def _name_tests(root: Root, options: GlobOptions | FindOptions, deadline: float) -> list[NameTest]:
+    """Return the tests of `find` besides globs."""
+    tests: list[NameTest] = []
+    if options.extensions is not None:
+        ends = parse_extensions(options.extensions)
+        tests.append(lambda path: path[path.rfind("/") + 1 :].lower().endswith(ends, 1))
+    if isinstance(options, FindOptions) and options.pattern:
+        tests.append(_regex_test(root, options, options.pattern, deadline))
+    return tests
+
+
+def _regex_test(root: Root, options: FindOptions, pattern: str, deadline: float) -> NameTest:
+    compiled = compile_pattern(pattern, ignore_case=options.ignore_case)
+    search = compiled.expression.search
+    untimed = untimed_length(compiled.plan)
+    start = root.entry(paths_of(options.path)[0]).path if options.full_path else "."
+    prefix = "" if start == "." else f"{start}/"
+
+    def matches(path: str) -> bool:
+        text = prefix + path if options.full_path else path[path.rfind("/") + 1 :]
+        if len(text) <= untimed:
+            return search(text) is not None
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return search(text, timeout=left, concurrent=True) is not None
+
+    return matches

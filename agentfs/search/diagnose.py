@@ -1,20 +1,22 @@
-"""Where a search that found nothing would have: in skipped files, or with the pattern read otherwise.
+"""What was meant by a search that found nothing: a few short searches, within one budget of time.
 
-Nothing found is never the same as nothing searched.
+They look in skipped files, and with the arguments read otherwise. Nothing found is never the same as nothing
+searched.
 """
 
 import posixpath
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name
 from agentfs.limits import Limits
-from agentfs.messages import FirstOf, Message, Retry, plural
+from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry, plural
 from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_character
-from agentfs.search.options import GrepOptions, has_wildcard
+from agentfs.search.collect import PAGE_BYTES, FoundEntries, Page, find_entries
+from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, has_wildcard
 from agentfs.search.render import OPEN_IGNORED, RULE_CHARS
 from agentfs.search.searcher import Finding, search
 from agentfs.tree.ignore_sources import RuleReader, with_slash
@@ -23,28 +25,46 @@ from agentfs.visible import one_line
 
 PROBE_ENTRIES = 200_000
 PROBE_SECONDS = 1.0  # for all short searches of one call
+_MAX_NAMED = 3
+# Arguments of `glob` and `find` that leave out entries whose name matches.
+_FILTERS = (
+    *("exclude", "types", "extensions", "min_depth", "max_depth", "size", "changed_within", "changed_before"),
+)
 
 
-@dataclass
-class _Probe:
-    """Short searches, all within one budget of time."""
+class Probe:
+    """Short searches, all within one budget of time; None for an error or no time."""
 
-    root: Root
-    limits: Limits
-    ends: float = field(default_factory=lambda: time.monotonic() + PROBE_SECONDS)
+    def __init__(self, root: Root, limits: Limits, seconds: float | None = None) -> None:
+        self._root = root
+        self._limits = replace(limits, walk_entries=min(PROBE_ENTRIES, limits.walk_entries))
+        self._ends = time.monotonic() + (PROBE_SECONDS if seconds is None else seconds)
 
-    def search(self, options: GrepOptions, among: Sequence[Excluded] | None = None) -> Finding | None:
-        """Return what a search finds, or None for an error or no time."""
-        seconds = self.ends - time.monotonic()
+    def lines(self, options: GrepOptions, among: Sequence[Excluded] | None = None) -> Finding | None:
+        """Return what `grep` finds."""
+        seconds = self._ends - time.monotonic()
         if seconds <= 0:
             return None
-        entries = min(PROBE_ENTRIES, self.limits.walk_entries)
-        limits = replace(self.limits, timeout=seconds, walk_entries=entries)
         options = replace(options, output_mode="files_with_matches", limit=None, offset=0, timeout=None)
         try:
-            return search(self.root, limits, options, among=among)
+            return search(self._root, replace(self._limits, timeout=seconds), options, among=among)
         except AgentFSError:
             return None
+
+    def entries(
+        self, options: ListOptions | GlobOptions | FindOptions, *, any_case: bool = False
+    ) -> FoundEntries | None:
+        """Return what `ls`, `glob` or `find` finds; None also for nothing."""
+        seconds, page = self._ends - time.monotonic(), Page(0, _MAX_NAMED, PAGE_BYTES)
+        if seconds <= 0:
+            return None
+        try:
+            found = find_entries(
+                self._root, self._limits, options, page=page, seconds=seconds, any_case=any_case
+            )
+        except AgentFSError:
+            return None
+        return found if found.total else None
 
 
 def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding) -> list[str]:
@@ -53,16 +73,16 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding)
     First the hidden and ignored names that it skipped are searched, then all with other readings of the
     arguments, up to the first that matches.
     """
-    probe = _Probe(root, limits)
+    probe = Probe(root, limits)
     excluded = nothing.excluded
     if not options.include_ignored and excluded:
-        found = probe.search(options, excluded)
+        found = probe.lines(options, excluded)
         if found is not None and found.total_lines:
             where = why_skipped(root, next(iter(found.counts))) or one_line(next(iter(found.counts)))
             lines = _lines(found, exact=len(excluded) < MAX_EXCLUDED)
             return [_hint(f"{lines} in hidden or ignored files, as in {where}", OPEN_IGNORED)]
     for fact, changes in _other_readings(options, nothing):
-        found = probe.search(replace(options, **changes))
+        found = probe.lines(replace(options, **changes))
         if found is not None and found.total_lines:
             where = one_line(next(iter(found.counts)))
             return [_hint(f"{fact} matches {_lines(found)}, as in {where}", _retry(options, changes))]
@@ -92,29 +112,106 @@ def _other_readings(options: GrepOptions, nothing: Finding) -> Iterator[tuple[st
         yield "In another case it", {"ignore_case": True}
 
 
+def explain_no_entries(
+    root: Root, limits: Limits, options: GlobOptions | FindOptions, nothing: FoundEntries
+) -> str:
+    """Return the first change of arguments with which `glob` or `find` finds something; "" for none."""
+    probe = Probe(root, limits)
+    if not options.include_ignored and (nothing.skipped.hidden or nothing.skipped.ignored):
+        found = probe.entries(replace(options, include_ignored=True))
+        if found is not None:
+            why = why_skipped(root, found.entries[0].path) if found.entries else ""
+            fact = f"{_or_more(found)} among hidden and ignored{f', as in {why}' if why else ''}"
+            return Joined(": ", fact, OPEN_IGNORED)
+    if any(glob.lower() != glob.upper() for glob in options.globs):
+        found = probe.entries(options, any_case=True)
+        if found is not None and found.entries:
+            named = ", ".join(one_line(entry.path) for entry in found.entries)
+            more = found.total - len(found.entries)
+            return f"in another case: {named}{f' and {more} more' if more else ''}"
+    defaults: dict[str, Any] = {each.name: each.default for each in fields(options)}
+    names = [each for each in _FILTERS if getattr(options, each) != defaults.get(each)]
+    for without in [*([name] for name in names), names][: len(names) + (len(names) > 1)]:
+        found = probe.entries(replace(options, **{name: defaults[name] for name in without}))
+        if found is not None:
+            shown = f", such as {one_line(found.entries[0].path)}" if found.entries else ""
+            fact = f"{_or_more(found)} without {' and '.join(without)}{shown}"
+            return FirstOf(Message(f"{fact}: ", Retry({}, tuple(without))), fact)
+    return _hint_of_syntax(options)
+
+
+def _hint_of_syntax(options: GlobOptions | FindOptions) -> str:
+    """Return what is often mistaken about a pattern that is written so."""
+    if isinstance(options, FindOptions):
+        if not options.pattern or options.full_path or not has_character(options.pattern, "/"):
+            return ""
+        retry = Message(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
+        return Joined(": ", "no name has a '/' in it", retry)
+    has_set = any("[" in glob.replace("\\[", "") for glob in options.globs)
+    return "[ ] matches one character of a set: write \\[ for the bracket itself" if has_set else ""
+
+
+def _or_more(found: FoundEntries) -> str:
+    return f"{found.total}{'' if found.exact else ' or more'}"
+
+
+def count_left_out(root: Root, limits: Limits, options: ListOptions) -> str:
+    """Say how many entries `ignore` has left out of a listing; "" for none."""
+    found = Probe(root, limits).entries(replace(options, ignore=None))
+    if found is None:
+        return ""
+    least = "" if found.exact else "at least "
+    return f": ignore leaves out {least}{plural(found.total, 'entry', 'entries')}"
+
+
+def count_of_glob(probe: Probe, options: GlobOptions) -> str:
+    """Return how many files a glob finds, as `3 files`; "" for none."""
+    found = probe.entries(options)
+    return f"{'' if found.exact else 'at least '}{plural(found.total, 'file')}" if found else ""
+
+
 def explain_glob_path(
-    root: Root, limits: Limits, options: GrepOptions, error: NotFoundError, *, matching: bool = False
+    root: Root,
+    limits: Limits,
+    options: GrepOptions | GlobOptions | FindOptions,
+    error: NotFoundError,
+    *,
+    matching: bool = False,
 ) -> None:
-    """Add to an error the call for the files of a path that is a glob; where `matching`, if one matches."""
+    """Add to an error the call for the files of a path that is a glob; with `matching`, if one matches."""
     path = options.path
-    if not isinstance(path, str) or not has_wildcard(path) or options.glob:
+    if isinstance(options, FindOptions) or not isinstance(path, str) or not has_wildcard(path):
         return
-    parts = path.split("/")
-    first = next(number for number, part in enumerate(parts) if has_wildcard(part))
-    base, rest = "/".join(parts[:first]) or ".", "/".join(parts[first:])
-    probe = _Probe(root, limits)
-    for glob in (f"/{rest}", f"/{rest}/**"):
-        changes: dict[str, Any] = {"path": base, "glob": glob}
-        found = probe.search(replace(options, **changes))
-        if found is not None and (found.total_lines if matching else found.searched):
+    probe, fact = Probe(root, limits), ""
+    for changes in _path_as_glob(options, path):
+        if isinstance(options, GlobOptions):
+            count = count_of_glob(probe, replace(options, **changes))
+            fact = f"As a glob it leads to {count}" if count else ""
+        elif (found := probe.lines(replace(options, **changes))) is not None:
             files = plural(found.searched, "file")
-            fact = f"As a glob it names {files} with {_lines(found, 'matching line')}"
+            is_explained = found.total_lines if matching else found.searched
+            fact = f"As a glob it names {files} with {_lines(found, 'matching line')}" if is_explained else ""
+        if fact:
             error.details["as_glob"] = changes
             error.hint = _hint(fact, _retry(options, changes))
             return
 
 
-def _retry(options: GrepOptions, changes: Mapping[str, Any]) -> Retry:
+def _path_as_glob(options: GrepOptions | GlobOptions, path: str) -> Iterator[dict[str, Any]]:
+    """Yield arguments with which a path that is a glob is searched."""
+    if isinstance(options, GlobOptions):
+        pattern = options.pattern
+        if isinstance(pattern, str):
+            between = "" if "/" in pattern or options.anchored else "**/"
+            yield {"pattern": f"{path}/{between}{pattern.lstrip('/')}", "path": "."}
+    elif not options.glob:
+        parts = path.split("/")
+        first = next(number for number, part in enumerate(parts) if has_wildcard(part))
+        base, rest = "/".join(parts[:first]) or ".", "/".join(parts[first:])
+        yield from ({"path": base, "glob": glob} for glob in (f"/{rest}", f"/{rest}/**"))
+
+
+def _retry(options: GrepOptions | GlobOptions, changes: Mapping[str, Any]) -> Retry:
     """Return the call with other arguments from its first page; what comes to a default is left out."""
     first_page = {"offset": 0} if options.offset else {}
     defaults = {each.name: each.default for each in fields(options)}

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -34,17 +33,9 @@ class Named(NamedTuple):
     name: str
 
 
-class Files(NamedTuple):
-    """Files to be read one after the other in the same way; see `Directory.read_files`."""
-
-    prefix: str  # what precedes each name in its path
-    entries: Sequence[Any]  # with names as the system spells them
-    read: Callable[[Sequence[Any], ReadFile], Iterator[tuple[Any, Outcome]]]
-    named: bool = False  # whether it is the one file that was asked for: its error is that of the call
-
-    def path(self, entry: DirEntry | Named) -> str:
-        """Return the path of a file."""
-        return display_name(self.prefix + entry.name)
+Read: TypeAlias = Callable[[Sequence[Any], ReadFile], Iterator[tuple[Any, Outcome]]]
+# Files to be read in the same way: what precedes each name in its path, the entries, and `read_files`.
+Batch: TypeAlias = tuple[str, Sequence[Any], Read]
 
 
 _E = TypeVar("_E", bound=DirEntry | Named)
@@ -100,6 +91,7 @@ class FileSource:
     def __post_init__(self) -> None:
         self._paths = paths_of(self._options.path)
         self._walk: Walk | None = None
+        self.is_one_file = False  # whether one file was asked for: its error is that of the call
         self._seen: set[str] | None = None
         if self._options.follow_symlinks or self._options.unique or len(self._paths) > 1:
             self._seen = set()
@@ -114,7 +106,7 @@ class FileSource:
         """What has been skipped so far."""
         return Skipped() if self._walk is None else self._walk.skipped
 
-    def batches(self) -> Iterator[Files]:
+    def batches(self) -> Iterator[Batch]:
         """Find the files, in the order that was asked for."""
         listed = self._options.listed
         if listed is not None:
@@ -132,9 +124,10 @@ class FileSource:
             yield from self._tree(directories)
         else:
             found = [*files]
-            for batch in self._tree(directories):
-                found += map(batch.path, batch.entries)
-            yield from (Files("", [Named(path)], self._read) for path in self._sorted(found))
+            for prefix, entries, _ in self._tree(directories):
+                found += [display_name(prefix + entry.name) for entry in entries]
+            for path in self._sorted(found):
+                yield self._file(path)
 
     def _sorted(self, files: list[str]) -> list[str]:
         """Return files in order of their size or time, and of their path if that is the same."""
@@ -158,19 +151,19 @@ class FileSource:
                 size, mtime = opened.stat.st_size, opened.stat.st_mtime
         return float(size or 0) if self._options.sort == "size" else (mtime or 0.0)
 
-    def _listed(self, files: list[str]) -> Iterator[Files]:
+    def _listed(self, files: list[str]) -> Iterator[Batch]:
         """Find the files that were asked for one by one; what `find` has found may be gone since."""
         filter_ = _Filter(self._root, self._options, ["."], hidden=False)
         if isinstance(self._options.files, GlobResult):
-            yield Files("", [Named(path) for path in files if filter_.takes_path(path)], self._read)
+            yield "", [Named(path) for path in files if filter_.takes_path(path)], self._read
             return
         self._seen = set()
         for batch in self._single(files):
-            if filter_.takes_path(batch.entries[0].name):
+            if filter_.takes_path(batch[1][0].name):
                 yield batch
 
-    def _single(self, paths: list[str]) -> Iterator[Files]:
-        named = len(paths) == len(self._paths) == 1
+    def _single(self, paths: list[str]) -> Iterator[Batch]:
+        self.is_one_file = len(paths) == len(self._paths) == 1
         for path in paths:
             entry = self._root.entry(path)
             shown = entry.path
@@ -182,7 +175,10 @@ class FileSource:
                 if found_as in self._seen:
                     continue
                 self._seen.add(found_as)
-            yield Files("", [Named(shown)], self._read, named=named)
+            yield self._file(shown)
+
+    def _file(self, path: str) -> Batch:
+        return "", [Named(path)], self._read
 
     def _real_path(self, path: str) -> str:
         try:
@@ -202,7 +198,7 @@ class FileSource:
                 if outcome is not None:
                     yield file, outcome
 
-    def _tree(self, directories: list[str]) -> Iterator[Files]:
+    def _tree(self, directories: list[str]) -> Iterator[Batch]:
         if not directories:
             return
         options = self._options
@@ -222,6 +218,10 @@ class FileSource:
             exclude=filter_.excludes,
         )
         linked = self._root.has_linked_secrets()
+
+        def read(entries: Sequence[Any], read_one: ReadFile) -> Iterator[tuple[Any, Outcome]]:
+            return visit.directory.read_files(entries, read_one, linked=linked)
+
         for visit in walk:
             prefix = with_slash(visit.path)
             entries = filter_.of(visit.below, visit.files)
@@ -229,9 +229,9 @@ class FileSource:
                 entries = self._unseen(visit.directory, entries, self._seen)
             if options.follow_symlinks and any(entry.is_symlink() for entry in entries):
                 for entry in entries:
-                    yield Files("", [Named(display_name(prefix + entry.name))], self._read)
+                    yield self._file(display_name(prefix + entry.name))
             else:
-                yield Files(prefix, entries, partial(visit.directory.read_files, linked=linked))
+                yield prefix, entries, read
 
     def _unseen(
         self, directory: Directory, entries: Sequence[DirEntry], seen: set[str]
@@ -247,7 +247,7 @@ class FileSource:
         seen.update(first)
         return list(first.values())
 
-    def _excluded(self, among: Sequence[Excluded]) -> Iterator[Files]:
+    def _excluded(self, among: Sequence[Excluded]) -> Iterator[Batch]:
         """Find the files among what an earlier walk excluded, by the globs and types of that one."""
         directories = [path for path in self._paths if self._root.entry(path).is_dir]
         filter_ = _Filter(self._root, self._options, directories, hidden=True)
@@ -257,13 +257,13 @@ class FileSource:
                 continue
             if entry.is_file(follow_symlinks=False):
                 if filter_.of(below[: -len(entry.name)], [entry]):
-                    yield Files("", [Named(display_name(path))], self._read)
+                    yield self._file(display_name(path))
             elif is_dir and (self._options.max_depth or 0) == 0:
                 yield from self._excluded_tree(path, f"{below}/", filter_)
                 if self.skipped.reached is not None:
                     return
 
-    def _excluded_tree(self, path: str, start: str, filter_: _Filter) -> Iterator[Files]:
+    def _excluded_tree(self, path: str, start: str, filter_: _Filter) -> Iterator[Batch]:
         self._walk = walk = Walk(
             self._root,
             [display_name(path)],
@@ -275,4 +275,4 @@ class FileSource:
         )
         for visit in walk:
             entries = filter_.of(start + visit.below, visit.files)
-            yield Files(with_slash(visit.path), entries, partial(visit.directory.read_files, linked=True))
+            yield with_slash(visit.path), entries, visit.directory.read_files

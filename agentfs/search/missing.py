@@ -4,15 +4,14 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import takewhile
 from operator import itemgetter
 
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote, watched
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, call, plural
-from agentfs.search.find import glob_files
+from agentfs.messages import Joined, Message, call
+from agentfs.search.diagnose import Probe, count_of_glob
 from agentfs.search.options import GlobOptions, has_wildcard
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.walk import Walk
@@ -32,7 +31,7 @@ def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundErro
     path = error.details.get("path")
     if not path or "as_glob" in error.details:
         return
-    if has_wildcard(path) and (files := _files_of_glob(root, limits, path)):
+    if has_wildcard(path) and (files := count_of_glob(Probe(root, limits, _SECONDS), GlobOptions(path))):
         error.hint = Message(
             f"As a glob it matches {files}: call ", call("glob", pattern=path), " to see them."
         )
@@ -46,16 +45,6 @@ def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundErro
             error.details["similar"] = found
             meant = f"Did you mean {' or '.join(map(quote, found))}?"
             error.hint = meant if is_there or given else Joined(" ", meant, error.hint)
-
-
-def _files_of_glob(root: Root, limits: Limits, path: str) -> str:
-    """Count the files that a path matches as a glob; "" for none."""
-    brief = replace(limits, timeout=_SECONDS, walk_entries=min(_MAX_ENTRIES, limits.walk_entries))
-    try:
-        found = glob_files(root, brief, GlobOptions(path))
-    except AgentFSError:
-        return ""
-    return f"{'' if found.exact else 'at least '}{plural(found.total, 'file')}" if found.total else ""
 
 
 def _alike(root: Root, path: str, method: str) -> list[str]:

@@ -72,10 +72,10 @@ class GlobOptions:
     """The arguments of `Workspace.glob`; as a program may pass it, `pattern` can be several globs."""
 
     method: ClassVar[str] = "glob"
-    follow_symlinks: ClassVar[bool] = False
-    unique: ClassVar[bool] = False
-    min_depth: ClassVar[None] = None
-    max_depth: ClassVar[None] = None
+    glob_argument: ClassVar[str] = "pattern"
+    links_as_files: ClassVar[bool] = True  # a link that leads to no directory counts as a file
+    follow_symlinks = unique = False  # this and the next line: what only `find` has
+    min_depth = max_depth = extensions = size = changed_within = changed_before = None
     pattern: OneOrMore
     path: OneOrMore = "."
     limit: int | None = None
@@ -91,12 +91,24 @@ class GlobOptions:
     def __post_init__(self) -> None:
         _check_page_and_time(self)
 
+    @property
+    def globs(self) -> list[str]:
+        """The globs of paths."""
+        return as_list(self.pattern)
+
+    @property
+    def patterns(self) -> list[str]:
+        """What an answer names as searched for."""
+        return self.globs
+
 
 @dataclass(frozen=True)
 class FindOptions:
     """The arguments of `Workspace.find`."""
 
     method: ClassVar[str] = "find"
+    glob_argument: ClassVar[str] = "glob"
+    links_as_files: ClassVar[bool] = False
     anchored: ClassVar[bool] = False
     path: OneOrMore = "."
     pattern: str | None = None
@@ -124,6 +136,16 @@ class FindOptions:
         _check_page_and_time(self)
         _check_least("min_depth", self.min_depth, 1, "1 is what lies in the directory itself.")
         _check_least("max_depth", self.max_depth, 1, "1 is what lies in the directory itself.")
+
+    @property
+    def globs(self) -> list[str]:
+        """The globs of paths."""
+        return as_list(self.glob)
+
+    @property
+    def patterns(self) -> list[str]:
+        """What an answer names as searched for."""
+        return [*self.globs, *as_list(self.pattern)]
 
     @property
     def ignore_case(self) -> bool:

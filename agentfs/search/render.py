@@ -105,7 +105,7 @@ def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker | N
     """Return the skip report of a search, shorter if it found something and the last report was the same."""
     report = skip_report(skipped, can_open=not options.include_ignored, found=found)
     paths = paths_of(options.path)
-    if tracker is not None and tracker.is_repeated_report(options.method, paths, str(report)) and found:
+    if tracker is not None and tracker.was_said((options.method, *paths), str(report)) and found:
         return skip_report(skipped, can_open=False, found=True, repeated=True)
     return report
 

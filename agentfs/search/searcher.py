@@ -9,13 +9,13 @@ from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, too_large, typed
+from agentfs.fs import BINARY, KeptText, KeptTexts, ReadBuffer, Root, display_name, too_large, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
 from agentfs.patterns.prefilter import Literals, classifier, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import Files, FileSource, Outcome, Reading
+from agentfs.search.files import Batch, FileSource, Outcome, Reading
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.walk import Excluded
@@ -126,33 +126,34 @@ class _Searcher:
         self.found.in_other_case = self.literals.found_in_any_case
         return self.found
 
-    def _search_batch(self, batch: Files) -> None:
+    def _search_batch(self, batch: Batch) -> None:
+        prefix, every, read = batch
         found = self.found
-        for first in range(0, len(batch.entries), _FILES_PER_CHECK):
-            entries = batch.entries[first : first + _FILES_PER_CHECK]
+        for first in range(0, len(every), _FILES_PER_CHECK):
+            entries = every[first : first + _FILES_PER_CHECK]
             call_context.step(0)  # the walk has counted them
             found.searched += len(entries)  # what turns out not to be is taken off again
-            for entry, outcome in batch.read(self._may_match(entries), self._read):
+            if self.texts is not None and not (entries := self._may_match(entries, self.texts)):
+                continue
+            for entry, outcome in read(entries, self._read):
                 try:
-                    self._search_file(batch, entry, outcome)
+                    self._search_file(prefix, entry, outcome)
                 finally:
                     if found.full or found.ended_in:
                         found.searched -= len(entries) - entries.index(entry) - 1
                 if found.full:
                     return
 
-    def _may_match(self, entries: Sequence[Any]) -> Sequence[Any]:
+    def _may_match(self, entries: Sequence[Any], texts: KeptTexts) -> Sequence[Any]:
         """Leave out the kept texts in which one search of all of them finds no candidate."""
-        if self.texts is None:
-            return entries
-        self.texts.mark_used(entries)
-        if self.candidates is None:
-            self.candidates = self.texts.containing(self.literals.finders, self._check_time)
-        candidates = self.candidates
+        texts.mark_used(entries)
+        if (candidates := self.candidates) is None:
+            self.candidates = candidates = texts.containing(self.literals.finders, self._check_time)
         read = [entry for entry in entries if entry in candidates or getattr(entry, "content", "") != _PLAIN]
         known = [entry for entry in read if getattr(entry, "content", "") != BINARY]
-        self.skipped[BINARY] += len(read) - len(known)
-        self.found.searched -= len(read) - len(known)
+        if len(known) != len(read):
+            self.skipped[BINARY] += len(read) - len(known)
+            self.found.searched -= len(read) - len(known)
         return known
 
     def _read(self, source: int | KeptText) -> Reading | None:
@@ -178,24 +179,24 @@ class _Searcher:
         if time.monotonic() > self.deadline:
             raise TimeoutError
 
-    def _search_file(self, batch: Files, entry: Any, outcome: Outcome) -> None:
+    def _search_file(self, prefix: str, entry: Any, outcome: Outcome) -> None:
         """Search a file that was read, or count it as skipped."""
         if outcome == "timeout":
             self.found.searched -= 1
-            self.found.ended_in = batch.path(entry)
+            self.found.ended_in = display_name(prefix + entry.name)
             raise TimeoutError
         if not isinstance(outcome, bytes):
             limit = self.buffer.limit
-            if batch.named and outcome == "too_large" and not self.options.wants_size(limit):
-                path = batch.path(entry)
+            if self.source.is_one_file and outcome == "too_large" and not self.options.wants_size(limit):
+                path = display_name(prefix + entry.name)
                 raise too_large(path, max(self.root.entry(path).size or 0, limit + 1), limit)
-            if batch.named and not isinstance(outcome, str):
-                raise typed(outcome, batch.prefix + entry.name) from None
+            if self.source.is_one_file and not isinstance(outcome, str):
+                raise typed(outcome, prefix + entry.name) from None
             self._skip(outcome)
         elif (text := decode_content(outcome, self.options.encoding)) is None:
             self._skip("undecodable")
         else:
-            self._search_text(batch.path(entry), text)
+            self._search_text(display_name(prefix + entry.name), text)
 
     def _skip(self, outcome: str | OSError | AgentFSError) -> None:
         if not isinstance(outcome, str):

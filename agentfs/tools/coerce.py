@@ -1,62 +1,38 @@
-"""A model's arguments, as JSON text or parsed, as the values that the hints ask for.
+"""Read a model's arguments, as JSON text or parsed, as the values that the type hints ask for.
 
-What can mean only one thing is taken as that and recorded as a coercion. Whatever else is wrong is collected,
-so that the model learns of all of it at once.
+An unambiguous value is converted, and the coercion recorded. Everything else that is wrong is collected, so
+that the model learns of all of it at once.
 """
 
 import json
-import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn, cast
+from contextlib import suppress
+from typing import Any, NoReturn
 
-from agentfs.errors import AgentFSError, InvalidArgumentError
-from agentfs.results import Coercion
-from agentfs.tools.aliases import ResolvedNames, nearest, resolve_names
-from agentfs.tools.types import (
-    EnumOf,
+from agentfs.errors import InvalidArgumentError
+from agentfs.nearest import nearest
+from agentfs.tools.aliases import ALIASES, snake_case
+from agentfs.tools.kinds import (
+    ArgumentReader,
     Kind,
-    ListOf,
-    MapOf,
-    OptionalOf,
     Parameter,
-    Record,
-    Scalar,
+    Problem,
+    String,
     UnionOf,
     describe_names,
-    describe_type,
-    has_type,
-    is_integer,
     short_repr,
 )
 
 # The longest text that is parsed: the largest file that can be written, every character of it escaped.
 MAX_CHARACTERS = 64 * 1024 * 1024
-_INTEGER = re.compile(r"\s*([+-]?[0-9]{1,19})(\.0*)?\s*")
-_NUMBER = re.compile(r"\s*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?\s*")
 _MAX_REPORTED = 12
-# A list of a million wrong items is not looked at to its end.
-_MAX_PROBLEMS = 100
-
-
-class Problem(NamedTuple):
-    """One thing that is wrong with the arguments; the message is a clause of a sentence."""
-
-    parameter: str
-    message: str
-
-
-class BoundArguments(NamedTuple):
-    """The values to call with, where there are no problems; a parameter left to its default is not in it."""
-
-    values: dict[str, Any]
-    coercions: list[Coercion]
-    problems: list[Problem]
+_MOST_UNKNOWN = 100  # unknown names that are looked at
+_MOST_MEANT = 12  # of them, those for which the nearest name is looked for
 
 
 class NotJSONError(ValueError):
-    """The text is no JSON that is taken; the message completes a sentence, "it is …"."""
+    """The text is not JSON that is taken; the message completes a sentence, "it is …"."""
 
 
 def parse_arguments(sent: Any) -> Mapping[Any, Any]:
@@ -80,12 +56,6 @@ def parse_arguments(sent: Any) -> Mapping[Any, Any]:
             hint='Send the arguments by name, as in {"name": "value"}.',
         )
     return arguments  # type: ignore[no-any-return] # a mapping, as was just seen
-
-
-def bind(parameters: Sequence[Parameter], given: Mapping[Any, Any]) -> BoundArguments:
-    """Read arguments against parameters."""
-    binder = Binder()
-    return BoundArguments(binder.members(parameters, given), binder.coercions, binder.problems)
 
 
 def refusal(tool: str, parameters: Sequence[Parameter], problems: Sequence[Problem]) -> InvalidArgumentError:
@@ -133,207 +103,103 @@ def _refuse_constant(name: str) -> NoReturn:
     raise NotJSONError(f"not valid JSON: {name} is no JSON number")
 
 
-class Binder:
-    """Reads values against kinds; `where` is the parameter, or a part of it such as `edits[0].path`."""
+class LenientReader(ArgumentReader):
+    """Reads the arguments of a model: under other names, as JSON text, as values that can mean only one."""
 
-    def __init__(self) -> None:
-        self.coercions: list[Coercion] = []
-        self.problems: list[Problem] = []
+    lenient = True
 
-    def members(
-        self, members: Sequence[Parameter], given: Mapping[Any, Any], prefix: str = ""
+    def assign_names(
+        self,
+        members: Sequence[Parameter],
+        given: Mapping[Any, Any],
+        prefix: str,
+        more: Sequence[Parameter] = (),
+        aliases: Mapping[str, tuple[str, ...]] = {},
     ) -> dict[str, Any]:
-        """Return the values given for parameters or members, without those left to their default."""
-        return self.resolved(members, resolve_names(members, given), prefix)
+        """Return the given values under the names of the members.
 
-    def resolved(
-        self, members: Sequence[Parameter], resolved: ResolvedNames, prefix: str = ""
-    ) -> dict[str, Any]:
-        """Return what `members` returns, of arguments under the names of the members."""
-        for name, alias in resolved.aliases.items():
-            self.add_coercion(f"{prefix}{name}", f"alias {short_repr(alias)}")
-        for name, (first, second) in resolved.duplicates.items():
+        Args:
+            members: The parameters of the tool, or the members of a record.
+            given: The values as they were sent.
+            prefix: The place of the record, "" for arguments.
+            more: Parameters that are taken but not proposed for a misspelt name.
+            aliases: More names of some parameters.
+        """
+        visible = [member.name for member in members]
+        members = (*members, *more)
+        by_name = {member.name: member for member in members}
+        values = {name: given[name] for name in given if name in by_name}
+        others = [name for name in given if name not in by_name]
+        identifiers = {member.identifier: member.name for member in members} if others else {}
+        spellings = _spellings(members, aliases) if others else {}
+        sent_as: dict[str, str] = {}
+        unknown = 0
+        for key in others:
+            text = key if isinstance(key, str) else repr(key)
+            name = identifiers.get(text) or spellings.get(snake_case(text))
             where = f"{prefix}{name}"
-            self.add_problem(
-                where, f"`{where}` is given twice, as {short_repr(first)} and as {short_repr(second)}"
-            )
-        there_is_no = f"`{prefix[:-1]}` has no member" if prefix else "there is no parameter"
-        for name, near in resolved.unknown:
-            meant = f" (did you mean `{near}`?)" if near else ""
-            self.add_problem(f"{prefix}{name[:60]}", f"{there_is_no} {short_repr(name)}{meant}")
-        values: dict[str, Any] = {}
-        for member in members:
-            if member.name not in resolved.values and not member.required:
-                continue
-            where = f"{prefix}{member.name}"
-            if member.name not in resolved.values:
-                self.add_problem(where, f"`{where}` is missing ({describe_type(member.value_kind)})")
-                continue
-            value = resolved.values[member.name]
-            if _means_omitted(member, value):
-                self.add_coercion(where, f"{short_repr(value)} as not given")
-            else:
-                values[member.name] = self.value(member.kind, value, where)
+            if name is None:
+                unknown += 1
+                near = nearest(snake_case(text), visible) if unknown <= _MOST_MEANT else None
+                self.add_unknown(text[:200], prefix, near)
+                if unknown > _MOST_UNKNOWN:
+                    break  # the call is refused anyway
+            elif name not in values:
+                values[name], sent_as[name] = given[key], text
+                self.add_coercion(where, f"alias {short_repr(text)}")
+            elif not _same(values[name], given[key]):
+                first, second = short_repr(sent_as.get(name, name)), short_repr(text)
+                self.add_problem(where, f"`{where}` is given twice, as {first} and as {second}")
+        for name in [name for name in values if _means_omitted(by_name[name], values[name])]:
+            self.add_coercion(f"{prefix}{name}", f"{short_repr(values.pop(name))} as not given")
         return values
 
-    def value(self, kind: Kind, value: Any, where: str) -> Any:
-        """Return a value as one of a kind, or None with a problem."""
-        match kind:
-            case Scalar():
-                return value if has_type(kind, value) else self._scalar(kind, value, where)
-            case EnumOf():
-                return value if has_type(kind, value) else self._choice(kind, value, where)
-            case ListOf():
-                return self._list(kind, value, where)
-            case Record() | MapOf():
-                return self._object(kind, value, where)
-            case UnionOf():
-                return self._union(kind, value, where)
-            case OptionalOf():
-                return None if value is None else self.value(kind.kind, value, where)
-            case _:
-                return value
-
-    def _scalar(self, kind: Scalar, value: Any, where: str) -> Any:
-        coerced = _SCALAR_READERS[kind.type](value)
-        if coerced is None:
-            return self._mismatch(kind, value, where)
-        self.add_coercion(where, f"{short_repr(value)} as {kind.type}")
-        return coerced
-
-    def _choice(self, kind: EnumOf, value: Any, where: str) -> Any:
-        near: Any = None
-        matching: list[Any] = []
-        if kind.type == "integer":
-            matching = [choice for choice in kind.values if choice == _integer(value)]
-        elif isinstance(value, str):
-            plain = value[:80].strip().lower().replace("-", "_").replace(" ", "_")
-            matching = [choice for choice in kind.values if choice.lower().replace("-", "_") == plain]
-            near = nearest(plain, kind.values)
-        if len(matching) == 1:
-            self.add_coercion(where, f"{short_repr(value)} as {short_repr(matching[0])}")
-            return matching[0]
-        return self._mismatch(kind, value, where, f" (did you mean {short_repr(near)}?)" if near else "")
-
-    def _list(self, kind: ListOf, value: Any, where: str) -> Any:
-        of_objects = isinstance(kind.item, (Record, MapOf))
-        if isinstance(value, str) and value.lstrip().startswith(("[", "{") if of_objects else "["):
-            try:
+    def parse(self, kind: Kind, value: Any, where: str) -> Any:
+        """Return the value of JSON text for a list or an object; other text stays text."""
+        if isinstance(value, str) and value.lstrip().startswith(kind.opening):
+            with suppress(NotJSONError):
                 value = parse_json(value)
-                self.add_coercion(where, "JSON text as a list")
-            except NotJSONError as error:
-                if kind.item != Scalar("string"):  # "[ab]*.py" is a string to be the one item
-                    return self._not_json(kind, where, error)
-        if isinstance(value, (list, tuple)):
-            items: list[Any] = []
-            for index, item in enumerate(cast("list[Any]", value)):
-                items.append(self.value(kind.item, item, f"{where}[{index}]"))
-                if len(self.problems) > _MAX_PROBLEMS:
-                    break
-            return items
-        trial = Binder()
-        item = trial.value(kind.item, value, f"{where}[0]")
-        if value is None or (trial.problems and not isinstance(value, Mapping)):
-            return self._mismatch(kind, value, where)
-        self.add_coercion(where, "one item as a list")
-        self._adopt(trial)
-        return [item]
+                self.add_coercion(where, f"JSON text as {kind.noun}")
+        return value
 
-    def _object(self, kind: Record | MapOf, value: Any, where: str) -> Any:
-        if isinstance(value, str) and value.lstrip().startswith("{"):
+    def mismatch(self, kind: Kind, value: Any, where: str) -> None:
+        """Record that a value is not of a kind; point at the mistake in JSON text."""
+        if isinstance(value, str) and kind.opening and value.lstrip().startswith(kind.opening):
             try:
-                value = parse_json(value)
+                parse_json(value)
             except NotJSONError as error:
-                return self._not_json(kind, where, error)
-            self.add_coercion(where, "JSON text as an object")
-        if isinstance(kind, Record) and type(value) is kind.make:
-            return value  # a framework has made it; a TypedDict is never the type of its values
-        given: Any = value
-        if not isinstance(value, Mapping):
-            return self._mismatch(kind, value, where)
-        if isinstance(kind, MapOf):
-            items = [(str(name), item) for name, item in given.items()]
-            return {name: self.value(kind.value, item, f"{where}.{name[:60]}") for name, item in items}
-        known_problems = len(self.problems)
-        members = self.members(kind.members, given, f"{where}.")
-        if len(self.problems) > known_problems:
-            return None
-        try:
-            return kind.make(**members)
-        except (AgentFSError, TypeError, ValueError) as error:
-            message = error.message if isinstance(error, AgentFSError) else str(error)
-            return self.add_problem(where, f"`{where}`: {message.rstrip('.')}")
+                message = f"`{where}` must be {kind.describe()}, but is text that is {error}"
+                return self.add_problem(where, message)
+        return super().mismatch(kind, value, where)
 
-    def _union(self, kind: UnionOf, value: Any, where: str) -> Any:
-        if isinstance(value, str) and value.lstrip().startswith("["):
-            for option in kind.options:
-                trial = Binder()
-                items = trial.value(option, value, where)
-                # A string that is no JSON stays the string it is.
-                if not trial.problems and trial.coercions[:1] == [Coercion(where, "JSON text as a list")]:
-                    self._adopt(trial)
-                    return items
-        for option in kind.options:
-            if has_type(option, value):
-                return self.value(option, value, where)
-        for option in kind.options:
-            trial = Binder()
-            coerced = trial.value(option, value, where)
-            if not trial.problems:
-                self._adopt(trial)
-                return coerced
-        return self._mismatch(kind, value, where)
 
-    def _adopt(self, trial: "Binder") -> None:
-        self.coercions += trial.coercions
-        self.problems += trial.problems
+def _spellings(
+    members: Sequence[Parameter], more_aliases: Mapping[str, tuple[str, ...]]
+) -> dict[str, str | None]:
+    """Return the name that each spelling in lower snake case means, or None if it could mean two.
 
-    def add_coercion(self, where: str, rule: str) -> None:
-        """Record that something was taken for what the schema has."""
-        self.coercions.append(Coercion(where, rule))
-
-    def add_problem(self, where: str, message: str) -> None:
-        """Record what is wrong, as a clause of a sentence."""
-        self.problems.append(Problem(where, message))
-
-    def _mismatch(self, kind: Kind, value: Any, where: str, more: str = "") -> None:
-        self.add_problem(where, f"`{where}` must be {describe_type(kind)}, not {short_repr(value)}{more}")
-
-    def _not_json(self, kind: Kind, where: str, error: NotJSONError) -> None:
-        self.add_problem(where, f"`{where}` must be {describe_type(kind)}, but is text that is {error}")
+    The name in another case counts more than the callable's own name, and that more than the aliases of both.
+    """
+    known: dict[str, str | None] = {}
+    for level in range(3):
+        found: dict[str, str | None] = {}
+        for member in members:
+            own = member.target or member.name
+            tables = ((table.get(key, ()) for table in (ALIASES, more_aliases)) for key in {member.name, own})
+            aliases = [alias for table in tables for each in table for alias in each]
+            for spelling in {snake_case(text) for text in ((member.name,), (own,), aliases)[level]}:
+                found[spelling] = None if spelling in found else member.name
+        known = found | known
+    return known
 
 
 def _means_omitted(member: Parameter, value: Any) -> bool:
-    if member.required or not (value is None or isinstance(value, str)) or member.takes_null:
-        return False
-    if value is None:
-        return True
-    kind = member.value_kind
-    if isinstance(kind, UnionOf) or kind == Scalar("string"):
-        return False
-    return value.strip().lower() in ("", "null", "none")
+    """Return True for null, and for text that means it, if the member may be left out."""
+    omitted = value is None
+    if isinstance(value, str) and not isinstance(member.value_kind, (String, UnionOf)):
+        omitted = value.strip().lower() in ("", "null", "none")
+    return omitted and not member.required and not member.takes_null
 
 
-def _string(value: Any) -> str | None:
-    return str(value) if is_integer(value) else None
-
-
-def _integer(value: Any) -> int | None:
-    number: int | None = None
-    if isinstance(value, float) and value.is_integer():
-        number = int(value)
-    elif isinstance(value, str) and (found := _INTEGER.fullmatch(value)):
-        number = int(found[1])
-    return number if is_integer(number) else None
-
-
-def _number(value: Any) -> float | None:
-    number = float(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else math.inf
-    return number if math.isfinite(number) else None
-
-
-def _boolean(value: Any) -> bool | None:
-    return {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else None
-
-
-_SCALAR_READERS = {"string": _string, "integer": _integer, "number": _number, "boolean": _boolean}
+def _same(one: Any, other: Any) -> bool:
+    return isinstance(one, (str, int)) and type(one) is type(other) and one == other

@@ -1,12 +1,12 @@
 """The names of the tools at hand, for texts that advise to call them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentfs.messages import Names, NextCall, Retry
 from agentfs.results import plain
+from agentfs.tools.kinds import Record
 from agentfs.tools.spec import Tool
-from agentfs.tools.types import Kind, ListOf, MapOf, OptionalOf, Record, UnionOf
 
 
 class ToolNames(Names):
@@ -29,8 +29,11 @@ class ToolNames(Names):
     def parameter(self, name: str) -> str | None:
         """Return the name of a parameter of the tool that was called, or of a member of one."""
         own = self._called.spec.renames.get(name, name)
-        members = (member for each in self._called.parameters for member in _members(each.kind))
-        return self._called.visible_names.get(own) or next((each for each in members if each == own), None)
+        if (visible := self._called.visible_names.get(own)) is not None:
+            return visible
+        kinds = (kind for each in self._called.parameters for kind in each.kind.walk())
+        records = (kind for kind in kinds if isinstance(kind, Record))
+        return next((own for record in records for member in record.members if member.name == own), None)
 
     def call(self, call: NextCall) -> NextCall | None:
         """Return the call of the first tool that can make a call of a method, the one called first of all."""
@@ -75,18 +78,3 @@ def _arguments(tool: Tool, call: NextCall) -> dict[str, Any] | None:
         elif own not in preset or preset[own] != value:
             return None
     return arguments if all(p.name in arguments for p in tool.parameters if p.required) else None
-
-
-def _members(kind: Kind) -> Iterator[str]:
-    match kind:
-        case Record():
-            for member in kind.members:
-                yield member.name
-                yield from _members(member.kind)
-        case ListOf(inner) | MapOf(inner) | OptionalOf(inner):
-            yield from _members(inner)
-        case UnionOf():
-            for option in kind.options:
-                yield from _members(option)
-        case _:
-            pass

@@ -10,8 +10,8 @@ from agentfs import call_context
 from agentfs.errors import InvalidArgumentError
 from agentfs.forks import watch_forks
 from agentfs.tools.docstrings import write_docstring
+from agentfs.tools.kinds import Parameter
 from agentfs.tools.spec import Tool
-from agentfs.tools.types import Parameter, plain_hint
 
 _R = TypeVar("_R")
 # There may be more threads than slots: a call that waits for an answer keeps its thread, and no slot.
@@ -149,7 +149,7 @@ def plain_function(tool: Tool, run: Callable[[str, dict[str, Any]], str]) -> Cal
 
 
 def _declared(parameter: Parameter) -> inspect.Parameter:
-    hint = plain_hint(parameter.kind)
+    hint = parameter.kind.hint
     default = parameter.default if isinstance(parameter.default, (str, int, float, bool)) else None
     if not parameter.required and default is None and hint is not Any:
         hint = hint | None

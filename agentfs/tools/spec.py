@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, get_type_hints
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import METHODS, Names, NextCall, Retry
 from agentfs.permissions import Effect
+from agentfs.providers.provider import SchemaRules
 from agentfs.results import ToolResult
 from agentfs.tools.declaration import effect_of
 from agentfs.tools.docstrings import read_docstring
-from agentfs.tools.types import Parameter, kind_of
+from agentfs.tools.kinds import Kind, Parameter, kind_of
 
 # What all providers take as the name of a tool.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -203,8 +204,15 @@ def _parameter(
         raise InvalidArgumentError("the docstring does not describe it under `Args:`")
     default = spec.preset.get(own, declared.default)
     required = default is declared.empty
-    kind = kind_of(hints[own])
+    kind = _kind_for_model(hints[own])
     return Parameter(name, kind, descriptions[own], required, None if required else default, own)
+
+
+def _kind_for_model(hint: Any) -> Kind:
+    """Return the kind of a hint; raise `invalid_argument` if it has no schema."""
+    kind = kind_of(hint)
+    kind.schema(SchemaRules())
+    return kind
 
 
 def exposable(target: Callable[..., Any]) -> list[str]:
@@ -215,7 +223,7 @@ def exposable(target: Callable[..., Any]) -> list[str]:
     for declared in inspect.signature(target).parameters.values():
         if declared.kind is declared.KEYWORD_ONLY and declared.name in described and declared.name in hints:
             try:
-                kind_of(hints[declared.name])
+                _kind_for_model(hints[declared.name])
             except InvalidArgumentError:
                 continue
             found.append(declared.name)

@@ -19,15 +19,15 @@ from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
 from agentfs.tools.checking import ArgumentChecker
-from agentfs.tools.coerce import bind, parse_arguments, refusal
+from agentfs.tools.coerce import parse_arguments, refusal
 from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.interpret import bind_call, find_meant
+from agentfs.tools.kinds import short_repr
 from agentfs.tools.naming import ToolNames
 from agentfs.tools.result import from_error, from_exception, from_value
 from agentfs.tools.run import Runner, plain_function
 from agentfs.tools.schema import tool_schemas
 from agentfs.tools.spec import RenderContext, Tool, ToolSpec, make_tool
-from agentfs.tools.types import short_repr
 
 _INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
 _INSTRUCTIONS_END = (
@@ -278,22 +278,6 @@ class Toolset:
 
         return [plain_function(tool, run) for tool in self._tools.values()]
 
-    def accepts(self, name: str, arguments: Mapping[str, Any]) -> bool:
-        """Return whether a call is exactly as the schema has it, with nothing to be coerced.
-
-        Args:
-            name: The name of the tool.
-            arguments: Its arguments.
-
-        Returns:
-            Whether the tool exists and each argument is visible, present and of the right type.
-        """
-        tool = self._tools.get(name)
-        if tool is None:
-            return False
-        bound = bind(tool.parameters, arguments)
-        return not bound.problems and not bound.coercions
-
     def _dispatch(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
         """Execute a call, with events where anyone listens."""
         if not self._events.active:
@@ -319,7 +303,7 @@ class Toolset:
                 tool, arguments, renamed = find_meant(self._tools, name, arguments)
                 coercions = (renamed,)
             names = ToolNames(tuple(self._tools.values()), tool, values)
-            tool, (values, coerced, problems) = bind_call(self._tools, tool, parse_arguments(arguments))
+            tool, values, coerced, problems = bind_call(self._tools, tool, parse_arguments(arguments))
             coercions += tuple(coerced)
             names = ToolNames(tuple(self._tools.values()), tool, values)
             if problems:

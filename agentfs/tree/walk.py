@@ -105,8 +105,8 @@ _NO_RULES = IgnoreRules()
 class _Contents(NamedTuple):
     """What a walk takes from a directory, kept with a listing for as long as that does not change."""
 
-    rules: IgnoreRules
     deciding: frozenset[str] | None
+    rules: IgnoreRules
     files: list[DirEntry]
     directories: list[DirEntry]
     count: int  # of all names
@@ -199,11 +199,20 @@ class Walk:
                 self._memory -= stack.pop().memory
                 visit.directory.close()
             elif goes_below and (entered := self._enter(stack, child)) is not None:
-                stack.append(entered)
-                if len(stack) > MAX_OPEN:
-                    farthest = stack[-1 - MAX_OPEN]
-                    farthest.directory.close()
-                    farthest.closed = True
+                if entered.directories:
+                    stack.append(entered)
+                    if len(stack) > MAX_OPEN:
+                        farthest = stack[-1 - MAX_OPEN]
+                        farthest.directory.close()
+                        farthest.closed = True
+                    continue
+                entered.files, entered.more = entered.all_files, entered.unkept
+                try:
+                    if entered.files or entered.more:
+                        yield entered
+                finally:
+                    self._memory -= entered.memory
+                    entered.directory.close()
 
     def _skip(self, reason: str, count: int = 1) -> None:
         """Count names that are left out."""
@@ -281,32 +290,34 @@ class Walk:
         if len(self._starts) > 1:
             self._counting = directory.real_path not in self._counted
             self._counted.add(directory.real_path)
-        derived = directory.derived if self._options is not None and self._counting else None
+        derived = directory.derived if self._options is not None else None
         contents: _Contents | None = derived.get(self._options) if derived is not None else None
         try:
-            if contents is not None and (contents.deciding is None or contents.deciding):
-                visit.rules = self._reader.inside(directory, visit.rules, contents.deciding)
-                visit.deciding = contents.deciding
-            if contents is None or visit.rules is not contents.rules or contents.count > self._entries_left:
-                self._scan(visit, derived, rules_known=contents is not None)
-            else:
-                self._take_kept(visit, contents)
+            if contents is None:
+                self._scan(visit, derived, rules_known=False)
+                return
+            deciding, rules, files, directories, count, left_out = contents
+            if deciding is None or deciding:
+                visit.rules = self._reader.inside(directory, visit.rules, deciding)
+                visit.deciding = deciding
+            if visit.rules is not rules or count > self._entries_left:
+                self._scan(visit, derived, rules_known=True)
+                return
+            call_context.step(count)
+            if time.monotonic() > self.deadline:
+                raise TimeoutError
+            self._entries_left -= count
+            visit.directories = directories
+            if left_out is not _NOTHING:
+                self._add_left_out(visit, left_out)
+            self._choose(visit, files)
         except TimeoutError:  # of a test of names, or of reading rules
             self._reached = "timeout"
         except (AgentFSError, OSError):
             self._skip("unreadable")
-
-    def _take_kept(self, visit: Visit, contents: _Contents) -> None:
-        """Take what an earlier walk has kept of a directory."""
-        call_context.step(contents.count)
-        if time.monotonic() > self.deadline:
-            raise TimeoutError
-        self._entries_left -= contents.count
-        visit.directories = contents.directories
-        if contents.left_out is not _NOTHING:
-            self._add_left_out(visit, contents.left_out)
-        self._choose(visit, contents.files)
-        self._keep_first(visit, 0)
+        finally:
+            if self.keep is not None and len(visit.all_files) > self.keep:
+                self._keep_first(visit, self.keep)
 
     def _scan(self, visit: Visit, derived: dict[Any, Any] | None, *, rules_known: bool) -> None:
         """Take the names of a directory; keep them with the listing if only that and the rules decide."""
@@ -327,8 +338,8 @@ class Walk:
             if len(derived) >= _MAX_KEYS:
                 derived.clear()
             derived[self._options] = _Contents(
-                visit.rules,
                 visit.deciding,
+                visit.rules,
                 files,
                 visit.directories,
                 before - self._entries_left,
@@ -348,16 +359,16 @@ class Walk:
                     self._reached = "walk_entries"
                     entries = sorted(part, key=entry_name)[: self._entries_left]
                 self._entries_left -= len(entries)
-                before = len(visit.all_files) + len(visit.directories)
                 files = self._take(visit, entries, decides=decides)
                 taken += files
                 self._choose(visit, files)
-                added = len(visit.all_files) + len(visit.directories) - before
                 name_bytes = _NAME_BYTES
-                if len(entries) > 1000:  # the memory of less is little, whatever its names
-                    name_bytes = sum([len(entry.name) for entry in entries]) // len(entries)
-                visit.memory += added * (_ENTRY_BYTES + name_bytes)
-                self._memory += added * (_ENTRY_BYTES + name_bytes)
+                if len(entries) == MAX_BATCH:  # the memory of less is little, whatever its names
+                    name_bytes = sum([len(entry.name) for entry in entries]) // MAX_BATCH
+                count = len(visit.all_files) + len(visit.directories)
+                self._memory -= visit.memory
+                visit.memory = count * (_ENTRY_BYTES + name_bytes)
+                self._memory += visit.memory
                 if self._memory > _MAX_MEMORY:
                     self._reached = "memory"
                 if self._reached is not None:
@@ -366,7 +377,6 @@ class Walk:
         finally:
             visit.directories.sort(key=self.key)
             visit.all_files.sort(key=self.key)
-            self._keep_first(visit, 0)
 
     def _take(self, visit: Visit, entries: list[DirEntry], *, decides: bool) -> list[DirEntry]:
         """Take the directories of a part of a directory's entries, and return the files to visit."""
@@ -392,13 +402,13 @@ class Walk:
         if self.select is not None and files:
             files = self.select(visit.directory, visit.below, files)
         visit.all_files += files
-        self._keep_first(visit, MAX_BATCH)
-
-    def _keep_first(self, visit: Visit, spare: int) -> None:
         keep = self.keep
-        if keep is not None and len(visit.all_files) > keep + spare:
-            visit.unkept += len(visit.all_files) - keep
-            visit.all_files = nsmallest(keep, visit.all_files, key=self.key)
+        if keep is not None and len(visit.all_files) > 2 * keep + MAX_BATCH:
+            self._keep_first(visit, keep)
+
+    def _keep_first(self, visit: Visit, keep: int) -> None:
+        visit.unkept += len(visit.all_files) - keep
+        visit.all_files = nsmallest(keep, visit.all_files, key=self.key)
 
     def _visible_dotted(self, visit: Visit, dotted: dict[str, DirEntry]) -> list[DirEntry]:
         visible: list[DirEntry] = []

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from agentfs.errors import AccessError
-from agentfs.fs import Directory, DirEntry, syscalls
+from agentfs.fs import Directory, DirEntry, display_name, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.watch.kept_entries import KeptDirectory, KeptFile
 from agentfs.watch.kept_texts import KeptTexts
@@ -18,7 +18,7 @@ class WatchedDirectory(Directory):
     __slots__ = ("_kept", "_texts")
 
     def __init__(self, context: RootContext, path: str, kept: KeptDirectory, texts: KeptTexts) -> None:
-        super().__init__(context, -1, path, kept.real_path)
+        super().__init__(context, -1, path, kept.prefix[:-1])
         self._kept = kept
         self._texts = texts
 
@@ -41,7 +41,9 @@ class WatchedDirectory(Directory):
     def enter(self, listed: DirEntry) -> Directory:
         """Open a directory in this one to walk through it; a link is not followed."""
         if isinstance(listed, KeptDirectory) and listed.tree.enter(listed):
-            return WatchedDirectory(self._context, self._child(listed.name), listed, self._texts)
+            name = display_name(listed.name)
+            path = f"{self.path}/{name}" if self.path else name
+            return WatchedDirectory(self._context, path, listed, self._texts)
         return self.open_directory(listed.name)
 
     def read_files(

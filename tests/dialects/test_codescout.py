@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
 from tests.dialects.trees import lay_out_large
+from tests.tool_calls import accepts
 
 MAIN = 'fn main() {\n    println!("Hello");\n}\n'
 SECURITY = "\n" * 13 + "pub fn validate_read_path(\n" + "\n" * 23 + "pub fn validate_write_path(\n"
@@ -339,7 +340,7 @@ def test_exploring_cap(do, much, root):
     assert 'detail_level="full"' in listed["overflow"]["hint"]
     tools = much.tools(dialect="codescout")
     call = tools.call("list_dir", {"path": "much"}).next
-    assert tools.accepts(**call)
+    assert accepts(tools, **call)
     assert tools.call(**call).data["entries"][0] == f"{root}/much/f200"
 
 

@@ -19,6 +19,7 @@ from agentfs import Limits, Policy, Protect, Workspace
 from agentfs.dialects.dominds.documents import timestamp
 from agentfs.dialects.dominds.rg_args import ALLOWED
 from tests.dialects.trees import lay_out, lay_out_large
+from tests.tool_calls import accepts
 
 # How long the first texts take to make tells of the machine; each file that is tried replaces the one before.
 UNHURRIED = settings(
@@ -52,7 +53,7 @@ def caller(ws):
 
     def call(name, **arguments):
         """Return what a YAML parser reads from the answer."""
-        assert tools.accepts(name, arguments), "the test sends what the schema has"
+        assert accepts(tools, name, arguments), "the test sends what the schema has"
         result = tools.call(name, arguments)
         document = yaml.safe_load(result.content)
         assert document == result.data, "data is the same as an object"

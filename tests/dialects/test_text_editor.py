@@ -5,6 +5,7 @@ import pytest
 from agentfs import Limits, Policy, Workspace
 from agentfs.dialects.text_editor import NAME, native_tool
 from tests.dialects.trees import lay_out_large
+from tests.tool_calls import accepts
 
 # The example of Anthropic's page: a colon is missing.
 PRIMES = """\
@@ -121,7 +122,7 @@ def test_a_view_is_cut_at_a_line_end(tmp_path):
         last = first.data["end_line"]
         assert 50 < last < 100
         assert f'more: fs_{NAME}(command="view", path="big", view_range=[{last + 1}, -1])' in first.content
-        assert tools.accepts(**first.next)
+        assert accepts(tools, **first.next)
         assert tools.call(**first.next).data["start_line"] == last + 1
 
 

@@ -17,6 +17,7 @@ from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN, _WIT
 from agentfs.errors import AgentFSError
 from agentfs.text import estimate_tokens
 from tests.dialects.trees import lay_out, lay_out_large
+from tests.tool_calls import accepts
 
 TOOLS = ("list_files", "search_content", "find_and_grep")
 MODES = list(FORMATS)
@@ -50,7 +51,7 @@ def call(ws):
     tools = ws.tools(dialect="tree-sitter-analyzer")
 
     def call(name, **arguments):
-        assert tools.accepts(name, arguments), "the test sends what the schema has"
+        assert accepts(tools, name, arguments), "the test sends what the schema has"
         return tools.call(name, arguments)
 
     return call
@@ -979,7 +980,7 @@ def test_each_error_has_an_example_that_works_as_given(ws, tool, arguments, lang
     assert refused["message"].startswith("⚠️ ")
     (example,) = [line for line in refused["hint"].split("\n") if line.startswith(mark)]
     sent = json.loads(example.removeprefix(mark))
-    assert tools.accepts(tool, sent)
+    assert accepts(tools, tool, sent)
     assert tools.call(tool, sent).success
     if tool != "list_files" and refused["code"] in {"invalid_argument", "invalid_pattern"}:
         assert guide in refused["hint"]

@@ -164,7 +164,7 @@ def public_names() -> Iterator[str]:
     """Each public name by its dotted path: of `agentfs`, and of the modules that the pages name."""
     modules = {"agentfs": agentfs.__all__, "agentfs.dialects": ["BUILT_IN", "find", "names", "register"]}
     modules["agentfs.dialects.toolkit"] = [
-        *("Dialect", "Problem", "absolute_in", "as_json", "content_of", "left_out", "lines_of", "problem_of"),
+        *("Dialect", "Problem", "absolute_in", "as_json", "content_of", "left_out", "lines_of", "problem_of")
     ]
     modules["agentfs.tools.declaration"] = ["tool"]
     modules["agentfs.tools.spec"] = ["ToolSpec", "RenderContext"]

@@ -112,22 +112,21 @@ def test_a_line_cut_for_display_counts_as_read(tmp_path, limits, text):
         ("x = 1\n", Limits(output_tokens=100)),
     ],
 )
-def test_the_read_that_a_refused_write_suggests_fits_one_answer(tmp_path, line, limits):
-    (tmp_path / "f.txt").write_text(line * 5000)
+def test_the_read_that_a_refused_write_suggests_leads_to_all_that_is_missing(tmp_path, line, limits):
+    (tmp_path / "f.txt").write_text(line * 500)
     with Workspace(tmp_path, limits=limits) as ws:
         ws.read("f.txt", 10, 1)
-        offset = 1
-        for _ in range(3):
+        for first, last in ((1, 9), (11, 500)):
             with pytest.raises(AgentFSError) as caught:
                 ws.write("f.txt", "c\n")
             assert "overwrite" not in str(caught.value)
             (suggested,) = caught.value.details["suggested_calls"]
             result = ws.read(**suggested["arguments"])
-            limit = suggested["arguments"]["limit"]
-            assert result.start_line == suggested["arguments"]["offset"] >= offset
-            assert result.end_line - result.start_line + 1 == limit
-            assert result.truncated_by in {None, "line"}
-            offset = result.end_line + 1
+            assert result.start_line == first
+            while result.end_line < last:
+                result = ws.read(**result.next["arguments"])
+            assert result.end_line == last
+        assert not ws.write("f.txt", "c\n").created
 
 
 def test_a_changed_file_is_stale_and_the_change_shown(env):

@@ -7,6 +7,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, ToolResult, Toolset, Workspace
+from tests.tool_calls import accepts
 
 CHARACTERS = "abcdeXYZ019_-+ .'\"[]{}(),;:#@&%é漢\\"
 names = st.text(st.sampled_from(CHARACTERS), min_size=1, max_size=10).filter(
@@ -72,7 +73,7 @@ def follow(tools: Toolset, result: ToolResult) -> None:
     """Make each call that a result or an error has complete; each must succeed."""
     details = {} if result.success else (result.data or {}).get("details", {})
     for call in [*details.get("suggested_calls", ()), *filter(None, [result.next])]:
-        assert tools.accepts(call["name"], call["arguments"]), call
+        assert accepts(tools, call["name"], call["arguments"]), call
         followed = tools.call(call["name"], call["arguments"])
         assert followed.success, (call, followed.content)
     for path in details.get("similar", ()):
@@ -162,7 +163,7 @@ def test_the_continuations_of_a_file_end_at_its_end(lines, limit, read_bytes, st
                 seen = page["end_line"]
                 if result.next is None:
                     break
-                assert tools.accepts(**result.next)
+                assert accepts(tools, **result.next)
                 result = tools.call(**result.next)
             assert seen == page["total_lines"]
 
@@ -180,4 +181,4 @@ def test_the_tool_that_is_named_for_a_wrong_name_is_there(name):
                 assert set(details["names"]) == set(tools.names)
                 assert details["nearest"] is None or details["nearest"] in tools.names
                 for call in details.get("suggested_calls", ()):  # perhaps of a tool for directories
-                    assert tools.accepts(call["name"], call["arguments"])
+                    assert accepts(tools, call["name"], call["arguments"])

@@ -70,7 +70,7 @@ def test_no_hint_where_nothing_would_be_found(ws, pattern):
 
 
 def test_no_second_look_where_something_is_found(ws, monkeypatch):
-    monkeypatch.delattr(diagnose._Probe, "search")
+    monkeypatch.delattr(diagnose.Probe, "lines")
     assert ws.grep("Foo").total_lines == 1
     with pytest.raises(AttributeError):
         ws.grep("def foo")

@@ -9,7 +9,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import GlobOptions, glob_files
+from agentfs.search import GlobOptions, find_files
 
 NAMES = ["src/a.py", "src/b/c.py", "src/b.c", "a.py", "docs/x.md", "out/a.pyc", "out/b.pyc", ".env", "s.py/k"]
 
@@ -25,7 +25,7 @@ def glob(tmp_path):
     def call(pattern, path=".", limit=None, offset=0, include_ignored=False, more=None, **limits):
         options = GlobOptions(pattern, path, limit, offset, include_ignored, **(more or {}))
         with Root(tmp_path, Policy()) as root:
-            return glob_files(root, Limits(**limits), options)
+            return find_files(root, Limits(**limits), options)
 
     return call
 

@@ -6,13 +6,11 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from agentfs import AgentFSError, Workspace
-from agentfs.fs import inotify, watch
 from tests.search.watched import CALLS, LIMITS, check_same
 
 DIRECTORIES = ["", "a", "b", "a/b", "a/b/c", ".hidden", "build", ".git", ".git/info", "lib"]
@@ -220,26 +218,3 @@ SETTINGS = settings(
 )
 TestChanges = Changes.TestCase
 TestChanges.settings = SETTINGS
-
-
-class ChangesByStatus(Changes):
-    """The same where the system reports no events."""
-
-    def open(self):
-        self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(inotify, "Inotify", no_events)
-        self.patch.setattr(watch, "TIME_RESOLUTION", 10_000_000)
-        return super().open()
-
-    def teardown(self):
-        assert self.watched.watch.current_by == "status"
-        self.patch.undo()
-        super().teardown()
-
-
-def no_events():
-    raise OSError(38, "Function not implemented")
-
-
-TestChangesByStatus = ChangesByStatus.TestCase
-TestChangesByStatus.settings = SETTINGS

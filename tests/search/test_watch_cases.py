@@ -23,9 +23,10 @@ from types import SimpleNamespace
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.fs import Directory, ReadBuffer, inotify, mounts, syscalls, texts, watch
-from agentfs.fs.kept import WatchedDirectory
+from agentfs.fs import Directory, ReadBuffer, inotify, mounts, syscalls
 from agentfs.tree.walk import Walk
+from agentfs.watch import Watch, kept_texts, text_blocks
+from agentfs.watch.watched_directory import WatchedDirectory
 from tests.search.watched import answer, check_same
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root")
@@ -47,7 +48,7 @@ def root(tmp_path):
 def ws(root):
     with Workspace(root, watch=True) as workspace:
         lines(workspace, "first")
-        assert workspace.watch.current_by == ("events" if sys.platform == "linux" else "status")
+        assert (workspace.watch.directories > 0) == (sys.platform == "linux")
         yield workspace
 
 
@@ -150,7 +151,7 @@ def test_watches_of_files_give_way_to_those_of_directories(root, monkeypatch):
         assert lines(ws, "first", path="a") == 2
         assert lines(ws, "first") == 4
         assert refused
-        assert (ws.watch.watched, ws.watch.not_watched) == (4, {})
+        assert (ws.watch.directories, ws.watch.not_watched) == (4, {})
         os.link(root / "a/one.txt", root / "c/link.txt")
         (root / "c/link.txt").write_text("needle\n")
         (root / "c/link.txt").unlink()
@@ -220,7 +221,7 @@ def test_a_change_through_a_new_name_in_a_directory_that_comes_or_goes_is_notice
 
 
 def test_files_with_several_names_are_compared_at_each_search(root, tmp_path, monkeypatch):
-    monkeypatch.setattr(watch, "TIME_RESOLUTION", 0)
+    monkeypatch.setattr(kept_texts, "TIME_RESOLUTION", 0)
     os.link(root / "a/one.txt", tmp_path / "outside")
     with Workspace(root, watch=True) as ws:
         assert lines(ws, "needle") == 0
@@ -329,11 +330,11 @@ def test_where_events_were_lost_everything_is_compared(root, monkeypatch):
 
 @linux
 def test_where_events_were_lost_a_second_change_within_one_tick_of_the_clock_is_found(root, monkeypatch):
-    drain, packed = inotify.Inotify.drain, watch._STATUS
+    drain, packed = inotify.Inotify.drain, kept_texts._STATUS
     without_times = SimpleNamespace(pack=lambda *status: packed.pack(*status[:-2], 0, 0))
     monkeypatch.setattr(inotify.Inotify, "drain", lambda queue: overflow(drain(queue)))
-    monkeypatch.setattr(watch, "_STATUS", without_times)
-    monkeypatch.setattr(watch, "_TICK", watch.TIME_RESOLUTION)
+    monkeypatch.setattr(kept_texts, "_STATUS", without_times)
+    monkeypatch.setattr(kept_texts, "_TICK", kept_texts.TIME_RESOLUTION)
     with Workspace(root, watch=True) as ws:
         assert lines(ws, "first") == 4
         (root / "a/one.txt").write_text("other in a\n")
@@ -388,7 +389,7 @@ def test_a_short_queue_that_overflows_loses_nothing(root):
 
 @linux
 def test_what_no_watch_is_left_for_is_compared_and_reported(root, monkeypatch):
-    monkeypatch.setattr(watch, "TIME_RESOLUTION", 10_000_000)
+    monkeypatch.setattr(kept_texts, "TIME_RESOLUTION", 10_000_000)
     for number in range(20):
         (root / f"d{number}/e").mkdir(parents=True)
         (root / f"d{number}/e/one.txt").write_text("first\n")
@@ -406,8 +407,8 @@ def test_what_no_watch_is_left_for_is_compared_and_reported(root, monkeypatch):
             (root / f"d{number}/e/one.txt").write_text("needle\n")
             (root / f"d19/e/new{number}").write_text("needle\n")
             assert lines(ws, "needle") == 2 * number + 2
-        assert ws.watch.watched == 10
-        assert ws.watch.not_watched.keys() == {"no watches left", "below a directory that is not watched"}
+        assert ws.watch.directories == 10
+        assert ws.watch.not_watched.keys() == {"no watches left"}
 
 
 @linux
@@ -417,14 +418,14 @@ def test_a_file_system_without_events_is_compared_and_reported(root, monkeypatch
         assert lines(ws, "needle") == 0
         (root / "a/one.txt").write_text("needle\n")
         assert lines(ws, "needle") == 1
-        assert ws.watch.watched == 0
+        assert (ws.watch.directories, ws.watch.texts) == (0, 0)
         assert "a file system without events (type 0x6969)" in ws.watch.not_watched
 
 
 @linux
 def test_a_status_from_the_cache_of_a_network_file_system_hides_no_change(root, monkeypatch):
     monkeypatch.setattr(syscalls, "file_system", lambda _: 0x6969)
-    monkeypatch.setattr(watch, "TIME_RESOLUTION", 0)
+    monkeypatch.setattr(kept_texts, "TIME_RESOLUTION", 0)
     monkeypatch.setattr(syscalls, "lstat", cache(syscalls.lstat))
     with Workspace(root, watch=True) as ws:
         assert lines(ws, "needle") == lines(ws, "needle") == 0
@@ -680,7 +681,7 @@ def test_memory_is_bounded_while_the_listing_grows(root):
         (root / f"c/{number}.txt").touch()
     with Workspace(root, limits=Limits(watch_bytes=MIB), watch=True) as ws:
         lines(ws, "needle")
-        allocated = sum(len(block.data) for block in ws._root.watch.texts._blocks)
+        allocated = sum(len(block.data) for block in ws._root.watch.texts.blocks._blocks)
         assert ws.watch.names > 1300
         assert 384 * ws.watch.names + allocated <= MIB
 
@@ -689,7 +690,7 @@ def test_where_memory_is_short_no_text_is_kept(root, monkeypatch):
     def no_memory(size):
         raise MemoryError
 
-    monkeypatch.setattr(texts, "bytearray", no_memory, raising=False)
+    monkeypatch.setattr(text_blocks, "bytearray", no_memory, raising=False)
     with Workspace(root, watch=True) as ws:
         check_same(ws, root)
         assert ws.watch.texts == 0
@@ -697,9 +698,11 @@ def test_where_memory_is_short_no_text_is_kept(root, monkeypatch):
 
 def test_what_is_made_of_listings_is_bounded_in_number(root):
     with Workspace(root, watch=True) as ws:
-        for number in range(150):
-            ws.glob(f"no-{number}")
-        assert len(ws._root.watch.memo._values) <= 200
+        for name in ("include_ignored", "hidden"):
+            for number in range(20):
+                ws.find(pattern=f"no-{number}", types=["f", "d"][number % 2], **{name: bool(number % 3)})
+                ws.grep(f"no-{number}", **{name: bool(number % 3)})
+        assert len(ws._root.watch._top.derived) <= 8
         assert ws.glob("one.txt").total == 4
 
 
@@ -759,7 +762,7 @@ def test_what_is_searched_now_takes_the_room_of_what_is_not(root):
         assert ws.watch.texts > 60
         for _ in range(4):
             lines(ws, "needle", path="c")
-        kept = {file.directory.real_path for file in ws._root.watch._all_kept() if file.block is not None}
+        kept = {file.directory.real_path for file in ws._root.watch._files() if file.block is not None}
         assert "c" in kept
 
 
@@ -769,7 +772,7 @@ def test_protected_files_are_never_kept(root):
     with Workspace(root, watch=True) as ws:
         for hidden in (False, True):
             assert lines(ws, "SECRET", hidden=hidden) == 0
-        assert b"SECRET" not in b"".join(bytes(block.data) for block in ws._root.watch.texts._blocks)
+        assert b"SECRET" not in b"".join(bytes(block.data) for block in ws._root.watch.texts.blocks._blocks)
         (root / ".env").unlink()
         assert lines(ws, "SECRET") == 1  # it is the only name now
         os.link(root / "a/visible.txt", root / ".env")
@@ -802,7 +805,7 @@ def test_a_rule_that_denies_reading_holds_for_what_is_kept(root):
             assert (found.total_lines, found.skipped.protected) == (2, 4)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"sort": "size"}, {"sort": "oldest"}, {"follow_symlinks": True}])
+@pytest.mark.parametrize("arguments", [{}, {"follow_symlinks": True}])
 def test_what_is_kept_is_not_read_again(ws, root, monkeypatch, arguments):
     (root / "c/link").symlink_to("../a")
     found = ws.grep("first", context=0, **arguments)
@@ -888,7 +891,8 @@ def test_the_cost_of_the_next_search_is_in_proportion_to_the_change(tmp_path, mo
 
         for owner, names in (
             (syscalls, ["lstat", "open_file", "open_directory", "open_beneath"]),
-            (watch.Watch, ["load", "_list"]),
+            (kept_texts.KeptTexts, ["load"]),
+            (Watch, ["_list"]),
             (Walk, ["_scan"]),
         ):
             for name in names:
@@ -905,10 +909,10 @@ def test_the_cost_of_the_next_search_is_in_proportion_to_the_change(tmp_path, mo
 def test_an_unwatched_file_that_was_written_just_before_it_was_read_is_not_read_again(root, monkeypatch):
     monkeypatch.setattr(inotify, "watch_limit", lambda: 0)
     time.sleep(0.05)
-    loaded, load = [], watch.Watch.load
+    loaded, load = [], kept_texts.KeptTexts.load
     with Workspace(root, watch=True) as ws:
         lines(ws, "first")
-        monkeypatch.setattr(watch.Watch, "load", lambda *given: loaded.append(given) or load(*given))
+        monkeypatch.setattr(kept_texts.KeptTexts, "load", lambda *given: loaded.append(given) or load(*given))
         (root / "new").write_text("x")
         (root / "new").unlink()
         assert lines(ws, "first") == 4
@@ -973,8 +977,8 @@ def test_a_process_forked_within_a_search_does_not_end_the_watches_of_its_parent
     with ws._root.watching() as current:
         child = os.fork()
         if child == 0:
-            for file in current.tree._all_kept():
-                current.tree.discard(file)
+            for file in current.tree._files():
+                current.tree.texts.discard(file)
             ws.close()
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
@@ -1031,7 +1035,7 @@ def test_a_workspace_that_is_closed_when_a_search_ends_gives_everything_back(roo
     kept = ws._root.watch
     kept._lock = Lock(kept._lock)
     assert lines(ws, "first") == 4
-    assert (kept._inotify, kept.texts.count, kept._names) == (None, 0, 0)
+    assert (kept._inotify, kept.texts.blocks.count, kept._names) == (None, 0, 0)
 
 
 @linux

@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from agentfs import AgentFSError, Limits, Workspace
-from agentfs.search import diagnose, find, missing
+from agentfs.search import diagnose, missing
 
 LIMITS = Limits(watch_bytes=256 * 1024, file_bytes=32 * 1024)
 CALLS = [
@@ -66,8 +66,7 @@ def plain(result):
 def unhurried():
     """Give the advice of searches that find nothing all the time that it takes on a busy machine."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (diagnose, find):
-            patch.setattr(module, "PROBE_SECONDS", 20.0)
+        patch.setattr(diagnose, "PROBE_SECONDS", 20.0)
         patch.setattr(missing, "_SECONDS", 20.0)
         yield
 

@@ -9,9 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import Edit
 from agentfs.tools.aliases import ALIASES
-from agentfs.tools.coerce import bind, parse_arguments
+from agentfs.tools.coerce import LenientReader, parse_arguments
+from agentfs.tools.kinds import SCALARS, Parameter
 from agentfs.tools.spec import make_tool
-from agentfs.tools.types import SCALARS, Parameter
 from tests.tool_samples import Point, change, measure, search, settings
 
 SEARCH = make_tool(search).parameters
@@ -22,13 +22,16 @@ EDIT = {"old_string": "a", "new_string": "b"}
 
 
 def messages_of(parameters, given):
-    return [problem.message for problem in bind(parameters, given).problems]
+    reader = LenientReader()
+    reader.read_members(parameters, given)
+    return [problem.message for problem in reader.problems]
 
 
 def values_of(parameters, given):
-    bound = bind(parameters, given)
-    assert bound.problems == []
-    return bound.values
+    reader = LenientReader()
+    values = reader.read_members(parameters, given)
+    assert reader.problems == []
+    return values
 
 
 @pytest.mark.parametrize(("sent", "meant"), [
@@ -163,8 +166,10 @@ def test_a_list_as_broken_json_text_is_reported_with_its_position():
 
 
 def test_each_coercion_is_recorded():
-    bound = bind(CHANGE, {"file": "a", "edits": {"old_str": "a", "new_string": "b", "replace_all": "true"}})
-    assert [(coercion.parameter, coercion.rule) for coercion in bound.coercions] == [
+    reader = LenientReader()
+    edit = {"old_str": "a", "new_string": "b", "replace_all": "true"}
+    reader.read_members(CHANGE, {"file": "a", "edits": edit})
+    assert [(coercion.parameter, coercion.rule) for coercion in reader.coercions] == [
         ("path", 'alias "file"'),
         ("edits", "one item as a list"),
         ("edits[0].old_string", 'alias "old_str"'),
@@ -194,15 +199,16 @@ def test_no_alias_is_the_name_of_another_parameter_of_the_same_tool():
 @given(value=st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(
     ["10", " 7", "1.0", "true", "False", "1e3", "0x1", "1_0", "-0", "+5", "", "nan", "inf"]))  # fmt: skip
 def test_pydantic_agrees_on_what_is_coerced(kind, value):
-    bound = bind([Parameter("a", SCALARS[kind], "", required=True)], {"a": value})
-    if bound.problems:
+    reader = LenientReader()
+    found = SCALARS[kind].read(value, "a", reader)
+    if reader.problems:
         return
     if kind is str and isinstance(value, int):
-        assert bound.values["a"] == str(value)  # ours: a number for a string
+        assert found == str(value)  # ours: a number for a string
         return
     try:
-        assert TypeAdapter(kind).validate_python(value) == kind(bound.values["a"])
+        assert TypeAdapter(kind).validate_python(value) == kind(found)
     except ValidationError:
         assert isinstance(value, str)
         assert value != value.strip()
-    assert kind is bool or not isinstance(bound.values["a"], bool)
+    assert kind is bool or not isinstance(found, bool)

@@ -59,9 +59,8 @@ def test_the_directory_of_a_visit_opens_its_files(root, tmp_path):
         return contents.copy()
 
     for visit in walk_of(root):
-        names = [each.name for each in visit.files]
-        for name, content in visit.directory.read_files(names, copy_of):
-            read.append((name, content))
+        for entry, content in visit.directory.read_files(visit.files, copy_of):
+            read.append((entry.name, content))
     assert read == [("b", b"inside"), ("c", b"")]
 
 

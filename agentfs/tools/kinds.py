@@ -1,0 +1,733 @@
+"""The kinds of values that type hints name: one model for schemas, arguments, messages and the wire.
+
+Each kind is a class. It says how a schema shows its values, reads a value from arguments, and names itself in
+an error. `kind_of` reads a hint.
+"""
+# ruff: noqa: D102 - `Kind` documents the methods of its subclasses
+
+import json
+import math
+import os
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
+from keyword import iskeyword
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from agentfs.errors import AgentFSError, InvalidArgumentError
+from agentfs.limits import LARGEST
+from agentfs.nearest import nearest
+from agentfs.results import TEXTS, Coercion, Result
+from agentfs.tools.declaration import ModelType
+from agentfs.tools.docstrings import read_docstring
+
+if TYPE_CHECKING:  # the far side of `connect` has no providers
+    from agentfs.providers.provider import Schema, SchemaRules
+
+_INTEGER = re.compile(r"\s*([+-]?[0-9]{1,19})(\.0*)?\s*")
+_NUMBER = re.compile(r"\s*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?\s*")
+_MAX_PROBLEMS = 100  # reading stops then: a list may have a million wrong items
+_fspath: Callable[[Any], Any] = os.fspath
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong with the arguments; the message is a clause of a sentence."""
+
+    parameter: str
+    message: str
+
+
+class ArgumentReader:
+    """Reads the arguments of a program, strictly, and collects what is wrong.
+
+    `where` is the parameter, or a part of it such as `edits[0].path`. `LenientReader` reads what models send.
+    """
+
+    lenient: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.coercions: list[Coercion] = []
+        self.problems: list[Problem] = []
+
+    def read_members(
+        self, members: Sequence["Parameter"], given: Mapping[Any, Any], prefix: str = ""
+    ) -> dict[str, Any]:
+        """Return the values given for parameters or members, without those left to their default."""
+        named = self.assign_names(members, given, prefix)
+        values: dict[str, Any] = {}
+        for member in members:
+            where = f"{prefix}{member.name}"
+            if member.name in named:
+                values[member.name] = member.kind.read(named[member.name], where, self)
+            elif member.required:
+                self.add_problem(where, f"`{where}` is missing ({member.value_kind.describe()})")
+        return values
+
+    def assign_names(
+        self, members: Sequence["Parameter"], given: Mapping[Any, Any], prefix: str
+    ) -> Mapping[str, Any]:
+        """Return the given values under the names of the members; unknown names are problems."""
+        names = {member.name for member in members}
+        for name in given:
+            if name not in names:
+                self.add_unknown(name, prefix)
+        return given
+
+    def parse(self, kind: "Kind", value: Any, where: str) -> Any:
+        """Return the value of JSON text for a list or an object; a program passes the value itself."""
+        del kind, where
+        return value
+
+    def mismatch(self, kind: "Kind", value: Any, where: str) -> None:
+        """Record that a value is not of a kind."""
+        message = f"`{where}` must be {kind.describe()}, not {short_repr(value)}{kind.advice(value)}"
+        self.add_problem(where, message)
+
+    def add_unknown(self, name: Any, prefix: str, near: str | None = None) -> None:
+        """Record that there is no parameter or member of a name."""
+        meant = f" (did you mean `{near}`?)" if near else ""
+        there_is_no = f"`{prefix[:-1]}` has no member" if prefix else "there is no parameter"
+        self.add_problem(f"{prefix}{str(name)[:60]}", f"{there_is_no} {short_repr(name)}{meant}")
+
+    def add_coercion(self, where: str, rule: str) -> None:
+        """Record that a value was converted."""
+        self.coercions.append(Coercion(where, rule))
+
+    def add_problem(self, where: str, message: str) -> None:
+        """Record what is wrong, as a clause of a sentence."""
+        self.problems.append(Problem(where, message))
+
+    def adopt(self, trial: "ArgumentReader") -> None:
+        """Record what the reading of one alternative has found."""
+        self.coercions += trial.coercions
+        self.problems += trial.problems
+
+
+class Kind:
+    """One kind of value. A subclass defines at least `schema`, `describe` and `fits`.
+
+    Attributes:
+        hint: A type hint that every framework accepts: no Literal, and no union except with None.
+        exact: Types whose values are always of this kind.
+        parts: The kinds of the values inside a value.
+        choices: The values, if there are only a few.
+        opening: The characters with which JSON text of such a value begins.
+    """
+
+    hint: Any = Any
+    exact: frozenset[type] = frozenset()
+    parts: tuple["Kind", ...] = ()
+    choices: tuple[Any, ...] = ()
+    opening: tuple[str, ...] = ()
+    noun: ClassVar[str] = ""
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        """Return the JSON Schema; raise `invalid_argument` if there is none."""
+        raise NotImplementedError
+
+    def nullable(self, rules: "SchemaRules") -> "Schema":
+        """Return the JSON Schema of a value or null."""
+        schema = self.schema(rules)
+        if rules.output:
+            return {"anyOf": [schema, {"type": "null"}]}
+        if "anyOf" in schema:
+            return {"anyOf": [*schema["anyOf"], {"type": "null"}]}
+        if schema and (rules.unions and schema.keys() != {"type"}):
+            return {"anyOf": [schema, {"type": "null"}]}
+        if "enum" in schema:  # an enumeration would have to contain null, which is not a string
+            schema = {"type": schema["type"]}
+        return {**schema, "type": [schema["type"], "null"]} if schema else schema
+
+    def describe(self) -> str:
+        """Return what a value must be, for an error."""
+        return "any value"
+
+    def advice(self, value: Any) -> str:
+        """Return what to add to an error about a value."""
+        del value
+        return ""
+
+    def fits(self, value: Any) -> bool:
+        """Return True if a value has the outer type, whatever is inside it."""
+        del value
+        return True
+
+    def read(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        """Return a value as one of this kind, or None with a problem."""
+        if self.opening:
+            value = reader.parse(self, value, where)
+        if self.fits(value):
+            return self.read_inside(value, where, reader)
+        if reader.lenient and (converted := self.convert(value, where, reader)) is not None:
+            return converted
+        return reader.mismatch(self, value, where)
+
+    def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        """Return a value that fits, with its parts read."""
+        del where, reader
+        return value
+
+    def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        """Return the only value of this kind that another can mean, and record the coercion; else None."""
+        del value, where, reader
+
+    def walk(self) -> Iterator["Kind"]:
+        """Yield this kind and every kind inside it."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+
+class Anything(Kind):
+    """Any value."""
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        if rules.closed_only:
+            raise InvalidArgumentError("a value of any type has no schema")
+        return {}
+
+
+class Scalar(Kind):
+    """A value of one of the basic types of JSON Schema."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        del rules
+        return {"type": self.name}
+
+    def describe(self) -> str:
+        return self.description
+
+    def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        meant = self.meant(value)
+        if meant is not None:
+            reader.add_coercion(where, f"{short_repr(value)} as {self.name}")
+        return meant
+
+    def meant(self, value: Any) -> Any:
+        """Return the only value of this kind that another can mean, or None."""
+        raise NotImplementedError
+
+
+class String(Scalar):
+    """A text."""
+
+    name, description, hint, exact = "string", "a string", str, frozenset({str})
+
+    def fits(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+    def meant(self, value: Any) -> str | None:
+        return str(value) if is_integer(value) else None
+
+
+class Integer(Scalar):
+    """An integer of at most 64 bits: no file has more lines."""
+
+    name, description, hint = "integer", "an integer", int
+
+    def fits(self, value: Any) -> bool:
+        return is_integer(value)
+
+    def meant(self, value: Any) -> int | None:
+        number: int | None = None
+        if isinstance(value, float) and value.is_integer():
+            number = int(value)
+        elif isinstance(value, str) and (found := _INTEGER.fullmatch(value)):
+            number = int(found[1])
+        return number if is_integer(number) else None
+
+
+class Number(Scalar):
+    """A finite number."""
+
+    name, description, hint, exact = "number", "a number", float, frozenset({float})
+
+    def fits(self, value: Any) -> bool:
+        return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+
+    def meant(self, value: Any) -> float | None:
+        number = float(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else math.inf
+        return number if math.isfinite(number) else None
+
+
+class Boolean(Scalar):
+    """True or false; no number stands for them."""
+
+    name, description, hint, exact = "boolean", "true or false", bool, frozenset({bool})
+
+    def fits(self, value: Any) -> bool:
+        return isinstance(value, bool)
+
+    def meant(self, value: Any) -> bool | None:
+        return {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else None
+
+
+SCALARS: dict[Any, Kind] = {str: String(), int: Integer(), float: Number(), bool: Boolean()}
+
+
+class Choice(Kind):
+    """One of a few values, all of them strings or all of them integers."""
+
+    def __init__(self, choices: tuple[Any, ...]) -> None:
+        types_found = {*map(type, choices)}
+        if types_found not in ({str}, {int}):
+            raise InvalidArgumentError(f"the choices {choices} are neither all strings nor all integers")
+        self.choices = choices
+        (self.hint,) = types_found
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        if rules.output:
+            return {"enum": list(self.choices)}
+        schema = SCALARS[self.hint].schema(rules)
+        return schema if rules.string_enums and self.hint is int else {**schema, "enum": list(self.choices)}
+
+    def describe(self) -> str:
+        return f"one of {', '.join(map(json.dumps, self.choices))}"
+
+    def fits(self, value: Any) -> bool:
+        return type(value) is self.hint and value in self.choices
+
+    def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        plain = Integer().meant(value) if self.hint is int else _plain(value)
+        matching = [choice for choice in self.choices if plain in (choice, _plain(choice))]
+        if plain is None or len(matching) != 1:
+            return None
+        reader.add_coercion(where, f"{short_repr(value)} as {short_repr(matching[0])}")
+        return matching[0]
+
+    def advice(self, value: Any) -> str:
+        near = nearest(_plain(value) or "", self.choices) if self.hint is str else None
+        return f" (did you mean {short_repr(near)}?)" if near else ""
+
+
+class ListOf(Kind):
+    """A list of values of one kind."""
+
+    noun = "a list"
+
+    def __init__(self, item: Kind) -> None:
+        self.item, self.parts, self.choices = item, (item,), item.choices
+        self.hint = list.__class_getitem__(item.hint)
+        self.opening = ("[", "{") if isinstance(item, (Record, MapOf)) else ("[",)
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        return {"type": "array", "items": self.item.schema(rules)}
+
+    def describe(self) -> str:
+        return f"a list, each item {self.item.describe()}"
+
+    def fits(self, value: Any) -> bool:
+        return _is_sequence(value)
+
+    def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        items: list[Any] = []
+        for index, item in enumerate(value):
+            items.append(self.item.read(item, f"{where}[{index}]", reader))
+            if len(reader.problems) > _MAX_PROBLEMS:
+                break
+        return items
+
+    def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        trial = type(reader)()
+        item = self.item.read(value, f"{where}[0]", trial)
+        if value is None or (trial.problems and not isinstance(value, Mapping)):
+            return None
+        reader.add_coercion(where, "one item as a list")
+        reader.adopt(trial)
+        return [item]
+
+
+class TupleOf(Kind):
+    """A tuple of values of these kinds; with `many`, of any number of values of the first kind."""
+
+    def __init__(self, items: tuple[Kind, ...], *, many: bool) -> None:
+        self.parts, self.many = items, many
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        if not rules.output:
+            raise _no_schema("tuple")
+        count = {} if self.many else {"minItems": len(self.parts), "maxItems": len(self.parts)}
+        return {"type": "array", "items": self.parts[0].schema(rules), **count}
+
+    def describe(self) -> str:
+        return f"a tuple of {', '.join(part.describe() for part in self.parts)}{', …' if self.many else ''}"
+
+    def fits(self, value: Any) -> bool:
+        return _is_sequence(value) and (self.many or len(value) == len(self.parts))
+
+    def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        kinds = self.parts * len(value) if self.many else self.parts
+        pairs = enumerate(zip(kinds, value, strict=True))
+        return tuple(kind.read(item, f"{where}[{index}]", reader) for index, (kind, item) in pairs)
+
+
+class MapOf(Kind):
+    """An object with any names, whose values are of one kind."""
+
+    noun, opening = "an object", ("{",)
+
+    def __init__(self, value: Kind) -> None:
+        self.value, self.parts = value, (value,)
+        self.hint = dict.__class_getitem__((str, value.hint))
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        if rules.closed_only:
+            raise InvalidArgumentError("an object with free names cannot be closed")
+        return {"type": "object", "additionalProperties": self.value.schema(rules)}
+
+    def describe(self) -> str:
+        return "an object"
+
+    def fits(self, value: Any) -> bool:
+        return isinstance(value, Mapping) and all(isinstance(name, str) for name in cast("Any", value))
+
+    def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        return {name: self.value.read(each, f"{where}.{name[:60]}", reader) for name, each in value.items()}
+
+
+class Record(Kind):
+    """An object with known members; `make` is the dataclass or TypedDict that it becomes."""
+
+    noun, opening = "an object", ("{",)
+
+    def __init__(self, make: type[Any], members: tuple["Parameter", ...]) -> None:
+        self.make = self.hint = make
+        self.members, self.parts = members, tuple(member.kind for member in members)
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        if not rules.output:
+            for member in self.members:
+                if not member.description:
+                    name = self.make.__name__
+                    raise InvalidArgumentError(f"the docstring of {name} does not describe `{member.name}`")
+            return object_schema(self.members, rules)
+        hidden = TEXTS if issubclass(self.make, Result) else ()
+        kinds = {member.name: member.kind for member in self.members if member.name not in hidden}
+        properties = {name: kind.schema(rules) for name, kind in kinds.items()}
+        return {"type": "object", "properties": properties, "required": [*kinds]}
+
+    def describe(self) -> str:
+        return f"an object with {describe_names(self.members)}"
+
+    def fits(self, value: Any) -> bool:
+        return isinstance(value, Mapping) or type(value) is self.make
+
+    def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        made = type(value) is self.make
+        given = {each.name: getattr(value, each.name) for each in self.members} if made else value
+        known_problems = len(reader.problems)
+        members = reader.read_members(self.members, given, f"{where}.")
+        if made or len(reader.problems) > known_problems:
+            return value
+        try:
+            return self.make(**members)
+        except (AgentFSError, TypeError, ValueError) as error:
+            message = error.message if isinstance(error, AgentFSError) else str(error)
+            return reader.add_problem(where, f"`{where}`: {message.rstrip('.')}")
+
+
+class UnionOf(Kind):
+    """A value of one of several kinds; `plainest` is for readers of schemas and hints that know no unions."""
+
+    noun = "a list"
+
+    def __init__(self, options: tuple[Kind, ...]) -> None:
+        self.parts = options
+        self.exact = frozenset[type]().union(*(option.exact for option in options))
+        self.plainest = next((option for option in options if isinstance(option, Scalar)), options[0])
+        self.hint = self.plainest.hint
+        self.opening = ("[",) if any(isinstance(option, ListOf) for option in options) else ()
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        if not rules.unions:
+            return self.plainest.schema(rules)
+        return {"anyOf": [option.schema(rules) for option in self.parts]}
+
+    def describe(self) -> str:
+        return " or ".join(option.describe() for option in self.parts)
+
+    def fits(self, value: Any) -> bool:
+        return any(option.fits(value) for option in self.parts)
+
+    def read(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        value = reader.parse(self, value, where) if self.opening else value
+        fitting = [option for option in self.parts if option.fits(value)]
+        if len(fitting) == 1:
+            return fitting[0].read(value, where, reader)
+        trials: list[ArgumentReader] = []
+        for option in fitting or (self.parts if reader.lenient else ()):
+            trials.append(type(reader)())
+            read = option.read(value, where, trials[-1])
+            if not trials[-1].problems:
+                reader.adopt(trials[-1])
+                return read
+        return reader.adopt(trials[0]) if fitting else reader.mismatch(self, value, where)
+
+
+class OptionalOf(Kind):
+    """A value of a kind, or null."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind, self.parts, self.choices = kind, (kind,), kind.choices
+        self.exact = kind.exact | {types.NoneType}
+        self.hint = kind.hint if kind.hint is Any else kind.hint | None
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        return self.kind.nullable(rules)
+
+    def describe(self) -> str:
+        return f"{self.kind.describe()} or null"
+
+    def fits(self, value: Any) -> bool:
+        return value is None or self.kind.fits(value)
+
+    def read(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        return None if value is None else self.kind.read(value, where, reader)
+
+
+class InstanceOf(Kind):
+    """An instance of a class, from a program only; a path is read as its text."""
+
+    def __init__(self, type_: Any) -> None:
+        self.type = type_
+        # Nothing tells the instances of a protocol, or of a hint that is not a class.
+        checkable = isinstance(type_, type) and not getattr(cast("Any", type_), "_is_protocol", False)
+        self._checked: Any = type_ if checkable else object
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        if rules.output:
+            return {}
+        raise _no_schema(getattr(self.type, "__name__", None) or repr(self.type))
+
+    def describe(self) -> str:
+        if self.type in (os.PathLike, Callable):
+            return "a path" if self.type is os.PathLike else "a callable"
+        return f"{'an' if self.type.__name__[0] in 'AEIOU' else 'a'} {self.type.__name__}"
+
+    def fits(self, value: Any) -> bool:
+        return isinstance(value, self._checked) and (
+            self.type is not os.PathLike or isinstance(_fspath(value), str)
+        )
+
+    def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        del where, reader
+        return _fspath(value) if self.type is os.PathLike else value
+
+
+class Parameter(NamedTuple):
+    """One parameter of a tool, or one member of a record.
+
+    Attributes:
+        name: The name that a model sees.
+        kind: The kind of its values.
+        description: One line, without default and choices.
+        required: Whether it must be given.
+        default: The default; None if the parameter is required.
+        target: The callable's own name for it, if that differs.
+    """
+
+    name: str
+    kind: Kind
+    description: str
+    required: bool
+    default: Any = None
+    target: str = ""
+
+    @property
+    def takes_null(self) -> bool:
+        """Whether null differs from leaving the parameter out."""
+        return isinstance(self.kind, OptionalOf) and (self.required or self.default is not None)
+
+    @property
+    def identifier(self) -> str:
+        """The name as an identifier: `-A` as `A`, `from` as `from_`."""
+        plain = re.sub(r"\W", "_", self.name.lstrip("-"), flags=re.ASCII)
+        return f"{plain}_" if iskeyword(plain) else plain
+
+    @property
+    def value_kind(self) -> Kind:
+        """The kind of a value other than null."""
+        return self.kind.kind if isinstance(self.kind, OptionalOf) else self.kind
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        """Return the JSON Schema, with the description."""
+        null = self.takes_null or (rules.every_required and not self.required)
+        schema = self.value_kind.nullable(rules) if null else self.value_kind.schema(rules)
+        return {**schema, "description": self.full_description(choices="enum" not in schema)}
+
+    def full_description(self, *, choices: bool = False) -> str:
+        """Return the description with the default, and the choices, that it does not state itself."""
+        parts = [self.description]
+        values = self.kind.choices if choices else ()
+        if values and not all(str(value) in self.description for value in values):
+            parts.append(f"One of {', '.join(json.dumps(value, ensure_ascii=False) for value in values)}.")
+        default = "" if self.required or self.default is None else _json_or_empty(self.default)
+        if default and not re.search(r"\bdefault", self.description, re.IGNORECASE):
+            parts.append(f"Default {default}.")
+        if len(parts) > 1 and parts[0][-1] not in ".!?":
+            parts[0] += "."
+        return " ".join(parts)
+
+
+def kind_of(
+    hint: Any, *, for_program: bool = False, known: Mapping[Any, Kind] = SCALARS, within: tuple[Any, ...] = ()
+) -> Kind:
+    """Return the kind of a type hint.
+
+    Args:
+        hint: The hint. A kind in the metadata of `Annotated` replaces it; so does a `ModelType`, for models.
+        for_program: Whether a program passes the values: it passes dataclasses as instances.
+        known: The kinds of some classes.
+        within: The records around it.
+
+    Raises:
+        InvalidArgumentError: No value in JSON can be of the hint (`invalid_argument`).
+    """
+    read = partial(kind_of, for_program=for_program, known=known, within=within)
+    hint = getattr(hint, "__value__", hint)  # a `type` alias of Python 3.12
+    if hint is Any:
+        return Anything()
+    if isinstance(hint, type) and hint in known:
+        return known[hint]
+    origin, args = get_origin(hint) or hint, get_args(hint)
+    if origin is Annotated:
+        kinds = [each for each in args[1:] if isinstance(each, Kind)]
+        model_hints = [each.hint for each in args[1:] if isinstance(each, ModelType) and not for_program]
+        return kinds[0] if kinds else read((*model_hints, args[0])[0])
+    if origin is Literal:
+        return Choice(args)
+    if origin in (Union, types.UnionType):
+        records = [arg for arg in args if _is_dataclass(arg)]
+        if records and any(get_origin(arg) is Mapping for arg in args):  # a mapping is as good as the record
+            return _record(records[0], read, within)
+        kinds = [read(arg) for arg in args if arg is not types.NoneType]
+        kind = kinds[0] if len(kinds) == 1 else UnionOf(tuple(kinds))
+        return OptionalOf(kind) if len(kinds) < len(args) else kind
+    if origin in (list, Sequence):
+        return ListOf(read(args[0]) if args else Anything())
+    if origin in (dict, Mapping):
+        if args and args[0] is not str:
+            raise InvalidArgumentError(f"the names in {hint} are not strings, as JSON has them")
+        return MapOf(read(args[1]) if args else Anything())
+    if origin is tuple and args:
+        many = args[-1] is Ellipsis
+        return TupleOf(tuple(map(read, args[:1] if many else args)), many=many)
+    if is_typeddict(hint) or (_is_dataclass(hint) and not for_program):
+        return _record(hint, read, within)
+    return InstanceOf(types.NoneType if origin is None else origin)
+
+
+def _is_dataclass(hint: Any) -> bool:
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def _record(make: type[Any], read: "partial[Kind]", within: tuple[Any, ...]) -> Record:
+    if make in within:
+        raise InvalidArgumentError(f"{make.__name__} contains itself, which no strict schema allows")
+    hints, descriptions = get_type_hints(make, include_extras=True), read_docstring(make.__doc__).parameters
+    if is_typeddict(make):
+        defaults = dict.fromkeys(hints) | dict.fromkeys(make.__required_keys__, MISSING)
+    else:
+        defaults = default_values(make)
+    members: list[Parameter] = []
+    for name, default in defaults.items():
+        kind, required = read(hints[name], within=(*within, make)), default is MISSING
+        description = descriptions.get(name, "")
+        members.append(Parameter(name, kind, description, required, None if required else default))
+    return Record(make, tuple(members))
+
+
+def default_values(cls: Any) -> dict[str, Any]:
+    """Return the default of each field that makes a dataclass, MISSING for a required one."""
+    return {
+        each.name: each.default if each.default_factory is MISSING else each.default_factory()
+        for each in fields(cls)
+        if each.init
+    }
+
+
+def object_schema(members: Sequence[Parameter], rules: "SchemaRules") -> "Schema":
+    """Return the JSON Schema of an object with these members and no others."""
+    named = {member.identifier if rules.identifiers else member.name: member for member in members}
+    properties = {name: member.schema(rules) for name, member in named.items()}
+    schema: Schema = {"type": "object", "properties": properties}
+    required = [name for name, member in named.items() if member.required or rules.every_required]
+    if required or rules.every_required:
+        schema["required"] = required
+    return {**schema, "additionalProperties": False}
+
+
+def _no_schema(name: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"no schema can be made from {name}; use str, int, float, bool, Literal, list, dict, a dataclass, "
+        "or a union of them"
+    )
+
+
+def _json_or_empty(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        return ""
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or (
+        isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
+    )
+
+
+def _plain(value: Any) -> str | None:
+    """Return a choice without differences of case, spaces and dashes."""
+    if not isinstance(value, str):
+        return None
+    return value[:80].strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def is_integer(value: Any) -> bool:
+    """Return True if a value is an integer of at most 64 bits."""
+    # A type is compared faster than found among the subclasses.
+    integer = type(value) is int or (isinstance(value, int) and not isinstance(value, bool))
+    return integer and -LARGEST <= value <= LARGEST
+
+
+def describe_names(members: Sequence[Parameter]) -> str:
+    """Return the names of parameters or members, the required ones marked."""
+    return ", ".join(f"{member.name} (required)" if member.required else member.name for member in members)
+
+
+def short_repr(value: Any) -> str:
+    """Return a value as an error quotes it: short, on one line, ASCII."""
+    match value:
+        case None | bool():
+            return json.dumps(value)
+        case str():
+            return json.dumps(value if len(value) <= 60 else f"{value[:57]}...")
+        case int() if abs(value) > LARGEST:
+            return "an integer of more than 64 bits"
+        case int() | float():
+            return repr(value)
+        case Mapping():
+            return "an object"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return f"a {type(value).__name__}"
