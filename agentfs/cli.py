@@ -333,7 +333,7 @@ def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResul
     elif getattr(arguments, "null", False) or wants_data(arguments.color):
         _print_data(arguments, workspace, result, data, given)
     else:
-        print_text(result.content, arguments.color, lambda text: paint_result(text, data, workspace))
+        print_text(result.content, arguments.color, lambda text: paint_result(text, data))
     if not result.success:
         return FAILED
     found = data.get("total_matches", data.get("total") if "files" in data else None)

@@ -12,21 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from typing import Any, Literal, NamedTuple
 
-from agentfs import AgentFSError, ToolResult, Workspace
-from agentfs.dialects.toolkit import (
-    Dialect,
-    ToolSpec,
-    check,
-    explain_ambiguous,
-    explain_no_match,
-    literal,
-    occurrences,
-    one_line,
-    plural,
-    quote,
-    tolerant_matches,
-)
-from agentfs.errors import AlreadyExistsError, AmbiguousError, InvalidArgumentError, NoMatchError
+from agentfs import (AgentFSError, ToolResult, Workspace)
+from agentfs.dialects.toolkit import (Dialect, ToolSpec, check, explain_ambiguous, explain_no_match, literal, occurrences, one_line, plural, quote, tolerant_matches)
+from agentfs.errors import (AlreadyExistsError, AmbiguousError, InvalidArgumentError, NoMatchError)
 
 Span = tuple[int, int, str]
 

@@ -8,25 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from agentfs import Limits, ToolResult, Workspace
-from agentfs.dialects.toolkit import (
-    Dialect,
-    NextCall,
-    RenderContext,
-    ToolSpec,
-    absolute_in,
-    as_json,
-    content_of,
-    cut_lines,
-    last_line,
-    left_out_field,
-    newline_of,
-    past_end_of_lines,
-    problem_of,
-    with_preset,
-)
-from agentfs.errors import InvalidArgumentError, PastEndError
-from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
+from agentfs import (Limits, ToolResult, Workspace)
+from agentfs.dialects.toolkit import (Dialect, NextCall, RenderContext, ToolSpec, absolute_in, as_json, content_of, cut_lines, last_line, left_out_field, newline_of, past_end_of_lines, problem_of, with_preset)
+from agentfs.errors import (InvalidArgumentError, PastEndError)
+from agentfs.results import (EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult)
 
 _LIMITS: Mapping[str, Any] = {
     "read_lines": 200,

@@ -9,21 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentfs import Limits, LineChange, ToolResult, Workspace
-from agentfs.dialects.toolkit import (
-    Dialect,
-    Problem,
-    RenderContext,
-    ToolSpec,
-    as_json,
-    content_of,
-    left_out_field,
-    lines_of,
-    problem_of,
-    without_empty,
-)
-from agentfs.errors import EncodingError, UnknownLineError
-from agentfs.results import EditResult, Entry, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
+from agentfs import (Limits, LineChange, ToolResult, Workspace)
+from agentfs.dialects.toolkit import (Dialect, Problem, RenderContext, ToolSpec, as_json, content_of, left_out_field, lines_of, problem_of, without_empty)
+from agentfs.errors import (EncodingError, UnknownLineError)
+from agentfs.results import (EditResult, Entry, GlobResult, GrepResult, ListResult, ReadResult, WriteResult)
 
 # The directories that glob, grep and ls leave out wherever they lie.
 IGNORED = (

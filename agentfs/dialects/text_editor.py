@@ -9,19 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from agentfs import AgentFSError, ToolResult, Workspace
-from agentfs.dialects.toolkit import Dialect, NextCall, RenderContext, ToolSpec, last_line, one_line, visible
-from agentfs.errors import (
-    AlreadyExistsError,
-    AmbiguousError,
-    InvalidArgumentError,
-    NoMatchError,
-    NotFoundError,
-    PastEndError,
-    StaleError,
-    UnreadError,
-)
-from agentfs.results import EditResult, ListResult, ReadResult, Result, WriteResult
+from agentfs import (AgentFSError, ToolResult, Workspace)
+from agentfs.dialects.toolkit import (Dialect, NextCall, RenderContext, ToolSpec, last_line, one_line, visible)
+from agentfs.errors import (AlreadyExistsError, AmbiguousError, InvalidArgumentError, NoMatchError, NotFoundError, PastEndError, StaleError, UnreadError)
+from agentfs.results import (EditResult, ListResult, ReadResult, Result, WriteResult)
 
 NAME = "str_replace_based_edit_tool"
 

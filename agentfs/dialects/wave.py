@@ -11,21 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from agentfs import AgentFSError, Allow, Deny, Edit, PermissionRequest, Policy, ToolResult, Toolset, Workspace
-from agentfs.dialects.toolkit import (
-    Dialect,
-    Mode,
-    Permission,
-    PermissionAnswer,
-    RenderContext,
-    ToolSpec,
-    first_line,
-    literal,
-    plural,
-    visible,
-)
-from agentfs.errors import AlreadyExistsError, ClosedError, InvalidArgumentError
-from agentfs.results import EditResult, GrepResult, ListResult, WriteResult
+from agentfs import (AgentFSError, Allow, Deny, Edit, PermissionRequest, Policy, ToolResult, Toolset, Workspace)
+from agentfs.dialects.toolkit import (Dialect, Mode, Permission, PermissionAnswer, RenderContext, ToolSpec, first_line, literal, plural, visible)
+from agentfs.errors import (AlreadyExistsError, ClosedError, InvalidArgumentError)
+from agentfs.results import (EditResult, GrepResult, ListResult, WriteResult)
 
 _FILE = {"path": "file_path"}
 _FILE_DESCRIPTION = {"path": "File, absolute or relative to the working directory."}

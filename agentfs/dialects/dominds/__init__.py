@@ -11,34 +11,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from agentfs import Limits, Workspace
-from agentfs.dialects.dominds.documents import (
-    Document,
-    counts,
-    directory,
-    file,
-    files,
-    render_yaml,
-    search,
-    snippets,
-    with_document,
-)
-from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments, vary
-from agentfs.dialects.toolkit import (
-    Dialect,
-    Message,
-    NextCall,
-    RenderContext,
-    ToolSpec,
-    call,
-    case_options,
-    last_line,
-    literal,
-    past_end_of_lines,
-    to_json,
-)
-from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError, must_be
-from agentfs.results import GrepResult, ListResult, ReadResult
+from agentfs import (Limits, Workspace)
+from agentfs.dialects.dominds.documents import (Document, counts, directory, file, files, render_yaml, search, snippets, with_document)
+from agentfs.dialects.dominds.rg_args import (ALLOWED, read_arguments, vary)
+from agentfs.dialects.toolkit import (Dialect, Message, NextCall, RenderContext, ToolSpec, call, case_options, last_line, literal, past_end_of_lines, to_json)
+from agentfs.errors import (InvalidArgumentError, NotAFileError, PastEndError, must_be)
+from agentfs.results import (GrepResult, ListResult, ReadResult)
 
 Case = Literal["smart", "sensitive", "insensitive"]
 

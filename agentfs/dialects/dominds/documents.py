@@ -14,20 +14,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from agentfs import Limits, ToolResult, Workspace
-from agentfs.dialects.dominds.rg_args import read_arguments
-from agentfs.dialects.toolkit import (
-    RenderContext,
-    cut_lines,
-    left_out,
-    lines_of,
-    most_that_fit,
-    problem_of,
-    visible,
-    without_empty,
-    without_marks,
-)
-from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped
+from agentfs import (Limits, ToolResult, Workspace)
+from agentfs.dialects.dominds.rg_args import (read_arguments)
+from agentfs.dialects.toolkit import (RenderContext, cut_lines, left_out, lines_of, most_that_fit, problem_of, visible, without_empty, without_marks)
+from agentfs.results import (Entry, GrepResult, ListResult, Match, ReadResult, Skipped)
 
 Document = dict[str, Any]
 

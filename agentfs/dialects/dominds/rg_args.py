@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.toolkit import Retry, case_options, literal, parse_filesize
-from agentfs.errors import InvalidArgumentError
+from agentfs.dialects.toolkit import (Retry, case_options, literal, parse_filesize)
+from agentfs.errors import (InvalidArgumentError)
 
 _SORTS = {"path": "path", "modified": "oldest", "none": "path"}
 _MAX_CHARS = 50_000  # the time of `getopt` grows with their square

@@ -9,45 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar, get_type_hints
 
-from agentfs import AgentFSError, ToolResult, Workspace
-from agentfs.dialects.toolkit import (
-    HARD_FILE_BYTES,
-    Dialect,
-    Message,
-    RenderContext,
-    Retry,
-    ToolSpec,
-    as_json,
-    case_options,
-    compile_globs,
-    first_line,
-    parse_filesize,
-    parse_types,
-    problem_of,
-)
-from agentfs.dialects.tree_sitter_analyzer.contract import (
-    MAX_LIMIT,
-    MAX_TIMEOUT_MS,
-    ContentQuery,
-    FileFilter,
-    FindAndGrep,
-    Format,
-    Language,
-    SearchContent,
-    language_of_environment,
-    own_error,
-    tool_options,
-    translated,
-)
-from agentfs.dialects.tree_sitter_analyzer.replies import (
-    MAX_MATCHES,
-    SAMPLES,
-    UNBOUNDED,
-    list_reply,
-    search_reply,
-)
-from agentfs.errors import InvalidPatternError, OutsideWorkspaceError, UnknownToolError
-from agentfs.results import GlobResult, GrepResult
+from agentfs import (AgentFSError, ToolResult, Workspace)
+from agentfs.dialects.toolkit import (Dialect, HARD_FILE_BYTES, Message, RenderContext, Retry, ToolSpec, as_json, case_options, compile_globs, first_line, parse_filesize, parse_types, problem_of)
+from agentfs.dialects.tree_sitter_analyzer.contract import (ContentQuery, FileFilter, FindAndGrep, Format, Language, MAX_LIMIT, MAX_TIMEOUT_MS, SearchContent, language_of_environment, own_error, tool_options, translated)
+from agentfs.dialects.tree_sitter_analyzer.replies import (MAX_MATCHES, SAMPLES, UNBOUNDED, list_reply, search_reply)
+from agentfs.errors import (InvalidPatternError, OutsideWorkspaceError, UnknownToolError)
+from agentfs.results import (GlobResult, GrepResult)
 
 NAME = "tree-sitter-analyzer"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.toolkit import FirstOf, Message, Names, NextCall, Problem, Retry, ToolName, say
-from agentfs.errors import InvalidArgumentError
+from agentfs.dialects.toolkit import (FirstOf, Message, Names, NextCall, Problem, Retry, ToolName, say)
+from agentfs.errors import (InvalidArgumentError)
 
 Language = Literal["en", "ja"]
 Format = Literal["total_only", "count_only_matches", "summary_only", "group_by_file", "full"]

@@ -5,27 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any, cast
 
-from agentfs import ToolResult, Workspace
-from agentfs.dialects.toolkit import (
-    absolute_in,
-    estimate_tokens,
-    say,
-    skip_report,
-    to_json,
-    without_empty,
-    without_marks,
-)
-from agentfs.dialects.tree_sitter_analyzer.contract import (
-    FIND_NAMES,
-    GREP_NAMES,
-    MAX_LIMIT,
-    MAX_TIMEOUT_MS,
-    FileFilter,
-    FindAndGrep,
-    Format,
-    SearchContent,
-)
-from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped
+from agentfs import (ToolResult, Workspace)
+from agentfs.dialects.toolkit import (absolute_in, estimate_tokens, say, skip_report, to_json, without_empty, without_marks)
+from agentfs.dialects.tree_sitter_analyzer.contract import (FIND_NAMES, FileFilter, FindAndGrep, Format, GREP_NAMES, MAX_LIMIT, MAX_TIMEOUT_MS, SearchContent)
+from agentfs.results import (Entry, GlobResult, GrepResult, Match, Skipped)
 
 # The budget of a format in tokens; `total_only` is one number, and `full` is bounded by `Limits` alone.
 _BUDGETS: Mapping[Format, int] = {"count_only_matches": 200, "summary_only": 2000, "group_by_file": 10_000}
