@@ -21,6 +21,9 @@ from agentfs.forks import watch_forks
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
 
+if sys.platform != "win32":  # agentfs can be imported there
+    import fcntl
+
 WAIT = 5.0
 ATTEMPTS = 20  # how often a change is begun anew because its path led to another file once it was locked
 STALE = 3600.0  # seconds after which a lock file is taken for that of a killed process: a change takes less
@@ -208,8 +211,6 @@ def remove_stale_locks(directory: str) -> None:
 
 def lock_as_process(fd: int) -> None:
     """Lock an open file for as long as this process lives, so that `locking_process` tells its number."""
-    import fcntl  # noqa: PLC0415 - POSIX only
-
     fcntl.lockf(fd, fcntl.LOCK_EX)
 
 
@@ -218,8 +219,6 @@ def locking_process(fd: int) -> int:
 
     The system tells it: a number in a file may be that of a process that was started since.
     """
-    import fcntl  # noqa: PLC0415 - POSIX only
-
     if sys.platform == "linux":
         layout, values, at = "hhqqi", (fcntl.F_WRLCK, 0, 0, 0, 0), 4
     else:  # macOS and BSD
