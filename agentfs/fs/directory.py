@@ -20,15 +20,13 @@ from agentfs.errors import (
 )
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.file import OpenFile, open_regular
-from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
+from agentfs.fs.file import OpenFile, metadata_of, open_regular, read_node
+from agentfs.fs.node import DirectoryNode, LinkNode, Metadata, Node
 from agentfs.fs.path import ParsedPath, display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.results import Entry, EntryType
 
 _MAX_ATTEMPTS = 20
-# Attributes that hold for the old content only, or that give it power: they go as the setuid bit does.
-_DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
 
 Outcome = TypeVar("Outcome")
 
@@ -88,9 +86,7 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
             if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
                 continue  # swapped between lstat and open
             raise resolved.error(error) from None
-        with open_regular(context, fd, resolved.display_path, real_path) as file:
-            data = file.read_whole(max_bytes)
-            return FileNode.of(file.stat.st_mode, data, metadata_of(file.fd, file.stat))
+        return read_node(context, fd, resolved.display_path, real_path, max_bytes)
     raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
 
 
@@ -109,18 +105,6 @@ def _directory_node(parent: int, name: str) -> DirectoryNode:
             syscalls.close(readable)
     finally:
         syscalls.close(fd)
-
-
-def metadata_of(fd: int, status: os.stat_result) -> Metadata:
-    """Return the metadata to copy to the replacement of an open file; of its mode only the permissions."""
-    attributes: dict[str, bytes] = {}
-    if hasattr(os, "listxattr"):
-        try:
-            names = [name for name in os.listxattr(fd) if name not in _DROPPED_ATTRIBUTES]
-            attributes = {name: os.getxattr(fd, name) for name in names}
-        except OSError:
-            attributes = {}
-    return Metadata(status.st_mode & 0o777, (status.st_uid, status.st_gid), attributes)
 
 
 def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:

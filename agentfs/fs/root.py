@@ -361,17 +361,31 @@ class Root:
             return False
         return True
 
+    def update(
+        self,
+        path: str,
+        compute: Callable[[Current], tuple[bytes, _R]],
+        *,
+        max_bytes: int,
+        preview: bool = False,
+    ) -> tuple[Changed, _R]:
+        """Replace a file by the bytes that `compute` returns beside what it found.
+
+        `compute` is called again if another program changes the file meanwhile.
+        """
+        for _ in range(ATTEMPTS):
+            with suppress(ConcurrentChange), self.open_for_update(path, max_bytes=max_bytes) as update:
+                data, found = compute(update.current)
+                return update.replace(data, preview=preview), found
+        raise oserrors.kept_changing(path)
+
     @contextmanager
     def open_for_update(self, path: str, *, max_bytes: int) -> Generator["FileUpdate"]:
         """Open a file, or the name of a new one, to read and replace it under its lock.
 
         A link at the end is kept: what it leads to is opened, and created when it is not there. The mode is
         kept, setuid and setgid are not. `ConcurrentChange` says that another program changed the file
-        meanwhile, and nothing was written:
-
-            for _ in range(ATTEMPTS):
-                with suppress(ConcurrentChange), root.open_for_update(path, max_bytes=limit) as update:
-                    return update.replace(compute(update.current))
+        meanwhile, and nothing was written.
         """
         parsed = self._split(path)
         if self.policy.read_only:
