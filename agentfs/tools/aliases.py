@@ -358,6 +358,20 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
     "delete": ("delete_file", "remove", "remove_file", "rm", "unlink"),
     "read_many": ("read_many_files", "read_multiple_files", "read_files"),
 }
+# The names that mean one method in one product and another, or nothing so exact, in the next: the calls that
+# are proposed, each with more arguments.
+UNCERTAIN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+    "find": (("glob", {}),),  # a regular expression here, a glob for the program
+    "find_file": (("glob", {}),),
+    "file_search": (("glob", {}),),  # VS Code takes a glob, Cursor a part of the name
+    "search_file": (("grep", {}), ("glob", {})),
+    "search_files": (("grep", {}), ("glob", {})),  # contents in Cline and Roo, names in the server of MCP
+    "tree": (("ls", {"depth": 0}),),
+    "directory_tree": (("ls", {"depth": 0}),),
+    "revert": (("undo", {}),),
+    "undo_edit": (("undo", {}),),  # of one file, with Anthropic's older text editor
+    "codebase_search": (("grep", {}),),  # by meaning, in Cursor and Windsurf
+}
 # One tool whose `command` is the name of what to do: Anthropic's text editor, SWE-agent, OpenHands.
 EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
 # What is put before names: the GPT models, Gemini, clients of MCP.
