@@ -1,6 +1,7 @@
-"""A call as a model sent it as a call of a tool at hand: what other tools are called and take is translated.
+"""Translate calls that use the names and parameters of other tools into calls of the tools at hand.
 
-Only for methods of a workspace, whose meaning is known; each translation is recorded as a coercion.
+Only calls of workspace methods are translated, because their meaning is known. Each translation is recorded
+as a coercion.
 """
 
 from collections.abc import Mapping
@@ -103,7 +104,7 @@ def _renamed(name: str, tool: Tool) -> Coercion:
 
 
 def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion]) -> BoundArguments:
-    """Read arguments of which some are another tool's."""
+    """Read arguments, some of which are parameters of other tools."""
     habits = HABITS.get(tool.own_name, Habits())
     hidden = _hidden_parameters(tool, habits)
     names = {each.target: each.name for each in (*tool.parameters, *hidden)}
