@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from agentfs import call_context
+from agentfs.editing.change_text import placeholder_notes
 from agentfs.editing.document import Document, Draft, LfView, Replacement, check_no_nul, to_lf
 from agentfs.editing.edit import apply_edits, check_edit, record_edit
 from agentfs.editing.freshness import ExternalChanges, external_changes
-from agentfs.editing.update import placeholder_notes
 from agentfs.errors import (
     AccessError,
     AgentFSError,

@@ -9,6 +9,7 @@ from agentfs.messages import Joined, Message, NextCall, Retry
 from agentfs.reading.images import ImageInfo, as_image, image_info, image_problem, scale_down
 from agentfs.reading.notebook import NotANotebookError, read_cell, read_cells
 from agentfs.reading.page import ReadRequest
+from agentfs.reading.pdf import Pdf
 from agentfs.reading.sections import Section, SectionedFile, read_document
 from agentfs.results import Image, ReadResult
 from agentfs.text import HEAD, Shrink, continuation, fitted, footer, is_binary, notes_of
@@ -130,8 +131,6 @@ def _is_surely_pdf(path: str, head: bytes) -> bool:
 
 
 def _is_pdf(path: str, data: bytes, limits: Limits) -> bool:
-    from agentfs.reading.pdf import Pdf  # noqa: PLC0415 - it loads logging, and few calls need it
-
     try:
         Pdf(data, path, limits.read_bytes)
     except BinaryError as error:  # it cannot be read here, or it is broken
@@ -236,8 +235,6 @@ def _read_image(file: OpenFile, info: ImageInfo, limits: Limits) -> ReadResult:
 
 
 def _read_pdf(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResult:
-    from agentfs.reading.pdf import Pdf  # noqa: PLC0415 - it loads logging, and few calls need it
-
     if file.stat.st_size > limits.file_bytes:
         raise TooLargeError(
             f"{quote(file.path)} is a PDF of {file.stat.st_size} bytes; the limit is {limits.file_bytes}.",

@@ -13,7 +13,6 @@ from agentfs.text.decoding import decode_as as decode_as
 from agentfs.text.decoding import decode_in as decode_in
 from agentfs.text.decoding import encode as encode
 from agentfs.text.decoding import is_binary as is_binary
-from agentfs.text.diff import MOST_LINES as MOST_LINES
 from agentfs.text.diff import Blob as Blob
 from agentfs.text.diff import around_changes as around_changes
 from agentfs.text.diff import bounded_lines as bounded_lines
