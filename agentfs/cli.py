@@ -30,11 +30,10 @@ from agentfs.terminal import (
     print_error,
     print_text,
     progress,
-    split_footers,
     wants_data,
     write_output,
 )
-from agentfs.text import to_json
+from agentfs.text import footer, to_json
 from agentfs.tools.coerce import parse_arguments
 from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.tools.spec import Tool, exposable, make_tool
@@ -342,7 +341,8 @@ def _print_data(
     arguments: argparse.Namespace, workspace: Workspace, result: ToolResult, data: dict[str, Any], given: Any
 ) -> None:
     """Print the data of a result on standard output, and all else that it says on standard error."""
-    text, notes = split_footers(result.content)
+    said: Sequence[str] = () if result.notes else data.get("notes", ())
+    notes = [footer(*said)]
     found = None
     # `call` prints the text that a model gets, except for a list of paths, which may have the form of a tree.
     if hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
@@ -355,9 +355,12 @@ def _print_data(
             notes += [f"{path}: left out" for path in data["left"]]
             notes += [f"{file['path']}: cut" for file in data["files"] if file["truncated_by"]]
     elif found is None:
-        print_text(text)
+        # The last notes of a change are its footer, those before them lines of the text.
+        footers = (footer(*said[first:]) for first in range(len(said)))
+        notes = [next((each for each in footers if result.content.endswith(each)), "")]
+        print_text(result.content.removesuffix(notes[0]).removesuffix("\n"))
     else:
-        notes = [text, *notes]
+        notes = [result.content]
     for line in (*notes, *result.notes):
         if line:
             print_error(line)
@@ -408,11 +411,6 @@ def _run_history(arguments: argparse.Namespace) -> int:
         result = getattr(workspace, arguments.method)(arguments.argument)
     if arguments.json:
         print_text(to_json(result.to_dict()))
-    elif wants_data("auto"):
-        text, footers = split_footers(result.text)
-        print_text(text)
-        for line in footers:
-            print_error(line)
     else:
         print_text(result.text)
     return 0

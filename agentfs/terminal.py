@@ -3,7 +3,6 @@
 A terminal gets no control characters, and the progress of a long call.
 """
 
-import json
 import os
 import re
 import sys
@@ -68,18 +67,6 @@ def write_output(data: bytes = b"") -> None:
 def wants_data(color: str) -> bool:
     """Return True if standard output is for a program: not a terminal, and not colours for one."""
     return color != "always" and not sys.stdout.isatty()
-
-
-def split_footers(text: str) -> tuple[str, list[str]]:
-    """Return a text for a model without the footers at its end, and the footers."""
-    lines = text.split("\n")
-    end = len(lines)
-    while end and lines[end - 1].startswith("[") and lines[end - 1].endswith("]"):
-        with suppress(ValueError):
-            json.loads(lines[end - 1])
-            break  # a list is data
-        end -= 1
-    return "\n".join(lines[:end]), lines[end:]
 
 
 def data_of(facts: Mapping[str, Any], output_mode: str, root: str, *, null: bool) -> bytes | None:

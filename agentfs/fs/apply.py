@@ -48,7 +48,9 @@ def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change
         alone = recorder.alone()
     with locked, alone:
         if held is not None:
-            changes = [*(Change(path, None, DirectoryNode()) for path in held.missing_directories), *changes]
+            if held.missing:
+                made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
+                changes = [*made, *changes]
         else:
             changes = _with_parents(cleared, changes, terms.max_bytes)
             changes = _checked(context, cleared, changes, terms)

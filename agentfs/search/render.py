@@ -14,7 +14,7 @@ from agentfs.results import FileCount, GlobResult, GrepResult, Match, Skipped
 from agentfs.search.collect import check_offset
 from agentfs.search.options import GrepOptions, SearchOptions, next_page, paths_of, seconds_of
 from agentfs.search.searcher import Finding
-from agentfs.text import Shrink, continuation, first_names, fitted, footer, visible
+from agentfs.text import Shrink, continuation, first_names, fitted, footer, notes_of, visible
 from agentfs.visible import one_line
 
 OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored names in the same call
@@ -152,6 +152,7 @@ def render(
         exact=found.exact,
         searched_files=found.searched,
         elapsed_ms=elapsed_ms,
+        nothing=() if found.total_lines else (_nothing(options, found), *hints),
     )
     most = _most_shown(matches, limits) if by_line else limits.output_tokens
     if most < len(matches if by_line else counts):
@@ -167,7 +168,7 @@ def render(
         following = None
         if options.output_mode != "total" and end < found.entries:
             following = next_page(options, end)
-        body, heading = _body(options, found, shown, files, hints), totals
+        body, heading = _body(options, found, shown, files, result.nothing), totals
         is_part = following is not None or page.first > 0
         few = found.exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
         counted = by_line and few and not is_part
@@ -177,7 +178,7 @@ def render(
         position = "nothing shown from this offset"
         if last > page.first:
             position = f"shown: {page.first + 1}-{last}"
-        below = footer(
+        notes = notes_of(
             heading,
             Joined("; ", position, continuation(following)) if is_part else "",
             note,
@@ -186,8 +187,8 @@ def render(
             _empty_group_note(options),
             skip_report,
         )
-        text = Joined("\n", *body, below)
-        return replace(result, text=text, next=following, truncated=following is not None)
+        text = Joined("\n", *body, footer(*notes))
+        return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
 
     tokens = f"as {limits.output_tokens} tokens hold no"
     first_files = list(counts)
@@ -209,13 +210,13 @@ def render(
     def only_counts(count: int) -> GrepResult:
         lines = _count_lines({path: counts[path] for path in first_files[:count]}, len(counts))
         more = f"{len(counts) - count} more files" if count < len(counts) else ""
-        below = footer(f"only counts, {tokens} match", more, continuation(whole.next))
-        return replace(whole, text=Joined("\n", *lines, below))
+        notes = notes_of(f"only counts, {tokens} match", more, continuation(whole.next))
+        return replace(whole, text=Joined("\n", *lines, footer(*notes)), notes=notes)
 
     whole = answer(matches, counts, end)
 
     def only_totals(_: int) -> GrepResult:
-        return replace(whole, text=_sentence(totals))
+        return replace(whole, text=_sentence(totals), notes=())
 
     def everything(_: int) -> GrepResult:
         return whole
@@ -232,19 +233,24 @@ def render(
     return fitted(limits, *steps)
 
 
+def _nothing(options: GrepOptions, found: Finding) -> str:
+    """Say that nothing was found, and what was searched."""
+    named = None if isinstance(options.files, GlobResult) else options.listed
+    where = first_names([*map(quote, named or paths_of(options.path))], _MOST_NAMED)
+    pattern = one_line(json.dumps(options.pattern, ensure_ascii=False))
+    return f"No matches for {pattern} in {where} ({plural(found.searched, 'file')} searched)."
+
+
 def _body(
     options: GrepOptions,
     found: Finding,
     matches: Sequence[Match],
     counts: Mapping[str, FileCount],
-    hints: Sequence[str],
-) -> list[str]:
+    nothing: Sequence[str],
+) -> Sequence[str]:
     """Return what is shown above the footer."""
-    if not found.total_lines:
-        named = None if isinstance(options.files, GlobResult) else options.listed
-        where = first_names([*map(quote, named or paths_of(options.path))], _MOST_NAMED)
-        pattern = one_line(json.dumps(options.pattern, ensure_ascii=False))
-        return [f"No matches for {pattern} in {where} ({plural(found.searched, 'file')} searched).", *hints]
+    if nothing:
+        return nothing
     match options.output_mode:
         case "content":
             return ["\n".join(_content_lines(matches, numbers=options.line_numbers))]
