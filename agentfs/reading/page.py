@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
 from agentfs.errors import must_be, past_end
@@ -231,18 +232,17 @@ def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
     first, ids, overhead, numbered = lines.first, lines.ids, limits.line_overhead, request.numbered
     cut: list[int] = []
     bodies = _without_returns(lines)
-    id_width = max(map(len, ids[: len(bodies)]), default=-1) + 1
     if overhead is not None:  # the caller formats them by itself
-        shown = [body[: limits.line_chars] for body in bodies]
-        bodies = bodies[
-            : len(_fitting(shown, _size, None, limits.read_bytes, overhead + max(id_width - 1, 0)))
-        ]
+        pairs = zip_longest(bodies, ids[: len(bodies)], fillvalue="")
+        shown = [line_id + body[: limits.line_chars] for body, line_id in pairs]
+        bodies = bodies[: len(_fitting(shown, _size, None, limits.read_bytes, overhead))]
     if lines.not_loaded or max(map(len, bodies)) > limits.line_chars:
         most = limits.line_chars
         cut = [number for number, body in enumerate(bodies, first) if len(body) > most or lines.not_loaded]
         bodies = [cut_line(body, most, beyond=lines.not_loaded) for body in bodies]
     if overhead is None:
         # Nothing is formatted in fewer bytes than it has characters, so no more than this is made visible.
+        id_width = max(map(len, ids[: len(bodies)]), default=-1) + 1
         room = (first if numbered else None, limits.read_bytes, id_width + numbered)
         bodies = _fitting(bodies, len, *room)
         formatted = _fitting(visible_lines(bodies), _size, *room)
