@@ -17,19 +17,19 @@ from agentfs.errors import (
     StaleError,
     must_be,
 )
-from agentfs.fs import OpenFile, Root, link_note, quote, revision_of, revision_of_stat
+from agentfs.fs import OpenFile, Root, link_note, quote, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.line_ranges import ReadRecord
 from agentfs.messages import Joined, Message, NextCall, ParameterName
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import binary_result, read_media
-from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, slice_text
+from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, text_page
 from agentfs.results import ListResult, ReadManyResult, ReadResult
 from agentfs.text import (
     HEAD,
+    Decoded,
     continuation,
-    count_lines,
     decode,
     decode_in,
     end_of,
@@ -38,7 +38,7 @@ from agentfs.text import (
     footer,
     line_ranges,
     line_start,
-    newline_of,
+    notes_of,
     one_line,
     unified_diff,
     visible,
@@ -93,15 +93,8 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
             hint="Leave it out.",
             details={"argument": "encoding"},
         )
-    data = text.encode("utf-8", "surrogatepass")
-    total = count_lines(text)
-    info = TextInfo(name, revision_of(data), len(data), total, "utf-8", newline_of(text), b"")
-    first = request.first(name, total)
-    if not total:
-        return empty_result(info)
-    notes = [NO_LINE_IDS] if request.line_ids else []
-    lines = slice_text(text, first, max_lines(request.limit, limits), request)
-    return render_page(info, lines, limits, request, notes)
+    info = TextInfo.of(name, text.encode("utf-8", "surrogatepass"), Decoded(text, "utf-8", b""))
+    return text_page(info, text, limits, request, [NO_LINE_IDS] if request.line_ids else ())
 
 
 def _directory_result(path: str, listing: ListResult) -> ReadResult:
@@ -111,6 +104,7 @@ def _directory_result(path: str, listing: ListResult) -> ReadResult:
         kind="directory",
         total_lines=listing.total,
         text=listing.text,
+        notes=listing.notes,
         next=listing.next,
         whole=listing.whole,
     )
@@ -163,9 +157,12 @@ def read_paths(
         following = {"name": "read_many", "arguments": arguments}
     if rest or notes:
         names = first_names([quote(path) for path in rest], _MAX_NAMED)
-        parts.append(footer(f"not read, as {reason}: {names}" if rest else "", *notes))
-    text = Joined("\n", *parts) if parts else footer("no files")
-    return ReadManyResult(tuple(results), failed, tuple(rest), text=text, next=following)
+        notes = [f"not read, as {reason}: {names}" if rest else "", *notes]
+    elif not parts:
+        notes = ["no files"]
+    said = notes_of(*notes)
+    text = Joined("\n", *parts, footer(*said))
+    return ReadManyResult(tuple(results), failed, tuple(rest), text=text, notes=said, next=following)
 
 
 def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
@@ -204,29 +201,21 @@ def _read_loaded(
     *,
     shorten: bool,
 ) -> ReadResult:
-    revision = revision_of(data)
     try:
         decoded = decode(data) if request.encoding is None else decode_in(data, request.encoding)
     except BinaryError:  # what begins like a byte order mark is none
         return _record_media(tracker, file, binary_result(file, data[:HEAD], limits))
-    text = decoded.text
-    total = count_lines(text)
-    info = TextInfo(file.path, revision, len(data), total, decoded.encoding, newline_of(text), decoded.bom)
-    first = request.first(file.path, total)
-    if total == 0:
-        tracker.record_read(file.real_path, revision, text, 0, 0, 0)
-        return empty_result(info)
-    lines = slice_text(text, first, max_lines(request.limit, limits), request)
-    if request.line_ids:
-        ids = tracker.line_ids(file.real_path, revision, text, to_model=True)
-        lines = lines._replace(ids=ids[first - 1 : first - 1 + len(lines.bodies)])
+    info, text = TextInfo.of(file.path, data, decoded), decoded.text
+    ids: Sequence[str] = ()
+    if request.line_ids and request.first(file.path, info.total):
+        ids = tracker.line_ids(file.real_path, info.revision, text, to_model=True)
         notes = notes if ids else [*notes, _NO_IDS]
-    result = render_page(info, lines, limits, request, notes)
-    if request.column > 1:
+    result = text_page(info, text, limits, request, notes, ids)
+    if request.column > 1 and info.total:
         return result
-    if shorten and not request.line_ids:
+    if shorten and info.total and not request.line_ids:
         result = _shorten_repeat(tracker, file.real_path, result)
-    tracker.record_read(file.real_path, revision, text, result.start_line, result.end_line, total)
+    tracker.record_read(file.real_path, info.revision, text, result.start_line, result.end_line, info.total)
     return result
 
 
@@ -295,16 +284,21 @@ def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) ->
         if tracker.was_said(reply, f"{result.revision}:{start}-{end}"):
             tracker.was_said(reply, "the text")
             return result
-        note = f"{subject} unchanged since shown; read again to see the text anyway"
-        text = footer(note, continuation(result.next))
+        notes = notes_of(
+            f"{subject} unchanged since shown; read again to see the text anyway", continuation(result.next)
+        )
+        text = footer(*notes)
     else:
         # Blank lines on both sides in place of those before the page give the hunks their numbers.
         before = "\n" * (start - 1)
         diff = unified_diff(before + old, before + result.content, result.path)
         hunks = visible(diff[diff.find("\n@@ ") + 1 :].removesuffix("\n"))
-        head = footer(f"{subject} changed since shown; the difference", continuation(result.next))
-        text = Joined("\n", head, *hunks.split("\n"))
-    return replace(result, text=text) if len(text) < len(result.text) else result
+        notes = notes_of(f"{subject} changed since shown; the difference", continuation(result.next))
+        text = Joined("\n", footer(*notes), *hunks.split("\n"))
+    if len(text) >= len(result.text):
+        return result
+    unchanged = old == result.content
+    return replace(result, text=text, notes=notes, since_shown="unchanged" if unchanged else "changed")
 
 
 def _was_read(known: ReadRecord, result: ReadResult) -> bool:

@@ -15,7 +15,7 @@ from agentfs.results import FileCount, GlobResult, GrepResult, Match, Skipped
 from agentfs.search.collect import check_offset
 from agentfs.search.options import GrepOptions, SearchOptions, next_page, paths_of, seconds_of
 from agentfs.search.searcher import Finding
-from agentfs.text import Shrink, continuation, first_names, fitted, footer, visible
+from agentfs.text import Shrink, continuation, first_names, fitted, footer, notes_of, visible
 from agentfs.visible import one_line
 
 OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored names in the same call
@@ -155,6 +155,7 @@ def render(
         exact=exact,
         searched_files=found.searched,
         elapsed_ms=elapsed_ms,
+        nothing=() if found.total_lines else (_nothing(options, found), *hints),
     )
     on_page = len(found.matches if by_line else found.counts)
     most = min(_most_shown(found.matches, limits) if by_line else limits.output_tokens, on_page)
@@ -162,7 +163,6 @@ def render(
     stopped = _stop(limits, options, found) if found.skipped.reached else ""
     remarks = _context_note(limits, options), _empty_group_note(options)
     skip_report = report_of(options, found.skipped, tracker, found=found.total_lines > 0)
-    nothing = [] if found.total_lines else [_nothing(options, found), *hints]
 
     def answer(count: int, context: int | None = None) -> GrepResult:
         """Show some of the matches or files, with at most so many lines of context."""
@@ -183,7 +183,7 @@ def render(
         last = min(end, found.entries)
         position = f"shown: {first + 1}-{last}" if last > first else "nothing shown from this offset"
         says_totals = found.total_lines and options.output_mode != "total"
-        below = footer(
+        notes = notes_of(
             _totals(found) if says_totals and not (by_line and few and not is_part) else "",
             Joined("; ", position, continuation(following)) if is_part else "",
             note,
@@ -191,9 +191,9 @@ def render(
             *remarks,
             skip_report,
         )
-        body = _body(options, found, matches, counts) if found.total_lines else nothing
-        text = Joined("\n", *body, below)
-        return replace(result, text=text, next=following, truncated=following is not None)
+        body = _body(options, found, matches, counts) if found.total_lines else result.nothing
+        text = Joined("\n", *body, footer(*notes))
+        return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
 
     whole = answer(most)
 
@@ -207,7 +207,7 @@ def render(
         return answer(count, 0 if by_line else None)
 
     def only_totals(_: int) -> GrepResult:
-        return replace(whole, text=_sentence(_totals(found)))
+        return replace(whole, text=_sentence(_totals(found)), notes=())
 
     deepest = 0
     if by_line:
