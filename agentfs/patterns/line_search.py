@@ -14,6 +14,7 @@ from agentfs import call_context
 from agentfs.patterns.compile import CompiledRegex, Pattern
 from agentfs.patterns.engine import timeout_clock, untimed_steps
 from agentfs.patterns.literals import Plan
+from agentfs.patterns.prefilter import substring_finder
 
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # the same for the matches of one line
@@ -336,14 +337,14 @@ def _chunks(text: str) -> Iterator[tuple[int, int]]:
 
 def _occurrences(text: str, literals: tuple[str, ...], *, lines: bool = False) -> Iterator[tuple[int, int]]:
     """Yield where one of some literals is, or the lines that have one; at one place the first given wins."""
-    end_of_text = len(text) + 1
-    following = [text.find(each) for each in literals]
+    find, end_of_text = substring_finder(text, literals), len(text) + 1
+    following = [find(text, each, 0) for each in literals]
     if len(literals) == 1:
         literal, at = literals[0], following[0]
         while at >= 0:
             start, end = _line_at(text, at) if lines else (at, at + len(literal))
             yield start, end
-            at = text.find(literal, end)
+            at = find(text, literal, end)
         return
     following = [end_of_text if at < 0 else at for at in following]
     while (at := min(following)) < end_of_text:
@@ -351,4 +352,4 @@ def _occurrences(text: str, literals: tuple[str, ...], *, lines: bool = False) -
         yield start, end
         for index, position in enumerate(following):
             if position < end:
-                following[index] = end_of_text if (at := text.find(literals[index], end)) < 0 else at
+                following[index] = end_of_text if (at := find(text, literals[index], end)) < 0 else at

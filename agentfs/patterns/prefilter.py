@@ -131,5 +131,11 @@ def _is_wide(content: bytes) -> bool:
     return len(content) >= 2 and content[0] in _WIDE_BOM_STARTS and not is_binary(content[:4] + b"\x00")
 
 
+def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str, int], int]:
+    """Return the fastest `find(text, literal, start)`: stringzilla's counts bytes, so in ASCII only."""
+    is_fast = stringzilla is not None and text.isascii() and max(map(len, literals)) <= _MAX_LITERAL
+    return stringzilla.find if is_fast else str.find
+
+
 def _head(contents: ReadBuffer) -> bytes:
     return bytes(contents.data[: min(contents.length, HEAD)])

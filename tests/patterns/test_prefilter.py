@@ -76,6 +76,17 @@ def test_a_file_may_match_when_its_bytes_have_the_literal_in_another_case(instal
         assert verdict == content
 
 
+@WAYS
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=TEXTS.map(bytes.decode), literal=LITERALS, start=st.integers(0, 200))
+@example(text="é ab", literal="ab", start=0)
+def test_the_finder_finds_what_find_finds(installed, text, literal, start):
+    start = min(start, len(text))
+    with library(installed):
+        find = prefilter.substring_finder(text, (literal,))
+        assert find(text, literal, start) == text.find(literal, start)
+
+
 @given(st.text("ab\n", max_size=40), st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=3))
 def test_the_lines_with_a_string_are_those_that_have_one(text, strings):
     expected = [line for line in text.split("\n") if any(string in line for string in strings)]
