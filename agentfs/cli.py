@@ -312,7 +312,9 @@ def _call(arguments: argparse.Namespace) -> int:
 
 def _call_with_progress(tools: Toolset, name: str, arguments: str | dict[str, Any]) -> ToolResult:
     with progress() as report:
-        call = call_context.Call(name, on_progress=lambda entries: report(f"{entries:,} entries looked at"))
+        call = call_context.Execution(
+            name, on_progress=lambda entries: report(f"{entries:,} entries looked at")
+        )
         token = call_context.current.set(call)
         try:
             return tools.call(name, arguments)
@@ -330,7 +332,7 @@ def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResul
     elif getattr(arguments, "null", False) or wants_data(arguments.color):
         _print_data(arguments, workspace, result, data, given)
     else:
-        print_text(result.content, arguments.color, lambda text: paint_result(text, data, workspace))
+        print_text(result.content, arguments.color, lambda text: paint_result(text, data))
     if not result.success:
         return FAILED
     found = data.get("total_matches", data.get("total") if "files" in data else None)

@@ -188,7 +188,7 @@ class RemoteWorkspace(Workspace):
         def reply(question: Mapping[str, Any]) -> dict[str, Any]:
             function, arguments = _question(question, functions, self.policy)
             try:
-                return {"value": protocol.encode(_ask(function, arguments))}
+                return {"value": protocol.encode(call_context.ask(function, *arguments))}
             except AgentFSError as error:  # the far side may ask for permission before it is raised
                 return {"error": protocol.encode_error(error)}
             except BaseException as error:  # noqa: BLE001 - raised when the far side has answered
@@ -231,19 +231,6 @@ def _question(
     ):
         raise protocol.ProtocolError("The far side asks what is no question.")
     return function, arguments
-
-
-def _ask(function: Any, arguments: list[Any]) -> Any:
-    """Call a function for the far side, and return what it returns."""
-    with call_context.uncounted():
-        value: Any = function(*arguments)
-        if inspect.isawaitable(value):
-            value = call_context.wait_for(_coroutine(value))
-    return value
-
-
-async def _coroutine(awaitable: Any) -> Any:
-    return await awaitable
 
 
 def _remote_methods(cls: type[RemoteWorkspace]) -> None:

@@ -75,7 +75,7 @@ class _Request(NamedTuple):
 
     number: int
     message: Mapping[str, Any]
-    call: call_context.Call
+    call: call_context.Execution
     replies: "queue.SimpleQueue[Mapping[str, Any] | None]"
 
 
@@ -312,7 +312,7 @@ class Server:
         def progress(entries: int) -> None:
             self._send({"progress": number, "entries": entries})
 
-        call = call_context.Call(
+        call = call_context.Execution(
             message.get("tool"), on_progress=progress if message.get("progress") is True else None
         )
         request = self._requests[number] = _Request(number, message, call, queue.SimpleQueue())

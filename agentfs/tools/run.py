@@ -57,7 +57,7 @@ class Runner:
 
         loop = asyncio.get_running_loop()
         slots = None if self._has_slot else self._slots
-        call = call_context.Call(name, loop=loop, slots=slots, on_progress=on_progress)
+        call = call_context.Execution(name, loop=loop, slots=slots, on_progress=on_progress)
         context = copy_context()
         context.run(call_context.current.set, call)
         work = self._submit(context, function, name, *arguments)

@@ -155,7 +155,7 @@ class Toolset:
         """
         if call_context.current.get() is not None:  # a tool calls a tool; the model called the outermost
             return self._dispatch(name, arguments)
-        token = call_context.current.set(call_context.Call(name))
+        token = call_context.current.set(call_context.Execution(name))
         try:
             return self._dispatch(name, arguments)
         finally:
