@@ -7,7 +7,7 @@ forgotten counts as never read, which makes `write` ask for a read: the safe sid
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from threading import Lock
 
@@ -47,15 +47,6 @@ class TextCache:
         self.latest_ids: dict[str, str] = {}
         self.generation = 0  # how often ids were dropped
         self.size = 0
-
-    def copy(self) -> "TextCache":
-        """Return a cache with the same contents."""
-        other = TextCache()
-        other.texts = self.texts.copy()
-        other.ids = {path: ids.copy() for path, ids in self.ids.items()}
-        other.latest_ids = self.latest_ids.copy()
-        other.generation, other.size = self.generation, self.size
-        return other
 
     def ids_of(self, key: Key) -> str | None:
         """Return the ids of a version, joined by blanks."""
@@ -196,6 +187,16 @@ class ReadTracker:
             if known is not None:
                 self._keep(real_path, known, self._cache.texts.get((real_path, revision)))
 
+    def record_rollback(self, real_path: str, revision: str) -> None:
+        """Record that a version was only staged and never came to be."""
+        with self._updating():
+            versions = self._records.get(real_path, OrderedDict[str, ReadRecord]())
+            if versions.pop(revision, None) is not None:
+                self._changed(real_path, revision)
+                self._dropped(self._cache.drop((real_path, revision)))
+                if not versions:
+                    del self._records[real_path]
+
     def record_move(self, real_path: str, to: str) -> None:
         """Record that a file has a new path, for which what was read of it holds too."""
         with self._updating():
@@ -283,35 +284,6 @@ class ReadTracker:
             for key in list(self._cache.texts):
                 self._cache.drop(key)
 
-    def fork(self, is_staged: Callable[[str], bool]) -> "ForkedReadTracker":
-        """Return a copy for a transaction, in which `is_staged` says whether a real path was changed."""
-        with self._lock:
-            records: Records = OrderedDict((path, each.copy()) for path, each in self._records.items())
-            return ForkedReadTracker(self, is_staged, records, self._cache.copy(), self._said.copy())
-
-    def merge(
-        self,
-        records: Sequence[tuple[str, ReadRecord]],
-        ids: Sequence[tuple[Key, str, str]],
-        latest_ids: Mapping[str, str | None],
-        generation: int,
-    ) -> None:
-        """Add the records of a fork, and its ids with their texts, in the order in which they were used."""
-        with self._updating():
-            self._cache.generation = max(self._cache.generation, generation)
-            for path, record in records:
-                united = self._united(path, record.revision, record.ranges, record.total)
-                self._keep(path, united._replace(whole=united.whole or record.whole), record.text)
-            for key, text, joined in ids:
-                known_ids = self._cache.ids_of(key)
-                if known_ids is None:
-                    self._add_ids(key, text, joined.split())
-                elif known_ids != joined:  # made by another thread meanwhile: neither is valid
-                    self._dropped(self._cache.drop(key))
-            for path, revision in latest_ids.items():
-                valid = revision is not None and self._cache.ids_of((path, revision)) is not None
-                self._set_latest_ids(path, revision if valid else None)
-
     def _updating(self) -> AbstractContextManager[object]:
         """Return what holds the lock for one change of the history."""
         return self._lock
@@ -376,53 +348,6 @@ class ReadTracker:
     def _dropped(self, keys: Sequence[Key]) -> None:
         for key in keys:
             self._changed(*key)
-
-
-class ForkedReadTracker(ReadTracker):
-    """The read history of a transaction: at first a copy of that of its workspace, which `join` adds to."""
-
-    def __init__(
-        self,
-        origin: ReadTracker,
-        is_staged: Callable[[str], bool],
-        records: Records,
-        cache: TextCache,
-        said: OrderedDict[tuple[str, ...], str],
-    ) -> None:
-        super().__init__()
-        self._records, self._cache, self._said = records, cache, said
-        self._origin = origin
-        self._is_staged = is_staged
-        self._touched: dict[Key, bool] = {}  # in order of use; whether the version was read from the disk
-
-    def forget(self) -> None:
-        """Forget everything, in the workspace too: the model's context was cut."""
-        super().forget()
-        self._touched.clear()
-        self._origin.forget()
-
-    def join(self, *, committed: bool) -> None:
-        """Add the history to the workspace's; without a commit only that of versions read from the disk."""
-        with self._lock:
-            keys = [key for key, from_disk in self._touched.items() if committed or from_disk]
-            records = [
-                (path, self._with_text(path, record))
-                for path, revision in keys
-                if (record := self._record(path, revision)) is not None
-            ]
-            ids = [
-                (key, self._cache.texts[key], joined)
-                for key in keys
-                if (joined := self._cache.ids_of(key)) is not None
-            ]
-            latest = {path: self._cache.latest_ids.get(path) for path, _ in self._touched}
-            if not committed:
-                latest = {path: each for path, each in latest.items() if each and (path, each) in keys}
-        self._origin.merge(records, ids, latest, self._cache.generation)
-
-    def _changed(self, path: str, revision: str) -> None:
-        from_disk = self._touched.pop((path, revision), False) or not self._is_staged(path)
-        self._touched[path, revision] = from_disk
 
 
 def _read_ranges(record: ReadRecord | None) -> tuple[tuple[int, int], ...]:

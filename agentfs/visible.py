@@ -10,6 +10,7 @@ show `⟦U+202E⟧`; a text that holds `⟦U+202E⟧` literally has its bracket 
 `to_json` show the same characters as the escapes of JSON.
 """
 
+import json
 import re
 from functools import cache
 from typing import Any
@@ -99,8 +100,6 @@ def literal(value: Any) -> str:
 
 def to_json(value: Any, **options: Any) -> str:
     """Return a value as JSON with escapes for what is hidden; `options` are those of `json.dumps`."""
-    import json  # noqa: PLC0415 - it takes a twentieth of an import of agentfs
-
     text = json.dumps(value, ensure_ascii=False, **options)
     return text if _is_plain(text) else _hidden(name=False, bracket=False).sub(_escape, text)
 

@@ -987,13 +987,7 @@ class Workspace:
         """
         staged = Transaction(self._root, self._journal, self._read_tracker, self.limits)
         inner = copy(self)
-        inner.__dict__.update(
-            _root=staged.root,
-            _journal=staged.journal,
-            _read_tracker=staged.read_tracker,
-            _state=None,
-            _guarded_by="",
-        )
+        inner.__dict__.update(_root=staged.root, _journal=staged.journal, _state=None, _guarded_by="")
         with closing(staged):
             yield inner
             inner.commit_notes = staged.commit()

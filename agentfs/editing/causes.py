@@ -1,24 +1,24 @@
 """Where the text is that an old text not in the file was meant to be. Pure.
 
 A search returns spans, ranges of offsets in the LF view, of a text that is really there; `closest_blocks`
-alone guesses. Lines that are equal but for the white space around them vote for where the block would begin;
-where none is equal, the words of its longest line decide, similar words counting in part. Of places with
-equal votes the most similar is taken; where several are, all are given.
+alone guesses. Lines that are equal except for the white space around them vote for where the block begins; if
+none is equal, words vote. A word that the file lacks counts as the most similar one that it has. Of places
+with equal votes the most similar is taken; if several are, all are given.
 """
 
+import math
 import re
 from array import array
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import accumulate, islice
-from math import fsum
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.editing.match import BLANK, comparable, occurrences, tolerant_matches
-from agentfs.text import CUT_MARK, bodies_of, changed_lines, common_prefix, common_suffix
+from agentfs.nearest import closest
+from agentfs.text import bodies_of, changed_lines, common_prefix, common_suffix
+from agentfs.text.view import View
 
 Span = tuple[int, int]
 
@@ -37,65 +37,34 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _WORD = re.compile(r"\w{2,}")
 _IN_WORD = re.compile(r"\w\w")
 _ANY_WORD = re.compile(r"\w+")
+_WHITE_SPACES = re.compile(r"\s+")
 _WHITE_SPACE = dict.fromkeys(code for code in range(0x3001) if chr(code).isspace())
 _LONGEST_ALIGNED = 2000
 _MOST_SPANS = 20
-_STEP = 4096
-# A line that occurs more often than this says nothing about where a block is.
-_COMMON = 50
+# What is shared by more pairs of lines than this says nothing about where a block is.
+_COMMON = 2500
+_MOST_STARTS = 50
 # Of longer lines only the beginning is compared.
 _LINE_CHARS = 100_000
-# Words that share less of their beginning and end are different words.
-_LEAST_SIMILARITY = 0.6
-# Pairs of words that one search compares, and distinct words of a file whose similar words are remembered.
+# Words that are less similar are different words.
+_LEAST_SIMILARITY = 0.7
+# Pairs of words that one search compares, and distinct words of a file that are remembered.
 _MOST_COMPARISONS = 200_000
 _MOST_REMEMBERED = 100_000
 
 
 def without_escapes(view: str, old: str) -> list[Span]:
     r"""Find an old text in which some line ends, tabs or quotes are written as `\n`, `\t` or `\"`."""
-    wanted = _unescaped(old)
+    wanted = _ESCAPE.sub(_unescape, old)
     if wanted == old or not wanted.strip():
         return []
-    starts, offsets = [0], [0]  # of the parts between escapes: in the unescaped view, and in the view
-    for escape in _ESCAPE.finditer(view):
-        starts.append(starts[-1] + escape.start() - offsets[-1] + len(_unescape(escape)))
-        offsets.append(escape.end())
-
-    def offset(position: int) -> int:
-        part = bisect_right(starts, position) - 1
-        return offsets[part] + position - starts[part]
-
-    found = occurrences(_unescaped(view), wanted)
-    return [(offset(start), offset(start + len(wanted))) for start in found] or _found(view, wanted)
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_unescape, text)
+    unescaped = View(view, _ESCAPE, _unescape)
+    found = occurrences(unescaped.text, wanted)
+    return [unescaped.span(start, len(wanted)) for start in found] or _found(view, wanted)
 
 
 def _unescape(escape: re.Match[str]) -> str:
     return _ESCAPES.get(escape[1], escape[1]) if escape[1] else "\\"
-
-
-def with_cut_lines(view: str, old: str) -> list[Span]:
-    """Find an old text with marks such as `⟦+123 characters⟧` for so many characters of a line."""
-    first, *rest = re.split(f"({CUT_MARK})", old)
-    hidden = [
-        (int(re.sub("[^0-9]", "", mark)), text) for mark, text in zip(rest[::2], rest[1::2], strict=True)
-    ]
-    line_starts = (0, *(found.end() for found in re.finditer("\n", view)))
-    spans: list[Span] = []
-    for start in occurrences(view, first) if first else line_starts:
-        call_context.check()
-        end = start + len(first)
-        for count, text in hidden:
-            if view.find("\n", end, end + count) >= 0 or not view.startswith(text, end + count):
-                break
-            end += count + len(text)
-        else:
-            spans.append((start, end))
-    return [span for span in spans[:_MOST_SPANS] if span[1] <= len(view)]
 
 
 def without_line_numbers(view: str, old: str) -> list[Span]:
@@ -130,18 +99,8 @@ def ignoring_white_space(view: str, old: str, new: str) -> list[Span]:
     wanted = _without_white_space(old)
     if not wanted:
         return []
-    lines = view.split("\n")
-    bare = [_without_white_space(line) for line in lines]
-    starts = array("Q", accumulate((len(line) + 1 for line in lines), initial=0))
-    bare_starts = array("Q", accumulate(map(len, bare), initial=0))
-
-    def offset(position: int) -> int:
-        """Return the offset in the view of a position in the text without white space."""
-        line = bisect_right(bare_starts, position) - 1
-        return starts[line] + _column(lines[line], position - bare_starts[line])
-
-    found = occurrences("".join(bare), wanted)[:_MOST_SPANS]
-    spans = [(offset(start), offset(start + len(wanted) - 1) + 1) for start in found]
+    bare = View(view, _WHITE_SPACES, lambda _: "", _without_white_space(view))
+    spans = [bare.span(start, len(wanted)) for start in occurrences(bare.text, wanted)[:_MOST_SPANS]]
     # Where there is a choice, a text that ends inside a word or line is another one.
     whole = [span for span in spans if _is_whole(view, span, old)]
     return [widened(view, span, old, new) for span in whole or spans]
@@ -158,20 +117,7 @@ def _is_whole(view: str, span: Span, old: str) -> bool:
 
 
 def _without_white_space(text: str) -> str:
-    # Splitting is five times as fast, but makes a list of the words.
-    return "".join(text.split()) if len(text) <= _STEP else text.translate(_WHITE_SPACE)
-
-
-def _column(line: str, count: int) -> int:
-    """Return the column of the character that has `count` others before it which are not white space."""
-    for start in range(0, len(line), _STEP):
-        part = line[start : start + _STEP]
-        in_part = len(_without_white_space(part))
-        if in_part > count:
-            columns = (column for column, character in enumerate(part, start) if not character.isspace())
-            return next(column for number, column in enumerate(columns) if number == count)
-        count -= in_part
-    return len(line)
+    return text.translate(_WHITE_SPACE)
 
 
 def ignoring_case(view: str, old: str) -> list[Span]:
@@ -317,15 +263,9 @@ def part_of_line(line: str, old: str) -> Span:
         return start, end
     tokens = list(_TOKEN.finditer(line))
     words = [token[0].lower() for token in tokens]
-    distinct = list(dict.fromkeys(words))
-    indexes = {word: index for index, word in enumerate(distinct)}
-    similarity = _Similarity()
-
-    def closest(word: str) -> str:
-        similar = similarity.among(word, indexes)
-        return distinct[max(similar, key=itemgetter(1))[0]] if similar else word
-
-    old_words = [closest(token.lower()) for token in _TOKEN.findall(old)]
+    old_words = [token.lower() for token in _TOKEN.findall(old)]
+    meant = _meant(old_words, dict.fromkeys(words))
+    old_words = [meant.get(word, word) for word in old_words]
     pairs = _same_lines(old_words, words)
     if len(pairs) * 2 < len(old_words):
         return start, end
@@ -337,68 +277,19 @@ def part_of_line(line: str, old: str) -> Span:
     return start, end
 
 
-def word_similarity(one: str, other: str) -> float:
-    """Return how similar two words are by what they share at either end; 0 for different words."""
-    if one == other:
-        return 1.0
-    longest = max(len(one), len(other))
-    shortest = min(len(one), len(other))
-    if shortest < _LEAST_SIMILARITY * longest or (one[0] != other[0] and one[-1] != other[-1]):
-        return 0.0
-    head = common_prefix(one, other)
-    shared = head + common_suffix(one, other, shortest - head)
-    return shared / longest if shared >= _LEAST_SIMILARITY * longest else 0.0
-
-
-class _Similarity:
-    """Compares words, a bounded number of pairs; after these only equal words are similar."""
-
-    def __init__(self) -> None:
-        self._left = _MOST_COMPARISONS
-
-    def among(self, word: str, indexes: Mapping[str, int]) -> Sequence[tuple[int, float]]:
-        """Return the indexes of the words that are similar to one, each with its similarity."""
+def _meant(words: Iterable[str], vocabulary: Mapping[str, None]) -> dict[str, str]:
+    """Return for words that a vocabulary lacks the most similar one that it has."""
+    unknown = sorted({word for word in words if word not in vocabulary}, key=lambda word: (-len(word), word))
+    meant: dict[str, str] = {}
+    for word in unknown[: _MOST_COMPARISONS // (len(vocabulary) or 1)]:
         call_context.check()
-        if self._left < len(indexes):
-            return [(indexes[word], 1.0)] if word in indexes else ()
-        self._left -= len(indexes)
-        compared = ((index, word_similarity(other, word)) for other, index in indexes.items())
-        return [pair for pair in compared if pair[1]] or ()
+        alike = (other for other in vocabulary if other[0] == word[0] or other[-1] == word[-1])
+        meant.update((word, other) for other in closest(word, alike, 1, _LEAST_SIMILARITY))
+    return meant
 
 
-class _WordSearch:
-    """The words of one line, to be compared with those of other lines."""
-
-    def __init__(self, line: str, similarity: _Similarity) -> None:
-        self._similarity = similarity
-        self._words = list(_words(line))
-        self._indexes = {word: index for index, word in enumerate(self._words)}
-        self.length = sum(map(len, self._words))
-        self._shared: dict[str, Sequence[tuple[int, float]]] = {}  # by word: the words that it is similar to
-
-    def score(self, line: str) -> float:
-        """Return how many characters of the words a line has, less a little for words of its own."""
-        call_context.check()
-        best: dict[int, float] = {}
-        extra = 0
-        for word in _words(line):
-            shared = self._shared.get(word)
-            if shared is None:
-                shared = self._similarity.among(word, self._indexes)
-                if len(self._shared) < _MOST_REMEMBERED:
-                    self._shared[word] = shared
-            if not shared:
-                extra += 1
-            for index, similarity in shared:
-                characters = len(self._words[index]) * similarity
-                if characters > best.get(index, 0.0):
-                    best[index] = characters
-        # Rounded once: the order of the words does not count.
-        return fsum(best.values()) - 0.01 * extra
-
-
-def _words(line: str) -> set[str]:
-    return set(_ANY_WORD.findall(line[:_LINE_CHARS].lower()))
+def _words(line: str) -> list[str]:
+    return _ANY_WORD.findall(line[:_LINE_CHARS].lower())
 
 
 def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[Span]:
@@ -413,53 +304,67 @@ def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[Span]:
         return []
     blanks_before, blanks_after = filled[0], len(stripped) - filled[-1] - 1
     stripped = stripped[filled[0] : filled[-1] + 1]
-    starts = _starts_by_lines(lines, stripped) or _starts_by_words(lines, stripped)
-    if len(starts) > 1:
-        similarity = _Similarity()
-        searches = [_WordSearch(line, similarity) for line in stripped]
-        scores = {
-            start: sum(
-                search.score(lines[number])
-                for number, search in enumerate(searches, start)
-                if 0 <= number < len(lines)
-            )
-            for start in starts
-        }
-        starts = [start for start, score in scores.items() if score == max(scores.values())]
+    starts = _voted(lines, stripped, lambda line: {line.strip()} if _WORD.search(line) else ())
+    if len(starts) != 1:
+        starts = _most_similar(lines, stripped, starts)
     blocks = dict.fromkeys(_block_at(lines, stripped, max(0, start)) for start in starts)
     return [_with_blank_lines(lines, found, blanks_before, blanks_after) for found in blocks]
 
 
-def _starts_by_lines(lines: Sequence[str], stripped: Sequence[str]) -> list[int]:
-    indexes: dict[str, list[int]] = {}
-    for index, line in enumerate(stripped):
-        if _WORD.search(line):
-            indexes.setdefault(line, []).append(index)
-    found_at: dict[str, list[int]] = {line: [] for line in indexes}
-    for number, line in enumerate(lines):
-        numbers = found_at.get(line.strip())
-        if numbers is not None and len(numbers) <= _COMMON:
-            numbers.append(number)
-    votes: Counter[int] = Counter()
-    for line, numbers in found_at.items():
+def _most_similar(lines: Sequence[str], block: Sequence[str], starts: Sequence[int]) -> list[int]:
+    """Return at which of some starts, or of those that share words, the words are most like a block's."""
+    vocabulary: dict[str, None] = {}
+    for line in lines:
         call_context.check()
-        if len(numbers) <= _COMMON:
+        if len(vocabulary) < _MOST_REMEMBERED:
+            vocabulary.update(dict.fromkeys(_words(line)))
+    meant = _meant(chain.from_iterable(map(_words, block)), vocabulary)
+
+    def words_of(line: str) -> set[str]:
+        return {meant.get(word, word) for word in _words(line)}
+
+    wanted = [words_of(line) for line in block]
+
+    def score(start: int) -> float:
+        call_context.check()
+        total = 0.0
+        for number, words in enumerate(wanted, start):
+            if 0 <= number < len(lines):
+                others = words_of(lines[number])
+                total += sum(map(len, words & others)) - 0.01 * len(others - words)
+        return total
+
+    least = -math.inf
+    if not starts:
+        starts = _voted(lines, block, words_of)
+        least = max(sum(map(len, chain.from_iterable(wanted))) / 2 - 0.5, 0.5)
+    scores = {start: round(score(start), 6) for start in starts}
+    best = max(scores.values(), default=0.0)
+    return [start for start, each in scores.items() if each == best >= least]
+
+
+def _voted(lines: Sequence[str], block: Sequence[str], parts_of: Callable[[str], Iterable[str]]) -> list[int]:
+    """Return where a block would begin by most of the parts that it shares with the lines."""
+    indexes: dict[str, list[int]] = {}
+    for index, line in enumerate(block):
+        for part in parts_of(line):
+            indexes.setdefault(part, []).append(index)
+    found_at: dict[str, list[int]] = {part: [] for part in indexes}
+    for number, line in enumerate(lines):
+        call_context.check()
+        for part in parts_of(line):
+            numbers = found_at.get(part)
+            if numbers is not None and len(numbers) * len(indexes[part]) <= _COMMON:
+                numbers.append(number)
+    votes: Counter[int] = Counter()
+    for part, numbers in found_at.items():
+        call_context.check()
+        if len(numbers) * len(indexes[part]) <= _COMMON:
             for number in numbers:
-                for index in indexes[line][:_COMMON]:
-                    votes[number - index] += len(line)
+                for index in indexes[part]:
+                    votes[number - index] += len(part)
     most = max(votes.values(), default=0)
-    return sorted(start for start, count in votes.items() if count == most)[:_COMMON]
-
-
-def _starts_by_words(lines: Sequence[str], stripped: Sequence[str]) -> list[int]:
-    longest = max(stripped, key=len)
-    search = _WordSearch(longest, _Similarity())
-    scores = array("d", map(search.score, lines))
-    best = max(scores)
-    if best < max(search.length / 2 - 0.5, 0.5):  # nothing is close
-        return []
-    starts = (number - stripped.index(longest) for number, score in enumerate(scores) if score == best)
-    return list(islice(starts, _COMMON))
+    return sorted(start for start, count in votes.items() if count == most)[:_MOST_STARTS]
 
 
 def _block_at(lines: Sequence[str], stripped: Sequence[str], start: int) -> Span:

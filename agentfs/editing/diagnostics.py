@@ -74,13 +74,13 @@ def explain_no_match(
         why = ", and nothing there is close to it."
         try:
             for find_cause in (
-                diagnosis.cut_for_display,
                 diagnosis.misspelled,
                 diagnosis.changed_since_read,
                 diagnosis.applied,
                 diagnosis.other_white_space,
                 diagnosis.other_case,
                 diagnosis.applied_with_few_changes,
+                diagnosis.in_other_file,
                 diagnosis.near,
             ):
                 call_context.check()
@@ -121,30 +121,6 @@ class _Diagnosis:
     new: str
     path: str
     known: KnownTexts
-
-    def cut_for_display(self) -> NoMatchError | None:
-        """Explain the mark in place of the part of a long line that was not shown."""
-        if not (mark := re.search(CUT_MARK, self.old)):
-            return None
-        spans = causes.with_cut_lines(self.view, self.old)
-        rest = call("read", path=self.path)
-        if spans:
-            line, _ = self._lines(spans)[0]
-            before = self.old[: mark.start()]
-            start = spans[0][0] - self.view.rfind("\n", 0, spans[0][0]) - 1
-            column = len(before) - before.rfind("\n") + (0 if "\n" in before else start)
-            rest = call("read", path=self.path, offset=line + before.count("\n"), limit=1, column=column)
-        return self._error(
-            "cut_for_display",
-            f": {mark[0]} is the mark for a part of a long line that was not shown.",
-            spans,
-            suggestion="" if re.search(CUT_MARK, self.new) else None,
-            hint=Joined(
-                " ",
-                Message("Leave the mark out of ", _OLD, " and ", _NEW, ", and name a part that is shown."),
-                Message("To see that part, call ", rest, "."),
-            ),
-        )
 
     def misspelled(self) -> NoMatchError | None:
         if spans := causes.without_line_numbers(self.view, self.old):
@@ -252,10 +228,6 @@ class _Diagnosis:
         blocks = causes.closest_blocks(lines, old_lines)
         if not blocks:
             return None
-        stripped = {line.strip() for line in old_lines if line.strip()}
-        shared = [len(stripped & {line.strip() for line in lines[start:end]}) for start, end in blocks]
-        if max(shared) * 2 <= len(stripped) and (error := self.in_other_file()):
-            return error
         elided = any(_ELIDED.match(line) and line not in lines for line in old_lines)
         if elided:
             blocks = [self._with_elided_end(lines, block) for block in blocks]
@@ -265,22 +237,30 @@ class _Diagnosis:
         comes = "comes" if one and ranges[0][0] == ranges[0][1] else "come"
         where = line_ranges(ranges)
         text = self._text(spans)
+        is_other = len(text) > _MOST_LONGER * len(self.old)
         around = call("read", path=self.path, offset=max(1, blocks[0][0] - 4))
         return self._error(
             "near",
             f"; {where} {comes} closest:" if one else f"; {where} {comes} equally close:",
             spans,
-            suggestion=text if len(text) <= _MOST_LONGER * len(self.old) else "",
+            suggestion="" if is_other or re.search(CUT_MARK, self.new) else text,
             places=self._differences(spans[0]) if one else (),
             hint=Joined(
                 " ",
                 "Give every line in full: `...` does not match lines left out." if elided else "",
+                self._mark_hint(),
                 Message(
                     "Copy ", _OLD, " from the file exactly, white space included and without line numbers."
                 ),
                 Message("To see more, call ", around, "."),
             ),
         )
+
+    def _mark_hint(self) -> str:
+        """Explain the mark in place of the part of a long line that was not shown."""
+        mark = re.search(CUT_MARK, self.old)
+        meaning = f"{mark[0]} is the mark for a part of a long line that was not shown" if mark else ""
+        return meaning and Message(f"{meaning}: name a part that is shown in ", _OLD, " and ", _NEW, ".")
 
     def _with_elided_end(self, lines: Sequence[str], block: Span) -> Span:
         """Let a block whose end was left out reach to the line that ends the new text too."""
@@ -317,6 +297,7 @@ class _Diagnosis:
             why,
             hint=Joined(
                 " ",
+                self._mark_hint(),
                 f"The file has {plural(total, 'line')}.",
                 Message("Call ", look, ", and copy the text from there."),
             ),

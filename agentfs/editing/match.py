@@ -8,7 +8,6 @@ changes nothing that the edit does not.
 
 import re
 from array import array
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
@@ -16,6 +15,7 @@ from itertools import accumulate
 from agentfs import call_context
 from agentfs.editing.document import Replacement
 from agentfs.text import changed_lines, unvisible
+from agentfs.text.view import View
 
 # Enough to say "at least"; beyond it only the answer to a hostile or hopeless text would get longer.
 MOST_COUNTED = 1000
@@ -34,6 +34,8 @@ _PLAIN = str.maketrans(
     }
 )
 _ESCAPE = re.compile(r"⟦U\+[0-9A-F]{4,6}⟧")
+# Blanks that end a line, whatever their number: each run is passed once.
+_LINE_BLANKS = re.compile(r"(?<![ \t])[ \t]++(?=\n|\Z)")
 _WORD = re.compile(r"\w")
 _TOKEN = re.compile(r"\w+|\W")
 
@@ -76,27 +78,21 @@ def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replaceme
 
 
 def _trailing(view: str, old: str, new: str) -> list[Replacement]:
-    wanted = "\n".join(line.rstrip(BLANK) for line in old.split("\n"))
-    lines = view.split("\n")
-    stripped = [line.rstrip(BLANK) for line in lines]
-    starts = array("Q", accumulate((len(line) + 1 for line in lines), initial=0))
-    stripped_starts = array("Q", accumulate((len(line) + 1 for line in stripped), initial=0))
-    text = "\n".join(stripped)
+    wanted, text = ("\n".join(line.rstrip(BLANK) for line in each.split("\n")) for each in (old, view))
+    stripped = View(view, _LINE_BLANKS, lambda _: "", text)
     # The last line may lack the end that old_string gives it.
     added = "" if text.endswith("\n") or not text else "\n"
     matches: list[Replacement] = []
     for found in occurrences(text + added, wanted):
-        found_end = found + len(wanted)
         call_context.check()
+        found_end = found + len(wanted)
         at_line_end = found_end >= len(text) or text[found_end] == "\n"
         if len(wanted) < len(old) and old[-1] in BLANK and not at_line_end:
             continue  # the blanks at the end of old_string would match something else
-        first = bisect_right(stripped_starts, found) - 1
-        last = bisect_right(stripped_starts, found_end) - 1
-        start = starts[first] + found - stripped_starts[first]
-        end = min(starts[last] + found_end - stripped_starts[last], len(view))
+        start, end = stripped.span(found, len(wanted))
+        end = min(end, len(view))
         if old[-1] in BLANK:
-            end = starts[last] + len(lines[last])
+            end += len(view[end:]) - len(view[end:].lstrip(BLANK))
         past_end = found_end > len(text)  # the line end that the file does not have
         given = (old[:-1], new.removesuffix("\n")) if past_end else (old, new)
         matches.append(Replacement(start, end, _keep_lines(given[0], view[start:end], given[1])))

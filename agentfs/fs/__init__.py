@@ -20,4 +20,4 @@ from agentfs.fs.node import (
 from agentfs.fs.oserrors import link_note, too_large, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.protect import name_matcher
-from agentfs.fs.root import KeptTexts, Root, watched
+from agentfs.fs.root import Root, watched

@@ -187,6 +187,9 @@ class Directory:
 
     __slots__ = ("_context", "_handle", "path", "real_path")
 
+    # What walks have derived from the listing, until that changes; None if nobody tells of changes.
+    derived: dict[Any, Any] | None = None
+
     def __init__(self, context: RootContext, handle: int, path: str, real_path: str) -> None:
         self._context = context
         self._handle = handle
@@ -197,11 +200,6 @@ class Directory:
     def handle(self) -> int:
         """The descriptor; -1 when it is closed."""
         return self._handle
-
-    @property
-    def derived(self) -> dict[Any, Any] | None:
-        """What walks have derived from the listing, until that changes; None if nobody tells of changes."""
-        return None
 
     def scan(self) -> list[DirEntry]:
         """Return what is in the directory, in the system's order."""
@@ -283,13 +281,14 @@ class Directory:
             raise oserrors.from_oserror(error, self._child(name)) from None
 
     def read_files(
-        self, entries: Sequence[DirEntry], read: Callable[[int], Outcome | None], *, linked: bool = True
+        self, entries: Sequence[DirEntry], read: Callable[[Any], Outcome | None], *, linked: bool = True
     ) -> Iterator[tuple[DirEntry, Outcome | OSError | AccessError]]:
         """Read one regular file after the other, and yield each that is not passed over, or its error.
 
-        `read`, given a descriptor, returns what is yielded, or None to pass the file over. What is yielded is
-        a regular file and no link, whatever was there while it was read. `linked` is whether a protected file
-        may have a second name, so that each file is identified before; see `Root.has_linked_secrets`.
+        `read`, given a descriptor or a text in memory, returns what is yielded, or None to pass the file
+        over. What is yielded is a regular file and no link, whatever was there while it was read. `linked` is
+        whether a protected file may have a hard link, so that each file is identified first; see
+        `Root.has_linked_secrets`.
         """
         open_file, close = self._opener(), os.close
         protected = self._context.unreadable.covered(self.real_path, [entry.name for entry in entries])

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from dataclasses import fields, replace
@@ -51,25 +51,10 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-class KeptTexts(Protocol):
-    """Texts of files in memory."""
-
-    max_file: int  # bytes of the largest text that is kept
-
-    def mark_used(self, entries: Iterable[object]) -> None:
-        """Note that the search under way takes the texts of some entries."""
-
-    def containing(
-        self, finders: Sequence[Callable[[bytearray, int, int], int]], check: Callable[[], object]
-    ) -> set[Any]:
-        """Return the entries in whose texts one of `finders` finds something; `check` may raise to stop."""
-        ...
-
-
 class KeptTree(Protocol):
     """A tree whose listings and texts are kept in memory; only the package `watch` has one."""
 
-    texts: Any  # `KeptTexts`
+    texts: Any  # those in memory, as `watch.kept_texts` has them
     derived: dict[Any, Any]  # from what is around the tree
 
     def call(self) -> AbstractContextManager[bool]:
@@ -344,7 +329,7 @@ class Root:
         return None if self.tree is None else self.tree.derived
 
     @property
-    def texts(self) -> KeptTexts | None:
+    def texts(self) -> Any:
         """The texts in memory, if one look at all of them tells which files to search."""
         return None if self.tree is None or self._context.access is not None else self.tree.texts
 

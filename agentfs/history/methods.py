@@ -1,7 +1,9 @@
 """The methods of a workspace over its journal: undo, redo, rollback, checkpoint and changes."""
 
+from collections.abc import Iterable
+
 from agentfs.errors import InvalidArgumentError
-from agentfs.fs import FileNode, Root, quote, revision_of
+from agentfs.fs import FileNode, Node, Root, quote, revision_of
 from agentfs.history.journal import Journal
 from agentfs.history.report import changes_result, undo_result
 from agentfs.history.timeline import Move
@@ -28,11 +30,16 @@ def rollback(journal: Journal, root: Root, tracker: ReadTracker, name: str, max_
 
 
 def _result(done: str, move: Move, journal: Journal, tracker: ReadTracker) -> UndoResult:
-    for change in move.changes:
-        if isinstance(change.after, FileNode) and tracker.knows(change.path):
-            tracker.record_restore(change.path, revision_of(change.after.load()))
+    record_restored(tracker, ((change.path, change.after) for change in move.changes))
     timeline = journal.timeline
     return undo_result(done, move, len(timeline.done_steps), len(timeline.undone_steps))
+
+
+def record_restored(tracker: ReadTracker, nodes: Iterable[tuple[str, Node | None]]) -> None:
+    """Record that the files at some paths are versions from before again."""
+    for path, node in nodes:
+        if isinstance(node, FileNode) and tracker.knows(path):
+            tracker.record_restore(path, revision_of(node.load()))
 
 
 def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:

@@ -4,9 +4,10 @@ import os
 
 from agentfs import call_context
 from agentfs.errors import RefusedError, StaleError
-from agentfs.fs import Change, Node, Root
+from agentfs.fs import Change, FileNode, Node, Root, revision_of
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
+from agentfs.history.methods import record_restored
 from agentfs.history.report import conflict_error
 from agentfs.history.timeline import Timeline
 from agentfs.limits import Limits
@@ -14,12 +15,15 @@ from agentfs.read_tracker import ReadTracker
 
 
 class Transaction:
-    """Staged changes, with a journal and a record of what was read of their own, until `commit`."""
+    """Staged changes, with a journal of their own until `commit`.
+
+    What a model is shown within it counts as shown, except versions that never came to be.
+    """
 
     def __init__(self, root: Root, journal: Journal, read_tracker: ReadTracker, limits: Limits) -> None:
         self.root = OverlayRoot(root)
         self.journal = self.root.recorder = Journal(timeline=Timeline(bounded=False))
-        self.read_tracker = read_tracker.fork(self.root.is_staged)
+        self._read_tracker = read_tracker
         self._outer_root, self._outer_journal = root, journal
         self._limits = limits
         self._process = os.getpid()
@@ -51,7 +55,12 @@ class Transaction:
 
     def close(self) -> None:
         """End the transaction; what was not committed is dropped."""
-        self.read_tracker.join(committed=self._committed)
+        if not self._committed:
+            changes = self.journal.since(None).changes
+            for change in changes:
+                if isinstance(change.after, FileNode):
+                    self._read_tracker.record_rollback(change.path, revision_of(change.after.load()))
+            record_restored(self._read_tracker, ((change.path, change.before) for change in changes))
         self._outer_journal.flush()
         self.root.close()
         self.journal.close()

@@ -9,9 +9,10 @@ from agentfs.messages import Joined, Message, NextCall, Retry
 from agentfs.reading.images import ImageInfo, as_image, image_info, image_problem, scale_down
 from agentfs.reading.notebook import NotANotebookError, read_cell, read_cells
 from agentfs.reading.page import ReadRequest
+from agentfs.reading.pdf import Pdf
 from agentfs.reading.sections import Section, SectionedFile, read_document
 from agentfs.results import Image, ReadResult
-from agentfs.text import HEAD, Shrink, continuation, fitted, footer, is_binary
+from agentfs.text import HEAD, Shrink, continuation, fitted, footer, is_binary, notes_of
 
 _HEX_ROWS = 32  # when no limit is given: a hex view is for a look at a header
 _PDF = b"%PDF-"
@@ -130,8 +131,6 @@ def _is_surely_pdf(path: str, head: bytes) -> bool:
 
 
 def _is_pdf(path: str, data: bytes, limits: Limits) -> bool:
-    from agentfs.reading.pdf import Pdf  # noqa: PLC0415 - it loads logging, and few calls need it
-
     try:
         Pdf(data, path, limits.read_bytes)
     except BinaryError as error:  # it cannot be read here, or it is broken
@@ -185,7 +184,7 @@ def _read_hex(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResul
         following: NextCall | None = None
         if last < total:
             following = request.next_call(file.path, last + 1, shown=most)
-        below = footer(f"rows {first}-{last} of {total}, 16 bytes each", continuation(following))
+        notes = notes_of(f"rows {first}-{last} of {total}, 16 bytes each", continuation(following))
         return ReadResult(
             path=file.path,
             kind="binary",
@@ -195,7 +194,8 @@ def _read_hex(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResul
             total_lines=total,
             total_bytes=size,
             revision=revision,
-            text=Joined("\n", "\n".join(rows[:most]), below),
+            text=Joined("\n", "\n".join(rows[:most]), footer(*notes)),
+            notes=notes,
             next=following,
         )
 
@@ -235,8 +235,6 @@ def _read_image(file: OpenFile, info: ImageInfo, limits: Limits) -> ReadResult:
 
 
 def _read_pdf(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResult:
-    from agentfs.reading.pdf import Pdf  # noqa: PLC0415 - it loads logging, and few calls need it
-
     if file.stat.st_size > limits.file_bytes:
         raise TooLargeError(
             f"{quote(file.path)} is a PDF of {file.stat.st_size} bytes; the limit is {limits.file_bytes}.",
@@ -274,6 +272,7 @@ def _described(
         revision=_revision(file, limits),
         images=images,
         text=footer(note),
+        notes=(note,),
     )
 
 

@@ -22,6 +22,7 @@ from agentfs.text import (
     footer,
     line_ranges,
     line_start,
+    notes_of,
     number_lines,
     plural,
     visible_lines,
@@ -205,6 +206,7 @@ def empty_result(info: TextInfo) -> ReadResult:
         encoding=info.encoding,
         bom=info.bom != b"",
         text=footer("empty file"),
+        notes=("empty file",),
     )
 
 
@@ -316,7 +318,7 @@ def _result(
     if page.cut and request.column == 1:
         rest = request._replace(limit=1).next_call(info.path, page.cut[0], column=limits.line_chars + 1)
     body = "\n".join(page.formatted)
-    note = footer(
+    said = notes_of(
         _range_note(page, info, budget, request),
         f"from character {request.column} on" if request.column > 1 else "",
         _cut_note(page, limits.line_chars),
@@ -326,6 +328,7 @@ def _result(
         *notes,
         continuation(following),
     )
+    note = footer(*said)
     return ReadResult(
         path=info.path,
         kind="text",
@@ -342,6 +345,7 @@ def _result(
         total_exact=info.exact,
         line_ids=tuple(page.ids),
         text=Message(*(body, "\n", note) if request.numbered else (note, "\n", body)) if note else body,
+        notes=said,
         next=following,
     )
 

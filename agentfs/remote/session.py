@@ -20,8 +20,9 @@ from contextvars import ContextVar
 from typing import Any
 
 from agentfs.errors import AgentFSError, BusyError, DisconnectedError, FileIOError
-from agentfs.fs.lock import hold, let_go, lock_as_process, lock_directory, locking_process, open_locked
+from agentfs.fs.lock import hold, let_go, lock_directory, open_locked
 from agentfs.fs.own_directories import OwnDirectory, boot_id
+from agentfs.fs.syscalls import lock_as_process, locking_process
 from agentfs.history.database import Database, Statement
 from agentfs.remote.transport import disconnected
 

@@ -46,6 +46,10 @@ class View:
             return there[point]
         return there[point - 1] + position - here[point - 1]
 
+    def span(self, start: int, length: int) -> tuple[int, int]:
+        """Return start and end in the source of so many characters from a position on."""
+        return self.start(start), self.end(start + length)
+
     def _ends(self) -> "tuple[array[int], array[int]]":
         """Return where each replaced stretch begins and ends, in the text and in the source."""
         if self._points is None:

@@ -7,11 +7,22 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Joined, Message, call
-from agentfs.tools.kinds import Anything, Boolean, Integer, Kind, ListOf, String, UnionOf, short_repr
+from agentfs.tools.kinds import (
+    Anything,
+    ArgumentReader,
+    Boolean,
+    Integer,
+    Kind,
+    ListOf,
+    MapOf,
+    String,
+    UnionOf,
+    short_repr,
+)
 
 # For a parameter of any tool, its other names. One counts only where exactly one parameter of the tool has it
 # and no parameter bears it as its name.
@@ -136,13 +147,14 @@ def _edits(edits: Any, given: _Arguments) -> _Arguments:
     several: Any = edits
     with suppress(ValueError):
         several = json.loads(edits) if isinstance(edits, str) else edits
-    maps = cast("list[Any]", several) if isinstance(several, list) else []
-    if not maps or not all(isinstance(edit, Mapping) for edit in maps):
+    reader = ArgumentReader()
+    maps: list[dict[str, Any]] = ListOf(MapOf(_ANY)).read(several, "edits", reader)
+    if reader.problems or not maps:
         return {"edits": edits}
     path = given["path"] if isinstance(given.get("path"), str) else None
-    by_path: dict[str | None, list[Mapping[Any, Any]]] = {}
+    by_path: dict[str | None, list[dict[str, Any]]] = {}
     for edit in maps:
-        paths = [name for name in edit if snake_case(str(name)) in ("path", *ALIASES["path"])]
+        paths = [name for name in edit if snake_case(name) in ("path", *ALIASES["path"])]
         kept = {name: value for name, value in edit.items() if name not in paths}
         by_path.setdefault(str(edit[paths[0]]) if paths else path, []).append(kept)
     if len(by_path) <= 1 and path in (None, *by_path):

@@ -13,7 +13,7 @@ from agentfs.results import Coercion
 from agentfs.tools.aliases import EDITORS, HABITS, REASONS, TOOL_NAMES, Habits, plain_name, snake_case
 from agentfs.tools.coerce import LenientReader, parse_arguments
 from agentfs.tools.declaration import declaration_of
-from agentfs.tools.kinds import Parameter, Problem, short_repr
+from agentfs.tools.kinds import ArgumentProblem, Parameter, short_repr
 from agentfs.tools.spec import Tool, exposable, make_tool
 
 
@@ -26,7 +26,7 @@ class BoundArguments(NamedTuple):
     tool: Tool
     values: dict[str, Any]
     coercions: list[Coercion]
-    problems: list[Problem]
+    problems: list[ArgumentProblem]
 
 
 def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:

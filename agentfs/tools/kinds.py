@@ -45,7 +45,7 @@ _MAX_PROBLEMS = 100  # reading stops then: a list may have a million wrong items
 _fspath: Callable[[Any], Any] = os.fspath
 
 
-class Problem(NamedTuple):
+class ArgumentProblem(NamedTuple):
     """One thing that is wrong with the arguments; the message is a clause of a sentence."""
 
     parameter: str
@@ -62,7 +62,7 @@ class ArgumentReader:
 
     def __init__(self) -> None:
         self.coercions: list[Coercion] = []
-        self.problems: list[Problem] = []
+        self.problems: list[ArgumentProblem] = []
 
     def read_members(
         self, members: Sequence["Parameter"], given: Mapping[Any, Any], prefix: str = ""
@@ -110,7 +110,7 @@ class ArgumentReader:
 
     def add_problem(self, where: str, message: str) -> None:
         """Record what is wrong, as a clause of a sentence."""
-        self.problems.append(Problem(where, message))
+        self.problems.append(ArgumentProblem(where, message))
 
     def adopt(self, trial: "ArgumentReader") -> None:
         """Record what the reading of one alternative has found."""

@@ -162,26 +162,23 @@ LOOPS = {
         "diagnostics._unique", CLOCK, edit("a" * 4_000_900, "a" * 4_000_000)
     ),
     "words of a long line": Loop(
-        "causes._WordSearch", STEPS, edit(PROSE[:240_000], " ".join(words(400, 5)))
+        "causes._most_similar", STEPS, edit(PROSE[:240_000], " ".join(words(400, 5)))
     ),
     "words of a longer line": Loop(
-        "causes._WordSearch", STEPS, edit(PROSE[:400_000], " ".join(words(1200, 5)))
+        "causes._most_similar", STEPS, edit(PROSE[:400_000], " ".join(words(1200, 5)))
     ),
     "words of many lines": Loop(
-        "causes._WordSearch", STEPS, edit(PROSE.replace(" ", "\n"), " ".join(words(1200, 5)))
+        "causes._most_similar", STEPS, edit(PROSE.replace(" ", "\n"), " ".join(words(1200, 5)))
     ),
     "tokens of one line": Loop("causes.part_of_line", STEPS, edit("ab c! " * 330, "ab d! " * 330)),
     "lines that vote": Loop(
-        "causes._starts_by_lines", CLOCK,
+        "causes._voted", CLOCK,
         edit("".join(f"ab{n}\n" * 50 for n in range(2600)), "".join(f"ab{n}\n" * 49 for n in range(1200))),
     ),
     "equal starts, each with a costly diff": Loop(
         "causes._block_at", CLOCK,
         edit(("common line\n" + "".join(f"a\nb{n}\n" for n in range(100))) * 45,
              "common line\n" + "\n".join(f"a\nc{n}" for n in range(20_000))),
-    ),
-    "marks of cut lines": Loop(
-        "causes.with_cut_lines", CLOCK, edit("a" * 1_000_000, "a" + "⟦+1 characters⟧" * 20_000)
     ),
     "digits of a line number": Loop(
         "causes.without_line_numbers", STEPS, edit("abc\n" * 10, ("9" * 5000 + "|abc\n") * 2)
@@ -211,22 +208,22 @@ LOOPS = {
         ),
     ),
     "unknown ids": Loop(
-        "line_ids._refuse_missing", LINEAR,
+        "edit_lines._refuse_missing", LINEAR,
         edit_lines(lambda _: [LineChange(line_id=f"{n:08x}", new_content="x") for n in range(50_000)]),
     ),
     "ids of lines that are gone": Loop(
-        "line_ids._what_became", STEPS,
+        "edit_lines._what_became", STEPS,
         edit_lines(lambda ids: [LineChange(line_id=each, new_content="x") for each in ids[1:50_000:2]],
                    "".join(f"l{n}\nx{n}\n" for n in range(0, 100_000, 2))),
     ),
     "ranges that overlap": Loop(
-        "line_ids._check_between", LINEAR,
+        "edit_lines._check_between", LINEAR,
         edit_lines(lambda ids: [
             LineChange(start_line_id=ids[n], end_line_id=ids[-1 - n], new_content="x") for n in range(5000)
         ]),
     ),
     "ranges that are apart": Loop(
-        "line_ids._check_between", LINEAR,
+        "edit_lines._check_between", LINEAR,
         edit_lines(lambda ids: [
             LineChange(start_line_id=ids[n], end_line_id=ids[n + 1], new_content="x")
             for n in range(0, 50_000, 2)
@@ -258,12 +255,12 @@ LOOPS = {
              input=PATCH.format("\n".join(["@@ line\n-line\n+x"] * 20_000))),
     ),
     "a hunk that is not there": Loop(
-        "causes._WordSearch", STEPS,
+        "causes._most_similar", STEPS,
         tool("apply-patch", "apply_patch", PROSE[:240_000],
              input=PATCH.format("@@\n-" + " ".join(words(400, 5)) + "\n+x")),
     ),
     "a missed edit of a dialect": Loop(
-        "causes._WordSearch", STEPS,
+        "causes._most_similar", STEPS,
         tool("text-editor", "str_replace_based_edit_tool", PROSE[:240_000], command="str_replace",
              path="f.txt", old_str=" ".join(words(400, 5)), new_str="x"),
     ),
@@ -283,7 +280,9 @@ LOOPS = {
         "search.options, by paths", LINEAR, lambda ws, _: lambda: ws.glob("*", ["."] * 100_000)
     ),
     "a type that is none": Loop(
-        "tree.file_types, by nearest.closest", STEPS, lambda ws, _: lambda: ws.grep("x", type="x" * 10_000_000)
+        "tree.file_types, by nearest.closest",
+        STEPS,
+        lambda ws, _: lambda: ws.grep("x", type="x" * 10_000_000),
     ),
     "names of tools": Loop(
         "nearest.closest", STEPS, lambda ws, _: lambda: ws.tools().call("reed" * 1_000_000, "{}")
