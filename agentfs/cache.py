@@ -1,15 +1,15 @@
 """The full texts that a workspace keeps under names. Bounded and thread-safe."""
 
 from collections import OrderedDict
-from dataclasses import replace
 from hashlib import blake2b
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
 from agentfs.forks import watch_forks
-from agentfs.messages import Joined, Message, call
+from agentfs.messages import Message, call
 from agentfs.policy import Policy
 from agentfs.results import ReadResult, Result
+from agentfs.text import with_note
 
 MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024
@@ -64,8 +64,7 @@ class OutputStore:
         """Keep the full text of a result that was cut if the policy says so; its text then has the name."""
         if result.whole is None or policy.overflow != "keep":
             return result
-        whole = Message("[whole: ", call("read", path=self.keep(result)), "]")
-        return replace(result, text=Joined("\n", result.text, whole))
+        return with_note(result, Message("whole: ", call("read", path=self.keep(result))))
 
     def get(self, name: str) -> Output | None:
         """Return what a name is for; None if it is for nothing, or no longer."""

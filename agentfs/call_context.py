@@ -5,12 +5,14 @@ whichever is called first, the tool or the method, and applies to all that is ca
 `check` again and again.
 """
 
+import inspect
 import math
+import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import Any, TypeVar
 
 from agentfs.errors import DeadlineExceededError
@@ -21,11 +23,11 @@ _REPORT_EVERY = 500
 
 
 class Cancelled(BaseException):
-    """Nobody waits for this call any more; no `except Exception` on the way may catch it."""
+    """Raised in a cancelled call; a BaseException, so that `except Exception` does not swallow it."""
 
 
-class Call:
-    """One call of a tool, shared by the thread that runs it and whoever waits for it.
+class Execution:
+    """One run of a tool, shared by the thread that runs it and whoever waits for it.
 
     `tool` is None where a program called a method; `loop` is the event loop on which questions are asked, or
     None; the call takes one of `slots`, except while a question waits for its answer; `on_progress` is called
@@ -53,11 +55,11 @@ class Call:
 
     @property
     def reports_progress(self) -> bool:
-        """Whether anyone is given the number of entries seen."""
+        """True if anyone is given the number of entries seen."""
         return self._on_progress is not None
 
     def abandon(self) -> bool:
-        """Cancel the call; return False where a change has begun, which is completed."""
+        """Cancel the call; return False if a change has begun, which is completed."""
         with self._lock:
             if self._changing:
                 return False
@@ -71,8 +73,8 @@ class Call:
     def forwarding(self, cancel: Callable[[], bool], *, changes: bool) -> Generator[None]:
         """Let another process do the work in the block; raise `Cancelled` if the call was abandoned before.
 
-        Where it is abandoned meanwhile, `cancel` is called, and returns whether nobody need wait for that
-        process. What `changes` something has begun when the block has ended.
+        If it is abandoned meanwhile, `cancel` is called, which returns True if nobody need wait for that
+        process. Work that `changes` something has begun when the block has ended.
         """
         with self._lock:
             if self._abandoned:
@@ -100,22 +102,20 @@ class Call:
             self._reported = self._entries
             self._on_progress(self._entries)
 
-    def wait_for(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return what a coroutine returns on the loop of whoever waits; raise `Cancelled` with the call."""
-        import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
-        from concurrent.futures import CancelledError  # noqa: PLC0415 - as above
-
+    def wait_for(self, start: Callable[[], Any]) -> Any:
+        """Return the result of the future that `start` returns; raise `Cancelled` with the call."""
         with self._lock:
             if self._abandoned:
-                coroutine.close()
                 raise Cancelled
-            self._question = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+            question = self._question = start()
         if self._slots is not None:
             self._slots.release()
         try:
-            return self._question.result()
-        except CancelledError:
-            raise Cancelled from None
+            return question.result()
+        except Exception:
+            if question.cancelled():
+                raise Cancelled from None
+            raise
         finally:
             if self._slots is not None:
                 self._slots.acquire()
@@ -132,27 +132,32 @@ class _Deadline:
         self.at = time.monotonic() + seconds
 
 
-current: ContextVar[Call | None] = ContextVar("agentfs_call", default=None)
+current: ContextVar[Execution | None] = ContextVar("agentfs_call", default=None)
 _deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_deadline", default=None)
 
 
-@contextmanager
-def limited(seconds: float, requested: float | None = None) -> Generator[None]:
+class limited:  # noqa: N801 - used as a function, like contextlib.suppress
     """Set a deadline for the block, unless an enclosing call has set one.
 
     A time that a program requests wins, even over an enclosing deadline; a model cannot raise it.
     """
-    deadline = _deadline.get()
-    if deadline is not None:
-        if requested is not None and not _is_models():
-            deadline.at = max(deadline.at, time.monotonic() + requested)
-        yield
-        return
-    token = _deadline.set(_Deadline(granted(requested, seconds)))
-    try:
-        yield
-    finally:
-        _deadline.reset(token)
+
+    __slots__ = ("_requested", "_seconds", "_token")
+
+    def __init__(self, seconds: float, requested: float | None = None) -> None:
+        self._seconds, self._requested = seconds, requested
+        self._token: Token[_Deadline | None] | None = None
+
+    def __enter__(self) -> None:
+        enclosing = _deadline.get()
+        if enclosing is None:
+            self._token = _deadline.set(_Deadline(granted(self._requested, self._seconds)))
+        elif self._requested is not None and not _is_models():
+            enclosing.at = max(enclosing.at, time.monotonic() + self._requested)
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _deadline.reset(self._token)
 
 
 def granted(requested: float | None, limit: float) -> float:
@@ -164,13 +169,13 @@ def granted(requested: float | None, limit: float) -> float:
 
 def _is_models() -> bool:
     """Return True if a model made the call under way, and not a program."""
-    call = current.get()
-    return call is not None and call.tool is not None
+    execution = current.get()
+    return execution is not None and execution.tool is not None
 
 
 @contextmanager
 def uncounted() -> Generator[None]:
-    """Leave the time of what runs within, such as waiting for an answer, out of the deadline."""
+    """Stop the clock while the block runs, for example while a user is asked."""
     deadline = _deadline.get()
     if deadline is None:
         yield
@@ -191,8 +196,10 @@ def deadline(seconds: float = math.inf) -> float:
 
 
 def check() -> None:
-    """Raise `timeout` where the deadline has passed, and `Cancelled` where the call was abandoned."""
-    step(0)
+    """Raise `timeout` if the deadline has passed, and `Cancelled` if the call was abandoned."""
+    execution = current.get()
+    if execution is not None:
+        execution.step(0)
     found = _deadline.get()
     if found is not None and time.monotonic() > found.at:
         raise DeadlineExceededError(
@@ -213,28 +220,40 @@ def complete() -> None:
 
 def begin_change() -> None:
     """Note that the call under way, if there is one, changes something from now on."""
-    call = current.get()
-    if call is not None:
-        call.begin_change()
+    execution = current.get()
+    if execution is not None:
+        execution.begin_change()
 
 
 def step(entries: int = 1) -> None:
     """Note that the search of the call under way, if there is one, has seen more entries."""
-    call = current.get()
-    if call is not None:
-        call.step(entries)
+    execution = current.get()
+    if execution is not None:
+        execution.step(entries)
 
 
-def wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Return what a coroutine returns, on the loop of whoever awaits the call under way or one of its own."""
-    import asyncio  # noqa: PLC0415 - as above
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
+def ask(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of the program with the clock stopped; an awaitable answer is awaited.
 
-    call = current.get()
-    if call is not None and call.loop is not None:
-        return call.wait_for(coroutine)
-    with ThreadPoolExecutor(1, "agentfs-question") as thread:  # this thread may have a running loop already
-        return thread.submit(asyncio.run, coroutine).result()
+    It is awaited on the loop of whoever awaits the call under way, or on one of its own.
+    """
+    with uncounted():
+        answer = function(*arguments)
+        if not inspect.isawaitable(answer):
+            return answer
+        import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above; it loads logging
+
+        question = _awaited(answer)
+        execution = current.get()
+        if execution is not None and (loop := execution.loop) is not None:
+            return execution.wait_for(lambda: asyncio.run_coroutine_threadsafe(question, loop))
+        with ThreadPoolExecutor(1, "agentfs-question") as thread:  # this thread may have a running loop
+            return thread.submit(asyncio.run, question).result()
+
+
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
 
 
 def run_to_end(work: Callable[[], _R]) -> _R:
@@ -245,8 +264,6 @@ def run_to_end(work: Callable[[], _R]) -> _R:
     """
     if threading.get_ident() != threading.main_thread().ident:
         return work()  # handlers run in the main thread only
-    import signal  # noqa: PLC0415 - not needed before something is changed
-
     handlers: dict[int, Callable[..., object]] = {}
     arrived: list[int] = []
 

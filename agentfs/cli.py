@@ -30,11 +30,10 @@ from agentfs.terminal import (
     print_error,
     print_text,
     progress,
-    split_footers,
     wants_data,
     write_output,
 )
-from agentfs.text import to_json
+from agentfs.text import footer, to_json
 from agentfs.tools.coerce import parse_arguments
 from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.tools.spec import Tool, exposable, make_tool
@@ -313,7 +312,9 @@ def _call(arguments: argparse.Namespace) -> int:
 
 def _call_with_progress(tools: Toolset, name: str, arguments: str | dict[str, Any]) -> ToolResult:
     with progress() as report:
-        call = call_context.Call(name, on_progress=lambda entries: report(f"{entries:,} entries looked at"))
+        call = call_context.Execution(
+            name, on_progress=lambda entries: report(f"{entries:,} entries looked at")
+        )
         token = call_context.current.set(call)
         try:
             return tools.call(name, arguments)
@@ -331,7 +332,7 @@ def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResul
     elif getattr(arguments, "null", False) or wants_data(arguments.color):
         _print_data(arguments, workspace, result, data, given)
     else:
-        print_text(result.content, arguments.color, lambda text: paint_result(text, data, workspace))
+        print_text(result.content, arguments.color, lambda text: paint_result(text, data))
     if not result.success:
         return FAILED
     found = data.get("total_matches", data.get("total") if "files" in data else None)
@@ -342,7 +343,8 @@ def _print_data(
     arguments: argparse.Namespace, workspace: Workspace, result: ToolResult, data: dict[str, Any], given: Any
 ) -> None:
     """Print the data of a result on standard output, and all else that it says on standard error."""
-    text, notes = split_footers(result.content)
+    said: Sequence[str] = () if result.notes else data.get("notes", ())
+    notes = [footer(*said)]
     found = None
     # `call` prints the text that a model gets, except for a list of paths, which may have the form of a tree.
     if hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
@@ -355,9 +357,12 @@ def _print_data(
             notes += [f"{path}: left out" for path in data["left"]]
             notes += [f"{file['path']}: cut" for file in data["files"] if file["truncated_by"]]
     elif found is None:
-        print_text(text)
+        # The last notes of a change are its footer, those before them lines of the text.
+        footers = (footer(*said[first:]) for first in range(len(said)))
+        notes = [next((each for each in footers if result.content.endswith(each)), "")]
+        print_text(result.content.removesuffix(notes[0]).removesuffix("\n"))
     else:
-        notes = [text, *notes]
+        notes = [result.content]
     for line in (*notes, *result.notes):
         if line:
             print_error(line)
@@ -408,11 +413,6 @@ def _run_history(arguments: argparse.Namespace) -> int:
         result = getattr(workspace, arguments.method)(arguments.argument)
     if arguments.json:
         print_text(to_json(result.to_dict()))
-    elif wants_data("auto"):
-        text, footers = split_footers(result.text)
-        print_text(text)
-        for line in footers:
-            print_error(line)
     else:
         print_text(result.text)
     return 0

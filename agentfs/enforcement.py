@@ -11,10 +11,10 @@ import functools
 import inspect
 import types
 import unicodedata
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agentfs import call_context, search
 from agentfs.cache import OutputStore
@@ -34,7 +34,7 @@ from agentfs.fs.protect import fold_letters
 from agentfs.history import Journal
 from agentfs.limits import Limits
 from agentfs.nearest import nearest
-from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionAnswer, PermissionRequest, Rule
+from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import ReplaceResult
 from agentfs.tools.checking import ArgumentChecker
@@ -47,7 +47,7 @@ _C = TypeVar("_C", bound=type)
 _PATH_PARAMETERS = ("path", "paths", "to")
 # These errors of a change say nothing of the content of a file, so they need no permission.
 _UNASKED = (PathError, AccessError, UnreadError, OperationalError)
-_Granted = Callable[[str], bool] | None  # a test of a real path, or no limit
+_Test = Callable[[str], bool]
 
 
 class Guarded(Protocol):
@@ -59,6 +59,8 @@ class Guarded(Protocol):
     _journal: Journal
     _outputs: OutputStore
     _guarded_by: str
+
+    def _check_open(self) -> None: ...
 
 
 def guard_methods(cls: _C) -> _C:
@@ -76,9 +78,8 @@ def guard_methods(cls: _C) -> _C:
             if declared is not None:
                 declare(method, declared)
             effect = declared.effect if declared else "none"
-            setattr(
-                cls, name, check_arguments(method if effect == "none" else _guard(_explained(method), effect))
-            )
+            checked = check_arguments(method) if effect == "none" else _check_call(method, effect)
+            setattr(cls, name, checked)
     return cls
 
 
@@ -117,50 +118,58 @@ def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _checker_of(method: Callable[..., Any]) -> Callable[[], ArgumentChecker]:
-    @functools.cache  # most methods are never called
-    def checker() -> ArgumentChecker:
-        return ArgumentChecker(method)
-
-    return checker
+    return functools.cache(lambda: ArgumentChecker(method))  # most methods are never called
 
 
-def _explained(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method say what a path that does not exist was probably meant to be."""
-
-    @functools.wraps(method)
-    def explained(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return method(self, *args, **kwargs)
-        except NotFoundError as error:
-            search.explain_missing(self._root, self.limits, method.__name__, error)
-            raise
-
-    return explained
-
-
-def _guard(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
+def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
+    """Return a tool that checks its arguments and its permission, and runs within a deadline."""
+    checker = _checker_of(method)
+    signature = functools.cache(lambda: inspect.signature(method))
     changes = effect in GROUPS["change"]
-    signature = functools.cache(lambda: inspect.signature(method))  # most methods are never called
 
     @functools.wraps(method)
-    def guarded(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
-        timeout = kwargs.get("timeout")
+    def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
+        self._check_open()
+        positional, named = checker().check(args, kwargs)
+        timeout = named.get("timeout")
         seconds = timeout if isinstance(timeout, (int, float)) else None
         with call_context.limited(self.limits.timeout, seconds):
             if self.policy.guards and self._guarded_by != method.__name__:
-                return _GuardedCall(self, method, effect, signature().bind(self, *args, **kwargs)).run()
-            if not changes:
-                return method(self, *args, **kwargs)
-            return call_context.run_to_end(lambda: _flushed(self, lambda: method(self, *args, **kwargs)))
+                bound = signature().bind(self, *positional, **named)
+                return _GuardedCall(self, method, effect, bound, checker()).run()
+            return _perform(self, method, positional, named, changes=changes)
 
-    return guarded
+    return checked
 
 
-def _flushed(workspace: Guarded, change: Callable[[], _R]) -> _R:
-    try:
-        return change()
-    finally:
-        workspace._journal.flush()
+def _perform(
+    workspace: Guarded,
+    method: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    changes: bool,
+) -> Any:
+    """Run a method; its error says what a path that does not exist was probably meant to be."""
+
+    def work() -> Any:
+        try:
+            return method(workspace, *args, **kwargs)
+        except NotFoundError as error:
+            search.explain_missing(workspace._root, workspace.limits, method.__name__, error)
+            raise
+        finally:
+            if changes:
+                workspace._journal.flush()
+
+    return call_context.run_to_end(work) if changes else work()
+
+
+class _Grant(NamedTuple):
+    """Tests of the real paths that a call may read and change; None for no limit."""
+
+    read: _Test | None = None
+    change: _Test | None = None
 
 
 class _Preview(NamedTuple):
@@ -169,7 +178,7 @@ class _Preview(NamedTuple):
     revision: str | None  # that is about to be changed, if the method has `expect_revision`
     diff: str
     paths: tuple[str, ...]
-    granted: _Granted  # what the call may use if these paths are allowed
+    grant: _Grant  # what the call may use if these paths are allowed
     error: AgentFSError | None  # what the call would fail with
 
 
@@ -177,7 +186,12 @@ class _GuardedCall:
     """One call of a method, from the check to its result."""
 
     def __init__(
-        self, workspace: Guarded, method: Callable[..., Any], effect: Effect, bound: inspect.BoundArguments
+        self,
+        workspace: Guarded,
+        method: Callable[..., Any],
+        effect: Effect,
+        bound: inspect.BoundArguments,
+        checker: ArgumentChecker,
     ) -> None:
         bound.apply_defaults()
         _, *arguments = bound.arguments.items()
@@ -189,16 +203,19 @@ class _GuardedCall:
         self.changes = effect in GROUPS["change"]
         # A method without a path, such as `undo`, may change any file: each is checked when it is opened.
         self.names_files = "path" in self.arguments or "paths" in self.arguments
-        # Of a method that changes files which it finds by itself, rules about changes do not hide any.
+        # `replace` finds its own files, so rules about changes must not hide files from its search.
         self.finds_files = self.changes and "glob" in self.arguments
-        self.files: tuple[str, ...] | None = None  # that it would change, once the preview was shown
+        self._checker = checker
 
     def run(self) -> Any:
-        granted = self._to_end(self._decide)
-        return self._call(self._ask_permission() if granted == "ask" else granted)
+        """Ask for permission if no rule decides, and run the method within what is granted."""
+        return self._call(self._to_end(self._decide) or self._ask_permission())
 
-    def _decide(self) -> _Granted | Literal["ask"]:
-        """Return what is granted, or "ask": refusing rules come first, then the mode, then allowing rules."""
+    def _decide(self) -> _Grant | None:
+        """Return what is granted, or None to ask.
+
+        Refusing rules come first, then the mode, then allowing rules.
+        """
         policy, paths = self.workspace.policy, self._paths()
         for rule in policy.deny_rules:
             anywhere = rule.glob is None or (self.changes and self.names_files and not paths)
@@ -206,47 +223,47 @@ class _GuardedCall:
                 anywhere or _denying([rule], paths, self.workspace._root.ignores_case)
             ):
                 raise self._refusal(f"The rule `{rule.text}` does not allow this call.")
-        act = self._act()
-        if act in GROUPS["change"] and policy.mode == "plan":
+        effect = self._present_effect()
+        if effect in GROUPS["change"] and policy.mode == "plan":
             raise self._refusal("Nothing is changed in plan mode.", "Tell the user what you would change.")
         if policy.mode == "bypass":
-            return None
+            return _Grant()
         if policy.mode == "accept_edits" and self.effect in ("edit", "write"):
-            return None
-        return self._allowed(act, paths)
+            return _Grant()
+        return self._allowed(effect, paths)
 
-    def _act(self) -> Effect:
+    def _present_effect(self) -> Effect:
         """Return what the call does; the preview of a change only shows the file, as a read does."""
         return "read" if self.arguments.get("preview") is True else self.effect
 
-    def _allowed(self, act: Effect, paths: Sequence[str]) -> _Granted | Literal["ask"]:
-        """Return what the rules allow a call that does `act`, or "ask"."""
+    def _allowed(self, effect: Effect, paths: Sequence[str]) -> _Grant | None:
+        """Return what the rules allow a call of this effect, or None to ask."""
         policy = self.workspace.policy
         for rule in policy.allow_rules:
-            if rule.names(self.name, self.effect) or rule.names(self.name, act):
+            if rule.names(self.name, self.effect) or rule.names(self.name, effect):
                 if rule.glob is None:
-                    return None
+                    return _Grant()
                 if paths and all(_matches(rule.glob, path) for path in paths):
-                    return functools.partial(_matches, rule.glob)
-        unanswered = act in GROUPS["change"] and policy.allow
-        return "ask" if policy.permission is not None or unanswered else None
+                    test = functools.partial(_matches, rule.glob)
+                    return _Grant(test, test)
+        unanswered = effect in GROUPS["change"] and policy.allow
+        return None if policy.permission is not None or unanswered else _Grant()
 
-    def _ask_permission(self) -> _Granted:
+    def _ask_permission(self) -> _Grant:
         """Ask, apply changed arguments, and make sure that the call will do what the request showed."""
         preview = self._to_end(self._preview)
-        answer = self._answer(self.files or preview.paths, preview.diff)
+        answer = self._answer(preview)
         if isinstance(answer, Deny):
             raise self._refusal(answer.reason or "The user did not allow this call.")
         if answer.arguments is not None:
             if unknown := answer.arguments.keys() - self.arguments.keys():
                 raise InvalidArgumentError(f"{self.name} has no parameter {', '.join(sorted(unknown))}.")
-            _, changed = _checker_of(self.method)().check((), dict(answer.arguments))
+            _, changed = self._checker.check((), dict(answer.arguments))
             self.arguments |= changed
             self._to_end(self._decide)  # before the preview, which would show what is denied
             preview = self._to_end(self._preview)
         if preview.error is not None:
             raise preview.error
-        files = self.files
         if preview.revision is not None:
             self.arguments["expect_revision"] = preview.revision
         elif (now := self._preview()).error is not None or now.diff != preview.diff:
@@ -254,56 +271,55 @@ class _GuardedCall:
                 "What the call would do has changed since it was allowed; nothing was done.",
                 hint="Read the file again, then decide again.",
             )
-        self.files = files  # those that the request showed
-        return preview.granted
+        return preview.grant
 
-    def _answer(self, paths: tuple[str, ...], diff: str) -> Allow | Deny:
+    def _answer(self, preview: _Preview) -> Allow | Deny:
         callback = self.workspace.policy.permission
         if callback is None:
             return Deny("No rule allows this call, and there is nobody to ask.")
-        call = call_context.current.get()
+        context = call_context.current.get()
+        tool = one_line(context.tool) if context and context.tool else None
         arguments = {name: value for name, value in self.arguments.items() if name != "preview"}
-        tool = one_line(call.tool) if call and call.tool else None
-        shown = tuple(map(one_line, paths))
-        request = PermissionRequest(self.name, self._act(), arguments, shown, visible(diff), tool)
-        with call_context.uncounted():
-            answer = callback(request)
-            if inspect.isawaitable(answer):
-                answer = cast("PermissionAnswer", call_context.wait_for(_coroutine(answer)))
+        shown, diff = tuple(map(one_line, preview.paths)), visible(preview.diff)
+        request = PermissionRequest(self.name, self._present_effect(), arguments, shown, diff, tool)
+        answer = call_context.ask(callback, request)
         if answer is True:
             return Allow()
         return answer if isinstance(answer, (Allow, Deny)) else Deny()
 
-    def _call(self, granted: _Granted, *, preview: bool = False) -> Any:
+    def _call(self, grant: _Grant, *, preview: bool = False) -> Any:
         """Run the method on a root that lets it use what was granted, and nothing that is denied."""
         workspace = copy(self.workspace)
-        workspace._root = self.workspace._root.for_call(Access(self, granted))
+        workspace._root = self.workspace._root.for_call(Access(self, grant))
         workspace._guarded_by = self.name  # an overriding method may call the one that it overrides
         arguments = {**self.arguments, **({"preview": True} if preview else {})}
-        return self._to_end(lambda: _flushed(workspace, lambda: self.method(workspace, **arguments)))
+        return _perform(workspace, self.method, (), arguments, changes=self.changes)
 
     def _to_end(self, work: Callable[[], _R]) -> _R:
         return call_context.run_to_end(work) if self.changes else work()
 
     def _preview(self) -> _Preview:
         paths, globs = self._paths(), self._globs()
-        granted = _within(paths, globs) if paths else None  # no other file may get into the diff or the error
-        self.files = None
+        # Without a test any other file could get into the diff or the error.
+        test = _within(paths, globs) if paths else None
+        grant, files = _Grant(test, test), ()
         revision, diff, error = None, "", None
         try:
             revision = self._revision()
             if not self.arguments.get("preview", True):  # else it is one already, or the method has none
-                result = self._call(granted, preview=True)
+                result = self._call(grant, preview=True)
                 diff = result.diff
                 if isinstance(result, ReplaceResult):
-                    self.files = self._resolved(result.files)
+                    files = self._resolved(result.files)
+                    grant = _Grant(test, _within(files))
         except _UNASKED:
             raise
         except AgentFSError as raised:
-            if self._allowed("read", paths) != "ask":
+            if self._allowed("read", paths) is None:
+                error = raised  # it may quote what is read only with permission
+            else:
                 raise
-            error = raised  # it may quote what is read only with permission
-        return _Preview(revision, diff, paths, granted, error)
+        return _Preview(revision, diff, files or paths, grant, error)
 
     def _revision(self) -> str | None:
         """Return the revision that is about to be changed, for a method with `expect_revision`."""
@@ -362,7 +378,7 @@ class _GuardedCall:
 class Access:
     """What the rules, and what was granted, allow one call on each file, by the file's real path."""
 
-    def __init__(self, call: _GuardedCall, granted: _Granted) -> None:
+    def __init__(self, call: _GuardedCall, grant: _Grant) -> None:
         # What may not be read is closed to every method; a rule without a glob is about the whole method.
         rules = [rule for rule in call.workspace.policy.deny_rules if rule.glob is not None]
         own = [rule for rule in rules if rule.names(call.name, call.effect)]
@@ -374,23 +390,22 @@ class Access:
             *self._read, *own, *(rule for rule in rules if {*changes} & {*GROUPS.get(rule.name, ())})
         ]  # fmt: skip
         self._name = call.name
-        self._granted = granted
-        self._granted_change = granted if call.files is None else _within(call.files)
+        self._grant = grant
         self._ignores_case = call.workspace._root.ignores_case
 
     def denies_reading(self, real_path: str) -> bool:
-        """Return whether a rule keeps the contents of a file from this call."""
+        """Return True if a rule keeps the contents of a file from this call."""
         return _denying(self._read, [real_path], self._ignores_case) is not None
 
     def check_read(self, real_path: str) -> None:
-        """Raise `refused` where a rule denies reading a file, or it is not among what was granted."""
-        self._check(real_path, self._read, self._granted)
+        """Raise `refused` if a rule denies reading a file, or it is not among what was granted."""
+        self._check(real_path, self._read, self._grant.read)
 
     def check_change(self, real_path: str) -> None:
-        """Raise `refused` where a rule denies changing a file, or it is not among what was granted."""
-        self._check(real_path, self._change, self._granted_change)
+        """Raise `refused` if a rule denies changing a file, or it is not among what was granted."""
+        self._check(real_path, self._change, self._grant.change)
 
-    def _check(self, real_path: str, rules: Sequence[Rule], granted: _Granted) -> None:
+    def _check(self, real_path: str, rules: Sequence[Rule], granted: _Test | None) -> None:
         if rule := _denying(rules, [real_path], self._ignores_case):
             raise _refusal(
                 f"The rule `{rule.text}` does not allow {self._name} here.", self._name, [real_path]
@@ -433,7 +448,7 @@ def _within(paths: Iterable[str], globs: Iterable[tuple[str, str]] = ()) -> Call
 
 
 def _matches(glob: str, path: str) -> bool:
-    """Return whether a glob matches a path, or a directory above it."""
+    """Return True if a glob matches a path, or a directory above it."""
     return any(map(_compiled(glob), _path_and_parents(path)))
 
 
@@ -445,7 +460,3 @@ def _path_and_parents(path: str) -> list[str]:
 @functools.lru_cache(maxsize=256)  # the globs of rules only: a model sends any number of others
 def _compiled(glob: str) -> Callable[[str], bool]:
     return compile_globs([glob])
-
-
-async def _coroutine(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable

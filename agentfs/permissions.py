@@ -32,8 +32,8 @@ class PermissionRequest(Value):
 
     Attributes:
         method: The method of the workspace that would act, such as "edit".
-        act: What it does: "read", "search", "edit" or "write" a file, or another "change". The preview of a
-            change is a "read".
+        effect: What it does: "read", "search", "edit" or "write" a file, or another "change". The preview of
+            a change is a "read".
         arguments: What it is called with, as Python values. Print them with `repr`: a model sent them.
         paths: The paths of its arguments relative to the root, as given and with links resolved; for
             `replace` the paths of the files that it would change. Control characters are visible: `⟦U+001B⟧`.
@@ -43,7 +43,7 @@ class PermissionRequest(Value):
     """
 
     method: str
-    act: Effect
+    effect: Effect
     arguments: Mapping[str, Any]
     paths: tuple[str, ...]
     diff: str = ""
@@ -52,7 +52,7 @@ class PermissionRequest(Value):
     @property
     def changes(self) -> bool:
         """Whether it would change anything."""
-        return self.act in GROUPS["change"]
+        return self.effect in GROUPS["change"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

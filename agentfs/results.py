@@ -249,11 +249,13 @@ class Result(Value):
 
     Attributes:
         text: What the model is shown.
+        notes: What the text says besides the data, such as what was left out, and why.
         next: The call that continues this result, or None when it is complete.
         whole: The text as it was before `Limits.output_tokens` cut it, or None where it did not.
     """
 
     text: str = field(default="", kw_only=True, repr=False)
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
     next: NextCall | None = field(default=None, kw_only=True)
     whole: str | None = field(default=None, kw_only=True, repr=False, compare=False)
 
@@ -272,7 +274,7 @@ class Result(Value):
         for name, value in vars(self).items():
             if isinstance(value, Message):
                 changed[name] = say(value, names)
-            elif name == "notes":
+            elif name in ("notes", "nothing"):
                 changed[name] = tuple(filter(None, (say(note, names) for note in value)))
         if not changed:
             return self
@@ -319,6 +321,8 @@ class ReadResult(Result):
         revision: A hash of the content, 32 hex digits; one that begins with `~` is made from size and time.
         images: Images for the model.
         line_ids: The id of each line shown, where ids were asked for.
+        since_shown: What became of lines that were shown before, if the text says only that, as with
+            `Policy(reread="diff")`.
     """
 
     path: str
@@ -336,6 +340,7 @@ class ReadResult(Result):
     bom: bool = False
     images: tuple[Image, ...] = ()
     line_ids: tuple[str, ...] = ()
+    since_shown: Literal["unchanged", "changed"] | None = None
 
     @property
     def summary(self) -> str:
@@ -368,7 +373,6 @@ class WriteResult(Result):
         bytes_written: The size of the file now.
         diff: The change as a unified diff.
         revision: A hash of the content now.
-        notes: What else the caller should know.
     """
 
     path: str
@@ -376,7 +380,6 @@ class WriteResult(Result):
     bytes_written: int
     diff: str
     revision: str
-    notes: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -397,7 +400,6 @@ class EditResult(Result):
         diff: The change as a unified diff.
         changed: First and last line of each changed range, in the file as it is now.
         revision: A hash of the content now.
-        notes: What else the caller should know.
         lines_changed: By `edit_lines`: for each change the larger of the number of lines named and the number
             of lines given, summed.
         newline: The line end that the file had, "mixed", or None when it had none.
@@ -409,7 +411,6 @@ class EditResult(Result):
     diff: str
     changed: tuple[tuple[int, int], ...]
     revision: str
-    notes: tuple[str, ...] = ()
     lines_changed: int | None = None
     newline: Newline | None = None
 
@@ -429,7 +430,6 @@ class ReplaceResult(Result):
         diff: The whole change as a unified diff.
         skipped: What was not searched.
         searched_files: Files whose content was searched.
-        notes: What else the caller should know.
     """
 
     files: dict[str, int]
@@ -437,7 +437,6 @@ class ReplaceResult(Result):
     diff: str
     skipped: Skipped
     searched_files: int = 0
-    notes: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -452,12 +451,10 @@ class DeleteResult(Result):
     Attributes:
         path: The path that is gone, relative to the root.
         type: What it was.
-        notes: What else the caller should know.
     """
 
     path: str
     type: EntryType
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -469,14 +466,12 @@ class MoveResult(Result):
         to: The path where it is now.
         type: What was moved.
         files: How many files and links were moved.
-        notes: What else the caller should know, such as an owner that could not be kept.
     """
 
     path: str
     to: str
     type: EntryType
     files: int = 1
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -487,13 +482,11 @@ class ChangesResult(Result):
         files: What differs, in order of path.
         patch: The same in git's format; `git apply` takes it. Directories are not in it, as git knows none.
         since: The checkpoint since which, or None for the beginning.
-        notes: What else the caller should know.
     """
 
     files: tuple[FileChange, ...]
     patch: bytes
     since: str | None = None
-    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         r"""Return the typed fields, ready for JSON: the patch as text, bytes that are not UTF-8 as `\xe9`."""
@@ -509,14 +502,12 @@ class UndoResult(Result):
         files: What was done to each path.
         undoable: How many steps can still be undone.
         redoable: How many steps can be redone.
-        notes: What else the caller should know.
     """
 
     steps: int
     files: tuple[FileChange, ...]
     undoable: int
     redoable: int
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -565,6 +556,7 @@ class GlobResult(Result):
         skipped: What was left out.
         truncated: Whether files follow after this page.
         elapsed_ms: Milliseconds that it took.
+        nothing: If nothing was found, what was searched, and where something would have been.
     """
 
     files: list[Entry]
@@ -573,6 +565,7 @@ class GlobResult(Result):
     exact: bool = True
     truncated: bool = False
     elapsed_ms: int = 0
+    nothing: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -595,6 +588,7 @@ class GrepResult(Result):
         skipped: What was left out.
         searched_files: Files whose content was searched.
         elapsed_ms: Milliseconds that it took.
+        nothing: If nothing was found, what was searched, and hints where something would have been.
     """
 
     matches: list[Match]
@@ -607,6 +601,7 @@ class GrepResult(Result):
     truncated: bool = False
     searched_files: int = 0
     elapsed_ms: int = 0
+    nothing: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:

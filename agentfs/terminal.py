@@ -3,21 +3,18 @@
 A terminal gets no control characters, and the progress of a long call.
 """
 
-import json
 import os
 import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from agentfs.errors import AgentFSError
 from agentfs.fs.path import parse_display_name
 from agentfs.text import escape_controls, visible
 from agentfs.visible import one_line
-from agentfs.workspace import Workspace
 
 COLOR_CHOICES = ("auto", "always", "never")
 PROGRESS_AFTER = 0.5  # seconds
@@ -26,9 +23,8 @@ _PROGRESS_WIDTH = 79
 _BOLD, _DIM, _CYAN, _GREEN, _MAGENTA = "1", "2", "36", "32", "35"
 _MATCH = "1;31"
 _DIFF = {"+": _GREEN, "-": "31"}
-_LS = {"di": "01;34", "ln": "01;36", "ex": "01;32"}  # as `ls` has them without LS_COLORS
+_LS = {"di": "01;34", "ln": "01;36"}  # as `ls` has them without LS_COLORS
 _LS_KEYS = {"directory": "di", "symlink": "ln"}
-_MOST_EXECUTABLES = 10_000
 _NUMBERED = re.compile(r"( *\d+)((?: [0-9a-f]+)?([|:-]))(.*)")
 
 
@@ -68,18 +64,6 @@ def write_output(data: bytes = b"") -> None:
 def wants_data(color: str) -> bool:
     """Return True if standard output is for a program: not a terminal, and not colours for one."""
     return color != "always" and not sys.stdout.isatty()
-
-
-def split_footers(text: str) -> tuple[str, list[str]]:
-    """Return a text for a model without the footers at its end, and the footers."""
-    lines = text.split("\n")
-    end = len(lines)
-    while end and lines[end - 1].startswith("[") and lines[end - 1].endswith("]"):
-        with suppress(ValueError):
-            json.loads(lines[end - 1])
-            break  # a list is data
-        end -= 1
-    return "\n".join(lines[:end]), lines[end:]
 
 
 def data_of(facts: Mapping[str, Any], output_mode: str, root: str, *, null: bool) -> bytes | None:
@@ -191,13 +175,13 @@ def progress() -> Generator[Callable[[str], None]]:
         thread.join()
 
 
-def paint_result(text: str, data: Mapping[str, Any], workspace: Workspace) -> str:
+def paint_result(text: str, data: Mapping[str, Any]) -> str:
     """Return the text of a tool's result with colours: what is found, a listing, else numbers and diffs."""
     lines = text.split("\n")
     if "matches" in data and "counts" in data:
         painted = _search(lines, data["matches"], data["counts"])
     elif (entries := data.get("entries", data.get("files"))) is not None and "total" in data:
-        painted = _listing(lines, entries, _executables(workspace, entries))
+        painted = _listing(lines, entries)
     else:
         painted = _numbers_and_diffs(lines)
     return "\n".join(painted)
@@ -283,18 +267,16 @@ def _with_spans(shown: str, text: str, spans: Iterable[tuple[int, int]]) -> str:
     return painted if plain == shown else shown  # parts of an emoji are shown otherwise than the whole
 
 
-def _listing(
-    lines: Iterable[str], entries: Iterable[Mapping[str, Any]], executables: Container[str]
-) -> Iterator[str]:
+def _listing(lines: Iterable[str], entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Color the names of a listing by their kind, as `ls` does."""
-    codes = dict(re.findall(r"(?:^|:)(di|ln|ex)=([\d;]+)(?=:|$)", os.environ.get("LS_COLORS", "")))
+    codes = dict(re.findall(r"(?:^|:)(di|ln)=([\d;]+)(?=:|$)", os.environ.get("LS_COLORS", "")))
     codes = {**_LS, **codes}
     remaining = iter(entries)
     entry = next(remaining, None)
     for line in lines:
         place = None if entry is None else _place(line, entry["path"])
         if entry is not None and place is not None:
-            key = _LS_KEYS.get(entry["type"]) or ("ex" if entry["path"] in executables else "")
+            key = _LS_KEYS.get(entry["type"])
             name = line[slice(*place)]
             yield line[: place[0]] + (_colored(codes[key], name) if key else name) + line[place[1] :]
             entry = next(remaining, None)
@@ -302,18 +284,6 @@ def _listing(
             yield _colored(codes["di"], line[:-1]) + "/"
         else:
             yield _footer(line)
-
-
-def _executables(workspace: Workspace, entries: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the paths of the executable files beside those of a listing, as far as they can be seen."""
-    parents = {os.path.dirname(entry["path"]) or "." for entry in entries if entry["type"] == "file"}
-    with suppress(AgentFSError):
-        if parents:
-            found = workspace.find(
-                sorted(parents), types=["x"], limit=_MOST_EXECUTABLES, max_depth=1, include_ignored=True
-            )
-            return {file.path for file in found.files}
-    return set()
 
 
 def _place(line: str, path: str) -> tuple[int, int] | None:

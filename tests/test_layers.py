@@ -93,10 +93,10 @@ def test_imports_go_down_only():
 def test_a_name_that_is_loaded_counts_as_an_import(tmp_path):
     (tmp_path / "a.py").write_text(
         'import_module("agentfs.dialects")\nTABLE = {"a": "agentfs.cli"}\n'
-        'load(f"agentfs.mcp_server.{name}")\n'
+        'load(f"agentfs.mcp.{name}")\n'
         "from agentfs import Workspace, call_context\n"
     )
-    found = {"dialects", "cli", "mcp_server", "workspace", "call_context"}
+    found = {"dialects", "cli", "mcp", "workspace", "call_context"}
     assert imported_packages(tmp_path / "a.py") == found
 
 

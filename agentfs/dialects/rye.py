@@ -182,7 +182,7 @@ def _fields(context: RenderContext, limits: Limits) -> dict[str, Any]:
 
 
 def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str, Any]:
-    output, more = context.result.content, {}
+    output, more = context.result.content, dict[str, Any]()
     count = read.end_line - read.start_line + 1 if read.total_lines else 0
     truncated = read.truncated_by is not None
     if read.kind == "text":
@@ -190,9 +190,8 @@ def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str
         # Of a file too large to be remembered there are no ids.
         heads = [f"[LID:{name}] " for name in read.line_ids] or [""] * len(lines)
         output = "\n".join(head + line[:line_chars] for head, line in zip(heads, lines, strict=True))
-        footer = context.result.content.split("\n")[count:]
-        if truncated or not read.line_ids or read.encoding != "utf-8":
-            more = without_empty(notes=[note.removeprefix("[").removesuffix("]") for note in footer if count])
+        if count and (truncated or not read.line_ids or read.encoding != "utf-8"):
+            more = without_empty(notes=["; ".join(read.notes)] if read.notes else [])
     else:
         more = {"kind": read.kind}
     return {

@@ -7,10 +7,21 @@ the workspace adds follows them. No `from __future__ import annotations`: the hi
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
-from agentfs import AgentFSError, ToolResult, Workspace
-from agentfs.dialects.toolkit import Dialect, NextCall, RenderContext, ToolSpec, last_line, one_line, visible
+from agentfs import AgentFSError, Limits, ToolResult, Workspace
+from agentfs.dialects.toolkit import (
+    Dialect,
+    NextCall,
+    RenderContext,
+    ToolSpec,
+    cut_line,
+    last_line,
+    lines_of,
+    one_line,
+    visible,
+)
 from agentfs.errors import (
     AlreadyExistsError,
     AmbiguousError,
@@ -35,7 +46,6 @@ _REVIEW = (
     "Edit the file again if necessary."
 )
 _RANGE_OF_DIRECTORY = "The `view_range` parameter is not allowed when `path` points to a directory."
-_NUMBERED = re.compile(r" *([0-9]+)\|(.*)", re.DOTALL)
 _HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
 
 
@@ -92,7 +102,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             methods={name: {"command": command} for name, command in _COMMANDS.items()},
             renames={"old_string": "old_str", "new_string": "new_str", "content": "file_text"},
             map_next_call=_follow,
-            render=_render,
+            render=partial(_render, limits=workspace.limits),
         )
     ]
 
@@ -162,11 +172,11 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
     return view
 
 
-def _render(context: RenderContext) -> ToolResult:
+def _render(context: RenderContext, limits: Limits) -> ToolResult:
     content = context.result.content
     match context.outcome:
-        case ReadResult(kind="text") as read:
-            content = _numbered_lines(read, content)
+        case ReadResult(kind="text", since_shown=None) as read:
+            content = _numbered_lines(read, limits)
         case ListResult():
             path = one_line(context.arguments["path"])
             content = (
@@ -185,15 +195,13 @@ def _render(context: RenderContext) -> ToolResult:
     return replace(context.result, content=content)
 
 
-def _numbered_lines(read: ReadResult, text: str) -> str:
-    """Show a page as `cat -n` does: the lines as the workspace shows them, the numbers in their column."""
-    lines = text.split("\n")
-    count = read.end_line - read.start_line + 1 if read.total_lines else 0
-    if count and not _NUMBERED.fullmatch(lines[0]):
-        return text  # only what has changed since the last view (`Policy.reread`)
-    numbered = [_NUMBERED.sub(lambda found: f"{found[1]:>6}\t{found[2]}", line) for line in lines[:count]]
+def _numbered_lines(read: ReadResult, limits: Limits) -> str:
+    """Show a page as `cat -n` does, long lines cut and hidden characters visible."""
+    cut = [cut_line(line, limits.line_chars) for line in lines_of(read)]
+    shown = visible("\n".join(cut)).split("\n") if cut else []
+    lines = [f"{number:>6}\t{line}" for number, line in enumerate(shown, read.start_line)]
     head = f"Here's the result of running `cat -n` on {one_line(read.path)}:"
-    return "\n".join([head, *numbered, *lines[count:]])
+    return "\n".join([head, *lines, *([f"[{'; '.join(read.notes)}]"] if read.notes else [])])
 
 
 def _edited(edited: EditResult) -> str:

@@ -9,77 +9,44 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from agentfs import Limits, Policy, Toolset, Workspace
-from agentfs.call_context import check
-from agentfs.editing.diagnostics import explain_ambiguous, explain_no_match
-from agentfs.editing.match import occurrences, tolerant_matches
+from agentfs.call_context import check as check
+from agentfs.editing.diagnostics import explain_ambiguous as explain_ambiguous
+from agentfs.editing.diagnostics import explain_no_match as explain_no_match
+from agentfs.editing.match import occurrences as occurrences
+from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
-from agentfs.fs import quote
-from agentfs.limits import HARD_FILE_BYTES
-from agentfs.messages import FirstOf, Message, Names, NextCall, Retry, ToolName, call, say
-from agentfs.nearest import nearest
-from agentfs.permissions import Mode, Permission, PermissionAnswer
+from agentfs.fs import quote as quote
+from agentfs.limits import HARD_FILE_BYTES as HARD_FILE_BYTES
+from agentfs.messages import FirstOf as FirstOf
+from agentfs.messages import Message as Message
+from agentfs.messages import Names as Names
+from agentfs.messages import NextCall as NextCall
+from agentfs.messages import Retry as Retry
+from agentfs.messages import ToolName as ToolName
+from agentfs.messages import call as call
+from agentfs.messages import say as say
+from agentfs.nearest import nearest as nearest
+from agentfs.permissions import Mode as Mode
+from agentfs.permissions import Permission as Permission
+from agentfs.permissions import PermissionAnswer as PermissionAnswer
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
-from agentfs.search.options import parse_filesize, parse_types
-from agentfs.search.render import skip_report
-from agentfs.search.searcher import without_marks
-from agentfs.text import estimate_tokens, most_that_fit, newline_of, plural
-from agentfs.tools.result import first_line
-from agentfs.tools.spec import RenderContext, ToolSpec
-from agentfs.tree.globs import compile_globs
-from agentfs.visible import literal, one_line, to_json, visible
-
-__all__ = [
-    "HARD_FILE_BYTES",
-    "Dialect",
-    "FirstOf",
-    "Message",
-    "Mode",
-    "Names",
-    "NextCall",
-    "Permission",
-    "PermissionAnswer",
-    "Problem",
-    "RenderContext",
-    "Retry",
-    "ToolName",
-    "ToolSpec",
-    "absolute_in",
-    "as_json",
-    "call",
-    "case_options",
-    "check",
-    "compile_globs",
-    "content_of",
-    "cut_lines",
-    "estimate_tokens",
-    "explain_ambiguous",
-    "explain_no_match",
-    "first_line",
-    "last_line",
-    "left_out",
-    "left_out_field",
-    "lines_of",
-    "literal",
-    "most_that_fit",
-    "nearest",
-    "newline_of",
-    "occurrences",
-    "one_line",
-    "parse_filesize",
-    "parse_types",
-    "past_end_of_lines",
-    "plural",
-    "problem_of",
-    "quote",
-    "say",
-    "skip_report",
-    "to_json",
-    "tolerant_matches",
-    "visible",
-    "with_preset",
-    "without_empty",
-    "without_marks",
-]
+from agentfs.search.options import parse_filesize as parse_filesize
+from agentfs.search.options import parse_types as parse_types
+from agentfs.search.render import skip_report as skip_report
+from agentfs.search.searcher import without_marks as without_marks
+from agentfs.text import cut_line as cut_line
+from agentfs.text import estimate_tokens as estimate_tokens
+from agentfs.text import most_that_fit as most_that_fit
+from agentfs.text import newline_of as newline_of
+from agentfs.text import plural as plural
+from agentfs.tools.result import first_line as first_line
+from agentfs.tools.spec import RenderContext as RenderContext
+from agentfs.tools.spec import ToolSpec as ToolSpec
+from agentfs.tree.globs import compile_globs as compile_globs
+from agentfs.visible import literal as literal
+from agentfs.visible import one_line as one_line
+from agentfs.visible import to_json as to_json
+from agentfs.visible import visible as visible
 
 _Settings = TypeVar("_Settings", Limits, Policy)
 

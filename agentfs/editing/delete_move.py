@@ -53,7 +53,7 @@ def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
     kind = entry_type(node)
     what = f" ({kind})" if kind != "file" else ""
     text = Joined("\n", f"Deleted {quote(entry.path)}{what}.", *applied.notes)
-    return DeleteResult(entry.path, kind, applied.notes, text=text)
+    return DeleteResult(entry.path, kind, notes=applied.notes, text=text)
 
 
 def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: str) -> MoveResult:
@@ -104,7 +104,7 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
     files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
     what = f" (directory, {plural(files, 'file')})" if entry.type == "directory" else ""
     text = Joined("\n", f"Moved {quote(entry.path)} to {quote(shown)}{what}.", *applied.notes)
-    return MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, applied.notes, text=text)
+    return MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, notes=applied.notes, text=text)
 
 
 def _subtree(root: Root, limits: Limits, entry: Entry, real_path: str) -> list[tuple[str, Node]]:

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 from agentfs import call_context
+from agentfs.editing.change_text import placeholder_notes, with_diff
 from agentfs.editing.diagnostics import (
     KnownTexts,
     explain_ambiguous,
@@ -29,7 +30,6 @@ from agentfs.editing.document import (
 )
 from agentfs.editing.freshness import ExternalChanges, check_revision, external_changes
 from agentfs.editing.match import occurrences, shown_characters, tolerant_matches
-from agentfs.editing.update import placeholder_notes, update_file, with_diff
 from agentfs.errors import (
     AgentFSError,
     AmbiguousError,
@@ -194,8 +194,8 @@ def change_file(
         edited = edited._replace(notes=(*edited.notes, *warnings))
         return edited.document.data, (before, edited, external, diff)
 
-    changed, (before, edited, external, diff) = update_file(
-        target.root, target.path, limits, change, preview=preview
+    changed, (before, edited, external, diff) = target.root.update(
+        target.path, change, max_bytes=limits.file_bytes, preview=preview
     )
     text = edited.document.text
     total = count_lines(text)
@@ -224,8 +224,10 @@ def change_file(
 
 def _encoding_notes(before: Document, after: Document) -> list[str]:
     """Return a warning where a file has come to name another encoding than the one that it keeps."""
+    if after.text.isascii():
+        return []
     named = declared_encoding(after.text)
-    if named in {None, after.decoded.encoding, declared_encoding(before.text)} or after.text.isascii():
+    if named in {None, after.decoded.encoding, declared_encoding(before.text)}:
         return []
     kept = f"and is still in {after.decoded.encoding}; to convert it, write all of it"
     return [f"warning: the file names the encoding {named} now, {kept}"]

@@ -3,7 +3,7 @@
 import sys
 from typing import NamedTuple
 
-from agentfs.editing.update import diff_lines
+from agentfs.editing.change_text import diff_lines
 from agentfs.errors import AlreadyExistsError, StaleError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.line_ranges import Hunk

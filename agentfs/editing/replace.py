@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from agentfs import call_context
+from agentfs.editing.change_text import placeholder_notes
 from agentfs.editing.document import Document, Draft, LfView, Replacement, check_no_nul, to_lf
 from agentfs.editing.edit import apply_edits, check_edit, record_edit
 from agentfs.editing.freshness import ExternalChanges, external_changes
-from agentfs.editing.update import placeholder_notes
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -44,7 +44,7 @@ from agentfs.search.diagnose import diagnose, explain_glob_path
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.render import skip_report
 from agentfs.search.searcher import Finding, search
-from agentfs.text import Shrink, first_names, fitted, footer, one_line, plural, unified_diff
+from agentfs.text import Shrink, first_names, fitted, footer, notes_of, one_line, plural, unified_diff
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, as a permission callback is shown all of it
@@ -374,21 +374,21 @@ def _result(
         notes.append(r"`$1` was written as it is: a group is \1 or \g<name>")
     diff = "".join(file.diff for file in files)
     notes += placeholder_notes(diff)
+    left_out = skip_report(found.skipped, can_open=False)
     result = ReplaceResult(
         files={file.path: file.replacements for file in files},
         replacements=total,
         diff=diff,
         skipped=found.skipped,
         searched_files=found.searched,
-        notes=tuple(notes),
+        notes=notes_of(*notes, left_out),
     )
     done = "Preview, nothing was written: would replace" if options.preview else "Replaced"
     head = f"{done} {plural(total, 'occurrence')} in {plural(len(files), 'file')}:"
-    left_out = footer(skip_report(found.skipped, can_open=False))
     shown = patch_lines(diff.encode("utf-8", "surrogatepass")) if options.preview else []
 
     def render(most: int) -> ReplaceResult:
-        text = Joined("\n", head, *_count_lines(files, most), *notes, *shown, left_out)
+        text = Joined("\n", head, *_count_lines(files, most), *notes, *shown, footer(left_out))
         return replace(result, text=text)
 
     return fitted(limits, Shrink(len(files), render))

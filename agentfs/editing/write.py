@@ -4,10 +4,10 @@ import codecs
 from typing import Literal, NamedTuple
 
 from agentfs import call_context
+from agentfs.editing.change_text import placeholder_notes, with_diff
 from agentfs.editing.document import check_no_nul
 from agentfs.editing.freshness import check_overwrite
 from agentfs.editing.match import shown_characters
-from agentfs.editing.update import placeholder_notes, update_file, with_diff
 from agentfs.errors import BinaryError, EncodingError, TooLargeError
 from agentfs.fs import Current, Root, quote
 from agentfs.limits import Limits
@@ -82,7 +82,7 @@ def write_file(
         call_context.check()
         return data, (text, (*notes, *placeholder_notes(diff)), diff)
 
-    changed, (text, notes, diff) = update_file(root, path, limits, compute, preview=preview)
+    changed, (text, notes, diff) = root.update(path, compute, max_bytes=limits.file_bytes, preview=preview)
     if not preview:
         tracker.record_write(changed.real_path, changed.revision, text)
     unchanged = changed.before == changed.after

@@ -3,11 +3,9 @@
 
 from agentfs.fs.directory import Directory, DirEntry, unicode_duplicates_among
 from agentfs.fs.file import BINARY, KeptText, OpenFile, ReadBuffer
-from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.node import (
     Change,
     Changed,
-    ConcurrentChange,
     Current,
     DirectoryNode,
     FileNode,
@@ -19,7 +17,7 @@ from agentfs.fs.node import (
     revision_of,
     revision_of_stat,
 )
-from agentfs.fs.oserrors import kept_changing, link_note, too_large, typed
+from agentfs.fs.oserrors import link_note, too_large, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.protect import name_matcher
-from agentfs.fs.root import KeptTexts, Root, watched
+from agentfs.fs.root import Root, watched

@@ -48,7 +48,9 @@ def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change
         alone = recorder.alone()
     with locked, alone:
         if held is not None:
-            changes = [*(Change(path, None, DirectoryNode()) for path in held.missing_directories), *changes]
+            if held.missing:
+                made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
+                changes = [*made, *changes]
         else:
             changes = _with_parents(cleared, changes, terms.max_bytes)
             changes = _checked(context, cleared, changes, terms)
@@ -146,7 +148,7 @@ def _repair_batch(
     """Take paths of one batch back, as far as they can be reached; return what was done, in words."""
     blocked: dict[str, Exception] = {}
     lockable: list[str] = []
-    batch = Batch(context, plans, Terms(_REPAIR_BYTES, lambda change, _: NotFoundError(change.path)))
+    batch = Batch(context, plans, Terms(_REPAIR_BYTES, _no_conflict))
     for plan in sorted(plans, key=lambda plan: plan.change.path):
         path, second_names = plan.change.path, [name for name in (plan.temporary, plan.backup) if name]
         second_names += filter(is_second_name, {os.path.dirname(name) for name in second_names})
@@ -182,6 +184,10 @@ def _repair_batch(
         changed = ", ".join(map(quote, changed_by_others))
         notes.append(f"somebody else has changed {changed} since, so that stays as it is")
     return notes
+
+
+def _no_conflict(change: Change, _: Node | None) -> AgentFSError:
+    return NotFoundError(change.path)  # nothing is made when a batch is taken back
 
 
 def _protection(context: RootContext, paths: Sequence[str]) -> ProtectedError | None:

@@ -53,9 +53,9 @@ def check_replaceable(context: RootContext, resolved: ResolvedPath, path: str) -
         _check_writable(resolved, path, status)
         check_hard_links(context, path, status)
     number = syscalls.access_errno(resolved.parent, ".", os.W_OK | os.X_OK)
-    if not number and status is not None:
+    if not number and status is not None and os.geteuid() not in {0, status.st_uid}:
         here = syscalls.lstat(resolved.parent, ".")
-        if here.st_mode & stat.S_ISVTX and os.geteuid() not in {0, status.st_uid, here.st_uid}:
+        if here.st_mode & stat.S_ISVTX and os.geteuid() != here.st_uid:
             number = errno.EPERM
     if number:
         raise resolved.error(OSError(number, os.strerror(number)))

@@ -20,15 +20,13 @@ from agentfs.errors import (
 )
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.file import OpenFile, open_regular
-from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
+from agentfs.fs.file import OpenFile, metadata_of, open_regular, read_node
+from agentfs.fs.node import DirectoryNode, LinkNode, Metadata, Node
 from agentfs.fs.path import ParsedPath, display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.results import Entry, EntryType
 
 _MAX_ATTEMPTS = 20
-# Attributes that hold for the old content only, or that give it power: they go as the setuid bit does.
-_DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
 
 Outcome = TypeVar("Outcome")
 
@@ -88,9 +86,7 @@ def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Nod
             if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
                 continue  # swapped between lstat and open
             raise resolved.error(error) from None
-        with open_regular(context, fd, resolved.display_path, real_path) as file:
-            data = file.read_whole(max_bytes)
-            return FileNode.of(file.stat.st_mode, data, metadata_of(file.fd, file.stat))
+        return read_node(context, fd, resolved.display_path, real_path, max_bytes)
     raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
 
 
@@ -109,18 +105,6 @@ def _directory_node(parent: int, name: str) -> DirectoryNode:
             syscalls.close(readable)
     finally:
         syscalls.close(fd)
-
-
-def metadata_of(fd: int, status: os.stat_result) -> Metadata:
-    """Return the metadata to copy to the replacement of an open file; of its mode only the permissions."""
-    attributes: dict[str, bytes] = {}
-    if hasattr(os, "listxattr"):
-        try:
-            names = [name for name in os.listxattr(fd) if name not in _DROPPED_ATTRIBUTES]
-            attributes = {name: os.getxattr(fd, name) for name in names}
-        except OSError:
-            attributes = {}
-    return Metadata(status.st_mode & 0o777, (status.st_uid, status.st_gid), attributes)
 
 
 def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:
@@ -203,6 +187,9 @@ class Directory:
 
     __slots__ = ("_context", "_handle", "path", "real_path")
 
+    # What walks have derived from the listing, until that changes; None if nobody tells of changes.
+    derived: dict[Any, Any] | None = None
+
     def __init__(self, context: RootContext, handle: int, path: str, real_path: str) -> None:
         self._context = context
         self._handle = handle
@@ -213,11 +200,6 @@ class Directory:
     def handle(self) -> int:
         """The descriptor; -1 when it is closed."""
         return self._handle
-
-    @property
-    def derived(self) -> dict[Any, Any] | None:
-        """What walks have derived from the listing, until that changes; None if nobody tells of changes."""
-        return None
 
     def scan(self) -> list[DirEntry]:
         """Return what is in the directory, in the system's order."""
@@ -299,13 +281,14 @@ class Directory:
             raise oserrors.from_oserror(error, self._child(name)) from None
 
     def read_files(
-        self, entries: Sequence[DirEntry], read: Callable[[int], Outcome | None], *, linked: bool = True
+        self, entries: Sequence[DirEntry], read: Callable[[Any], Outcome | None], *, linked: bool = True
     ) -> Iterator[tuple[DirEntry, Outcome | OSError | AccessError]]:
         """Read one regular file after the other, and yield each that is not passed over, or its error.
 
-        `read`, given a descriptor, returns what is yielded, or None to pass the file over. What is yielded is
-        a regular file and no link, whatever was there while it was read. `linked` is whether a protected file
-        may have a second name, so that each file is identified before; see `Root.has_linked_secrets`.
+        `read`, given a descriptor or a text in memory, returns what is yielded, or None to pass the file
+        over. What is yielded is a regular file and no link, whatever was there while it was read. `linked` is
+        whether a protected file may have a hard link, so that each file is identified first; see
+        `Root.has_linked_secrets`.
         """
         open_file, close = self._opener(), os.close
         protected = self._context.unreadable.covered(self.real_path, [entry.name for entry in entries])

@@ -9,9 +9,12 @@ from typing import Final, Protocol, Self
 from agentfs import call_context
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
+from agentfs.fs.node import FileNode, Metadata
 
 BINARY: Final = "binary"  # the content of a file whose text is not kept, as it is never searched
 _CHUNK = 64 * 1024  # read at once: a slow file is left after no more than this
+# Attributes that hold for the old content only, or that give it power: they go as the setuid bit does.
+_DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
 _BUFFER_SIZE = 256 * 1024
 
 
@@ -31,11 +34,6 @@ class KeptText(Hashable, Protocol):
     @property
     def text(self) -> memoryview:
         """Its bytes."""
-        ...
-
-    @property
-    def place(self) -> tuple[bytearray, int, int]:
-        """Where its bytes are: in what, from where, and to where."""
         ...
 
 
@@ -132,6 +130,29 @@ def open_regular(
             raise oserrors.from_oserror(error, path) from None
         raise
     return OpenFile(fd, status, path, real_path)
+
+
+def read_node(context: RootContext, fd: int, path: str, real_path: str, max_bytes: int) -> FileNode:
+    """Return the node of an open file, and close it; TooLargeError for more than `max_bytes`."""
+    file = open_regular(context, fd, path, real_path)
+    try:
+        data = file.read_whole(max_bytes)
+        return FileNode.of(file.stat.st_mode, data, metadata_of(fd, file.stat))
+    finally:
+        file.close()
+
+
+def metadata_of(fd: int, status: os.stat_result) -> Metadata:
+    """Return the metadata to copy to the replacement of an open file; of its mode only the permissions."""
+    attributes: dict[str, bytes] = {}
+    if hasattr(os, "listxattr"):
+        try:
+            for name in os.listxattr(fd):
+                if name not in _DROPPED_ATTRIBUTES:
+                    attributes[name] = os.getxattr(fd, name)
+        except OSError:
+            attributes = {}
+    return Metadata(status.st_mode & 0o777, (status.st_uid, status.st_gid), attributes)
 
 
 def read_start(fd: int, view: memoryview) -> int:

@@ -7,8 +7,6 @@ the workspace. The system frees that one when the process that has it ends, howe
 import os
 import re
 import stat
-import struct
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -20,6 +18,9 @@ from agentfs import call_context
 from agentfs.forks import watch_forks
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
+
+if sys.platform != "win32":  # agentfs can be imported there
+    pass
 
 WAIT = 5.0
 ATTEMPTS = 20  # how often a change is begun anew because its path led to another file once it was locked
@@ -204,25 +205,3 @@ def remove_stale_locks(directory: str) -> None:
                     os.unlink(file)
                 finally:
                     os.close(fd)
-
-
-def lock_as_process(fd: int) -> None:
-    """Lock an open file for as long as this process lives, so that `locking_process` tells its number."""
-    import fcntl  # noqa: PLC0415 - POSIX only
-
-    fcntl.lockf(fd, fcntl.LOCK_EX)
-
-
-def locking_process(fd: int) -> int:
-    """Return the process that has locked a file so; 0 for none, and for one in another container.
-
-    The system tells it: a number in a file may be that of a process that was started since.
-    """
-    import fcntl  # noqa: PLC0415 - POSIX only
-
-    if sys.platform == "linux":
-        layout, values, at = "hhqqi", (fcntl.F_WRLCK, 0, 0, 0, 0), 4
-    else:  # macOS and BSD
-        layout, values, at = "qqihh", (0, 0, 0, fcntl.F_WRLCK, 0), 2
-    found = fcntl.fcntl(fd, fcntl.F_GETLK, struct.pack(layout, *values))
-    return max(int(struct.unpack(layout, found)[at]), 0)

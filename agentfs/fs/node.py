@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Protocol
 
 from agentfs.errors import AgentFSError, FileIOError
 from agentfs.results import EntryType
-from agentfs.values import Value
 
 _PERMISSIONS = 0o777
 _DIRECTORY = 0o755
@@ -26,8 +25,8 @@ class Metadata(NamedTuple):
     attributes: dict[str, bytes] | None = None  # the extended ones, access control lists among them
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FileNode(Value):
+@dataclass(frozen=True)
+class FileNode:
     """A regular file; those of equal mode and content are equal.
 
     Without metadata it is a new one, which gets at most this mode: the system decides.
@@ -46,15 +45,15 @@ class FileNode(Value):
         return cls(mode & _PERMISSIONS, revision_of(data), len(data), lambda: data, metadata)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LinkNode(Value):
+@dataclass(frozen=True)
+class LinkNode:
     """A symbolic link, with its target as written in it."""
 
     target: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class DirectoryNode(Value):
+@dataclass(frozen=True)
+class DirectoryNode:
     """A directory, without what is in it; all are equal. The mode None is what the system gives a new one."""
 
     mode: int | None = field(default=None, compare=False)
@@ -64,8 +63,8 @@ class DirectoryNode(Value):
 Node = FileNode | LinkNode | DirectoryNode
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Change(Value):
+@dataclass(frozen=True)
+class Change:
     """What happens, or happened, at one real path; None is nothing."""
 
     path: str

@@ -64,7 +64,7 @@ def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
             )
         # The end of the text still decides whether a directory is meant.
         pieces = [*below, ""] if not below or pieces[-1] in {"", "."} else below
-    parts = tuple(piece for piece in pieces if piece not in {"", "."})
+    parts = tuple([piece for piece in pieces if piece not in {"", "."}])
     _check_lengths(path, parts)
     return ParsedPath(
         parts,

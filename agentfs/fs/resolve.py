@@ -11,7 +11,6 @@ import stat
 import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
-from copy import copy
 from itertools import islice
 from typing import Self
 
@@ -143,7 +142,7 @@ class ResolvedPath:
     def lock_key(self) -> str:
         """What identifies the file for its lock, whatever path leads to it."""
         here = syscalls.lstat(self.parent, ".")
-        return f"{here.st_dev}:{here.st_ino}:{'/'.join(fold(part) for part in [*self.missing, self.name])}"
+        return f"{here.st_dev}:{here.st_ino}:{'/'.join(map(fold, [*self.missing, self.name]))}"
 
     @property
     def missing_directories(self) -> list[str]:
@@ -161,9 +160,9 @@ class ResolvedPath:
         depth = len(above)
         if above != self._real[:depth]:
             return None
-        other = copy(self)
-        other.parent, other.name = self._directories[depth - 1] if depth else self._root.fd, name
-        other.missing, other._real = [], above  # noqa: SLF001 - its own
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, name=name, missing=[], _real=above)
+        other.parent = self._directories[depth - 1] if depth else self._root.fd
         return other
 
     def stat(self) -> os.stat_result | None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from dataclasses import fields, replace
@@ -51,25 +51,10 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-class KeptTexts(Protocol):
-    """Texts of files in memory."""
-
-    max_file: int  # bytes of the largest text that is kept
-
-    def mark_used(self, entries: Iterable[object]) -> None:
-        """Note that the search under way takes the texts of some entries."""
-
-    def containing(
-        self, finders: Sequence[Callable[[bytearray, int, int], int]], check: Callable[[], object]
-    ) -> set[Any]:
-        """Return the entries in whose texts one of `finders` finds something; `check` may raise to stop."""
-        ...
-
-
 class KeptTree(Protocol):
     """A tree whose listings and texts are kept in memory; only the package `watch` has one."""
 
-    texts: Any  # `KeptTexts`
+    texts: Any  # those in memory, as `watch.kept_texts` has them
     derived: dict[Any, Any]  # from what is around the tree
 
     def call(self) -> AbstractContextManager[bool]:
@@ -344,7 +329,7 @@ class Root:
         return None if self.tree is None else self.tree.derived
 
     @property
-    def texts(self) -> KeptTexts | None:
+    def texts(self) -> Any:
         """The texts in memory, if one look at all of them tells which files to search."""
         return None if self.tree is None or self._context.access is not None else self.tree.texts
 
@@ -376,17 +361,31 @@ class Root:
             return False
         return True
 
+    def update(
+        self,
+        path: str,
+        compute: Callable[[Current], tuple[bytes, _R]],
+        *,
+        max_bytes: int,
+        preview: bool = False,
+    ) -> tuple[Changed, _R]:
+        """Replace a file by the bytes that `compute` returns beside what it found.
+
+        `compute` is called again if another program changes the file meanwhile.
+        """
+        for _ in range(ATTEMPTS):
+            with suppress(ConcurrentChange), self.open_for_update(path, max_bytes=max_bytes) as update:
+                data, found = compute(update.current)
+                return update.replace(data, preview=preview), found
+        raise oserrors.kept_changing(path)
+
     @contextmanager
     def open_for_update(self, path: str, *, max_bytes: int) -> Generator["FileUpdate"]:
         """Open a file, or the name of a new one, to read and replace it under its lock.
 
         A link at the end is kept: what it leads to is opened, and created when it is not there. The mode is
         kept, setuid and setgid are not. `ConcurrentChange` says that another program changed the file
-        meanwhile, and nothing was written:
-
-            for _ in range(ATTEMPTS):
-                with suppress(ConcurrentChange), root.open_for_update(path, max_bytes=limit) as update:
-                    return update.replace(compute(update.current))
+        meanwhile, and nothing was written.
         """
         parsed = self._split(path)
         if self.policy.read_only:

@@ -72,7 +72,7 @@ class Journal:
 
     def flush(self) -> None:
         """Write down what is left of the changes of a call at its end."""
-        self.store.flush()
+        self.store.database.flush()
 
     def alone(self) -> AbstractContextManager[object]:
         """Return a context in which no other thread makes a recorded change."""
@@ -277,7 +277,8 @@ class RecoveryState:
     def __init__(self, changes: tuple[Change, ...], read_node: NodeReader) -> None:
         self.made: tuple[Change, ...] = ()
         self.unmade: tuple[Change, ...] = ()
-        self.conflicting: tuple[Change, ...] = ()  # where the path is neither as before nor as after
+        self.conflicting: tuple[Change, ...] = ()  # the path is neither as before nor as after
+        self.stray: tuple[Change, ...] = ()  # directories that were created for files that were not
         for change in changes:
             try:
                 present = read_node(change.path)
@@ -292,6 +293,7 @@ class RecoveryState:
                 self.conflicting += (change,)
         if all(_prepares_directory(change) for change in self.made) and not self.complete:
             # Directories are created on the way to a file; without the file nothing was made.
+            self.stray = self.made
             self.unmade += self.made
             self.made = ()
         if self.made:
@@ -303,6 +305,11 @@ class RecoveryState:
     def complete(self) -> bool:
         """Whether all was made."""
         return not self.unmade and not self.conflicting
+
+    @property
+    def whole(self) -> bool | None:
+        """Whether all was made, or nothing; None for a part, or if others have changed it since."""
+        return self.complete or (None if self.made or self.conflicting else False)
 
 
 def node_reader(root: Root) -> NodeReader:

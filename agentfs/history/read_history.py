@@ -38,19 +38,30 @@ _DROP_TEXT = "DELETE FROM texts WHERE path = ? AND revision = ?"
 
 
 class PersistentReadTracker(ReadTracker):
-    """The read tracker of a workspace with a state directory."""
+    """The read tracker of a workspace with a state directory.
+
+    `damage` says why an earlier read history was forgotten.
+    """
 
     def __init__(self, database: Database) -> None:
+        """Restore the read history, or begin a new one; raises FileIOError (io) if neither is possible."""
         super().__init__()
+        self.damage = ""
         self._database: Database | None = None
         self._unwritten: dict[Key, None] = {}
         self._must_clear = False  # delete what is in the database before the next write
         self._retry_at = 0.0  # when a write is tried again after one that failed
         self._stored: set[Key] = set()  # of the texts in the database
         self._number = 0
-        self._restore(database)
+        try:
+            self._restore(database)
+        except Damage as damage:
+            super().__init__()
+            self.damage, self._must_clear = str(damage), True
         self._written_generation = self._cache.generation
         self._unwritten.clear()
+        if self._must_clear:
+            self._write(database)
         self._database = database
 
     def forget(self) -> None:
@@ -145,15 +156,10 @@ class PersistentReadTracker(ReadTracker):
         self._must_clear = False
 
     def _plain(self, path: str, revision: str) -> dict[str, Any]:
-        """Return what is known of a version, as JSON has it, except its text; nothing if it was dropped."""
+        """Return the record and the line ids of a version as JSON; nothing if it was dropped."""
         plain: dict[str, Any] = {}
         if (record := self._record(path, revision)) is not None:
             plain |= {"ranges": record.ranges, "total": record.total, "whole": record.whole}
         if (ids := self._cache.ids_of((path, revision))) is not None:
             plain |= {"ids": ids, "latest": self._cache.latest_ids.get(path) == revision}
         return plain
-
-
-def clear(database: Database) -> None:
-    """Delete the read history."""
-    database.write(_CLEAR)

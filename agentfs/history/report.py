@@ -75,7 +75,7 @@ def changes_result(net: NetChanges, since: str | None, may_show: MayShow) -> Cha
         )
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing is changed."
     lines = [head, *notes, *_file_lines(files), *patch_lines(patch)]
-    return ChangesResult(files, patch, since, notes, text="\n".join(lines))
+    return ChangesResult(files, patch, since, notes=notes, text="\n".join(lines))
 
 
 def _bounded_patch(changes: Iterable[Change]) -> tuple[bytes, Sequence[Change]]:
@@ -102,7 +102,7 @@ def undo_result(done: str, move: Move, undoable: int, redoable: int) -> UndoResu
     back = " back" if move.steps < 0 and done.startswith("Went") else ""
     head = f"{done} {plural(count, 'step')}{back}." if count else f"{done} nothing to do."
     text = "\n".join([head, *notes, *_file_lines(files)])
-    return UndoResult(count, files, undoable, redoable, notes, text=text)
+    return UndoResult(count, files, undoable, redoable, notes=notes, text=text)
 
 
 def _file_lines(files: Sequence[FileChange]) -> list[str]:

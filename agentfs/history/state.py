@@ -3,15 +3,15 @@
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
-from agentfs.errors import AgentFSError, FileIOError, InvalidArgumentError, NotFoundError
+from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, Root, quote
-from agentfs.history import read_history
-from agentfs.history.database import Damage, Database, Durability, put_meta
+from agentfs.history.database import Database, Durability, put_meta
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
 from agentfs.history.read_history import PersistentReadTracker
-from agentfs.history.report import name_paths
+from agentfs.history.report import conflict_error, name_paths
 from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.history.store import Ledger, Loaded, Store
 from agentfs.history.timeline import Step
@@ -66,17 +66,19 @@ def open_state(
         database = Database(directory.path, directory, durability)
         _check_root(database, root.path, new=True)
         store = Store(database)
-        loaded = _load(store, database)
+        loaded = store.load()
         if make_ledger is not None:
             unfinished = loaded.begun is not None or loaded.target is not None
             store.ledger = make_ledger(database, unfinished=unfinished)
         messages = _recover(loaded, store, root)
-        store.flush()
-        tracker, note = _read_tracker(database)
+        database.flush()
+        tracker = PersistentReadTracker(database)
+        if tracker.damage:
+            messages += (f"the read history was damaged and is forgotten: {tracker.damage}",)
         store.remove_unneeded()
         database.opened()
         journal = Journal(store, node_reader(root), loaded.timeline)
-        return State(journal, tracker, (*messages, *note), database, directory)
+        return State(journal, tracker, messages, database, directory)
     except BaseException:
         if database is not None:
             database.close()
@@ -93,7 +95,7 @@ def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journ
     if root is not None:
         _check_root(database, os.path.realpath(root))
     store = Store(database)
-    return Journal(store, timeline=_load(store, database).timeline)
+    return Journal(store, timeline=store.load().timeline)
 
 
 def root_of(path: str | os.PathLike[str]) -> str:
@@ -138,26 +140,6 @@ def _check_root(database: Database, root: str, *, new: bool = False) -> None:
         )
 
 
-def _load(store: Store, database: Database) -> Loaded:
-    try:
-        return store.load()
-    except Damage as damage:
-        raise database.damaged(str(damage)) from None
-
-
-def _read_tracker(database: Database) -> tuple[PersistentReadTracker, tuple[str, ...]]:
-    """Return the read history; a new one where it is damaged."""
-    try:
-        return PersistentReadTracker(database), ()
-    except Damage as damage:
-        reason = str(damage)
-    try:
-        read_history.clear(database)
-        return PersistentReadTracker(database), (f"the read history was damaged and is forgotten: {reason}",)
-    except (Damage, FileIOError):
-        raise database.damaged(reason) from None
-
-
 def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[str, ...]:
     """Finish what was under way when a process died, by what the tree shows; return messages."""
     timeline, step, target = loaded
@@ -165,24 +147,20 @@ def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[str, ...]:
     if step is not None:
         state = RecoveryState(step.changes, node_reader(root))
         made = Step(state.made, step.time) if state.made else None
-        store.finish_step(made, position, whole=_whole(state))
+        store.finish_step(made, position, whole=state.whole)
         if made is not None:
             timeline.add(made)
-        else:
-            _remove_directories(state.unmade, root)
+        with suppress(AgentFSError):  # they stay in a workspace that may only read
+            remove = [change.reversed() for change in state.stray]
+            root.apply(remove, max_bytes=MAX_FILE_BYTES, conflict=conflict_error, undoing=True)
         return tuple(_messages(state, moving=False))
     if target is None:
         return ()
     state = RecoveryState(timeline.net_to(target).changes, node_reader(root))
     if state.complete:
         timeline.move_to(target)
-    store.finish_move(timeline.position, whole=_whole(state))
+    store.finish_move(timeline.position, whole=state.whole)
     return tuple(_messages(state, moving=True))
-
-
-def _whole(state: RecoveryState) -> bool | None:
-    """Return whether all was made; None for a part, or where others have changed it since."""
-    return state.complete or (None if state.made or state.conflicting else False)
 
 
 def _messages(state: RecoveryState, *, moving: bool) -> Iterator[str]:
@@ -210,15 +188,3 @@ def _names(changes: tuple[Change, ...]) -> str:
 
 def _is_directory(change: Change) -> bool:
     return isinstance(change.before or change.after, DirectoryNode)
-
-
-def _remove_directories(unmade: tuple[Change, ...], root: Root) -> None:
-    """Remove the directories that were created for files which were not."""
-    created = [change.reversed() for change in unmade if change.before is None and _is_directory(change)]
-    for change in sorted(created, key=lambda change: change.path, reverse=True):
-        try:
-            root.apply(
-                [change], max_bytes=MAX_FILE_BYTES, conflict=lambda change, _: NotFoundError(change.path)
-            )
-        except AgentFSError:
-            continue  # it was never created, or this workspace may only read

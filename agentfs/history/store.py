@@ -49,14 +49,14 @@ _READ_JOURNAL = (
 
 
 class Ledger(Protocol):
-    """Notes beside the journal, in its transactions, what becomes of each change."""
+    """Notes the outcome of each change, in the transactions of the journal."""
 
     def begun(self) -> Sequence[Statement]:
-        """Return what notes that a change is about to be made."""
+        """Return the statements that note a change before it is made."""
         ...
 
     def settled(self, whole: bool | None) -> Sequence[Statement]:
-        """Return what notes whether it was made: all of it, nothing, or a part (None)."""
+        """Return the statements that note if it was made: all of it, nothing, or a part (None)."""
         ...
 
 
@@ -106,17 +106,19 @@ class Store:
         return Change(change.path, self._keep_node(change.before), self._keep_node(change.after))
 
     def load(self) -> Loaded:
-        """Read the journal; raises Damage where it is not as it was written."""
-        meta_rows, step_rows, checkpoint_rows, digest_rows, last = self.database.read_checked(
-            ("meta", "steps", "checkpoints"), *_READ_JOURNAL
-        )
-        self._checkpoint_number = last[0][0] or 0
+        """Read the journal; raises FileIOError (io) if it is not as it was written."""
         try:
+            meta_rows, step_rows, checkpoint_rows, digest_rows, last = self.database.read_checked(
+                ("meta", "steps", "checkpoints"), *_READ_JOURNAL
+            )
+            self._checkpoint_number = last[0][0] or 0
             return self._from_rows(
                 meta_rows, step_rows, checkpoint_rows, {bytes(row[0]) for row in digest_rows}
             )
+        except Damage as damage:
+            raise self.database.damaged(str(damage)) from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise Damage("a row holds what no journal writes") from None
+            raise self.database.damaged("a row holds what no journal writes") from None
 
     def _from_rows(self, meta_rows: Any, step_rows: Any, checkpoint_rows: Any, digests: set[bytes]) -> Loaded:
         meta: dict[str, Any] = {}
@@ -161,7 +163,7 @@ class Store:
     def remove_unneeded(self) -> None:
         """Delete the contents that no step needed when the journal was loaded, and shrink the file."""
         self._drop_unneeded()
-        self.flush()
+        self.database.flush()
         with suppress(AgentFSError):  # the file stays larger than it need be
             self.database.truncate_log()
 
@@ -256,10 +258,6 @@ class Store:
                 ]
             )
         self._drop_unneeded()
-
-    def flush(self) -> None:
-        """Write down the outcome of the last change, if nothing was written since; never fails."""
-        self.database.flush()
 
     def close(self) -> None:
         """Write down what could not be written before, if there is space; drop a temporary database."""

@@ -15,7 +15,7 @@ from agentfs.messages import Message, Retry
 from agentfs.patterns.engine import engine as regex_engine
 from agentfs.patterns.engine import engine_note
 from agentfs.patterns.literals import Plan, make_plan
-from agentfs.patterns.syntax import MAX_CHARACTERS, Syntax, escape, is_call, literal_syntax, read_syntax
+from agentfs.patterns.syntax import MAX_CHARACTERS, Syntax, escape, literal_syntax, read_syntax
 from agentfs.text import visible
 
 _MAX_DEPTH = 50
@@ -141,7 +141,7 @@ def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> CompiledRegex:
 
 def _check_no_calls(syntax: Syntax) -> None:
     """Refuse a pattern that runs one of its groups again."""
-    call = next(filter(is_call, syntax.tokens), None)
+    call = syntax.group_call
     if call is not None:
         raise InvalidPatternError(
             f"The pattern calls a group with {call.text}, and calls of groups are not supported.",

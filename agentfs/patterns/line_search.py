@@ -1,8 +1,7 @@
-"""Search of one text: find the lines that can match, then confirm each with the regex.
+"""Search of one text, line by line: in as few lines, and with as few calls of the engine, as is safe.
 
-A literal that every match contains, or else the line regex over the whole text, finds the candidate lines.
-Where the line regex is exact, its matches in the joined candidate lines are the result; otherwise the pattern
-runs on each line alone.
+A literal that every match contains finds candidate lines, and the pattern runs on each of them alone. Without
+a literal, the line regex runs over the whole text. To count, it runs over the candidate lines joined to one.
 """
 
 import re
@@ -118,9 +117,7 @@ class LineSearch:
         if self._can_use_literals(text):
             return self._confirmed(text, self._candidates(text))
         if is_short and self._line_regex is not None:
-            if self._plan.exact:
-                return self._grouped(text, self._line_regex_spans(text, self._line_regex))
-            return self._confirmed(text, self._lines_by_regex(text, self._line_regex))
+            return self._grouped(text, self._line_regex_spans(text, self._line_regex))
         return self._confirmed(text, _lines(text))
 
     def _count_in(self, text: str, counts: Counts) -> None:
@@ -129,7 +126,7 @@ class LineSearch:
             if self._is_literal(text):
                 self._count_literals(text, counts)
                 return
-            if plan.literals and plan.exact and line_regex is not None:
+            if plan.literals and line_regex is not None:
                 if self._can_use_literals(text):
                     text = "\n".join([text[start:end] for start, end in self._candidates(text)])
                 self._count_spans(text, self._line_regex_spans(text, line_regex), counts)
@@ -179,23 +176,6 @@ class LineSearch:
             for first, last in _spans(self._matches_in(text[start:end])):
                 if behind is None or (start + first, start + last) > behind:
                     yield start + first, start + last
-
-    def _lines_by_regex(self, text: str, line_regex: CompiledRegex) -> Iterator[tuple[int, int]]:
-        """Yield the lines in which the line regex matches, and all that follow when it takes too long."""
-        end = -1
-        try:
-            for match in self._timed(line_regex, text):
-                first = match.span()[0]
-                if first <= end:
-                    continue
-                if _is_behind_last_line(text, first):
-                    return
-                start, end = _line_at(text, first)
-                yield start, end
-        except TimeoutError:
-            self._line_regex = None
-            self._seconds_left()
-            yield from _lines(text, end + 1)
 
     def _literal_spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the matches of a pattern that is one literal, or a choice of them; the first written wins."""

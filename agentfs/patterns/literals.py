@@ -1,9 +1,9 @@
 """What a match must contain, so that most lines are never shown to a regular expression.
 
-A match lies in one line, so a literal that every match contains is searched for first. Where none is certain,
-the *line regex* is: the pattern rewritten so that it cannot consume a line end, for one search over the whole
-text. Both only find candidate lines; the pattern itself, on the line alone, decides. A construct that is not
-certainly understood gives no plan.
+A match lies in one line, so a literal that every match contains is searched for first. It finds candidate
+lines, and the pattern decides about each of them alone. If no literal is certain, the *line regex* searches
+the whole text: the pattern rewritten so that it cannot consume a line end. A construct that is not certainly
+understood gives no plan.
 """
 
 import re
@@ -31,8 +31,7 @@ class Plan:
     literals: tuple[str, ...] = ()  # in ASCII, in lower case if case is ignored; each match contains one
     extra_literals: tuple[str, ...] = ()  # all of them are in each match too
     is_literal: bool = False  # whether the pattern is nothing but its literals
-    line_regex: str | None = None  # for a search over whole texts; None when every line must be tried
-    exact: bool = False  # whether the matches of the line regex are those of each line alone
+    line_regex: str | None = None  # matches in a whole text as the pattern does in each line
     # How many repeats of varying length may have to be tried again; None when nested or uncountable.
     repeats: int | None = None
 
@@ -51,8 +50,6 @@ def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str]
         extra_literals=extra,
         is_literal=literals == branches and all(token.kind in {"character", "or"} for token in tokens),
         line_regex="".join(_within_line(token, matches) for token in tokens),
-        # A lookaround or an end of the text would see further than its line.
-        exact=all(token.kind != "look" and token.text not in {"\\A", "\\Z", "\\z"} for token in tokens),
         repeats=_varying_repeats(tokens),
     )
 

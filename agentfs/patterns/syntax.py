@@ -87,6 +87,12 @@ class Syntax:
         """The pattern for the engine."""
         return "".join(token.text for token in self.tokens)
 
+    @property
+    def group_call(self) -> Token | None:
+        """The first token that runs a group again, as `(?R)`, `(?1)` and `(?&name)` do."""
+        calls = (each for each in self.tokens if each.kind == "other" and _CALL.fullmatch(each.text))
+        return next(calls, None)
+
     def without_captures(self) -> "Syntax":
         """Return the pattern with groups that capture nothing, where nothing refers to what they capture."""
         if self.opaque:
@@ -163,11 +169,6 @@ def _character(digits: str) -> str:
     """Return the character of a hexadecimal number, "" where there is none."""
     code = int(digits or "110000", 16)
     return chr(code) if code <= 0x10FFFF else ""
-
-
-def is_call(token: Token) -> bool:
-    """Return True if a token runs a group again, as `(?R)`, `(?1)` and `(?&name)` do."""
-    return token.kind == "other" and _CALL.fullmatch(token.text) is not None
 
 
 def has_character(pattern: str, character: str) -> bool:

@@ -12,7 +12,7 @@ from agentfs.reading.page import ReadRequest
 from agentfs.reading.pdf import Pdf
 from agentfs.reading.sections import Section, SectionedFile, read_document
 from agentfs.results import Image, ReadResult
-from agentfs.text import HEAD, Shrink, continuation, fitted, footer, is_binary
+from agentfs.text import HEAD, Shrink, continuation, fitted, footer, is_binary, notes_of
 
 _HEX_ROWS = 32  # when no limit is given: a hex view is for a look at a header
 _PDF = b"%PDF-"
@@ -184,7 +184,7 @@ def _read_hex(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResul
         following: NextCall | None = None
         if last < total:
             following = request.next_call(file.path, last + 1, shown=most)
-        below = footer(f"rows {first}-{last} of {total}, 16 bytes each", continuation(following))
+        notes = notes_of(f"rows {first}-{last} of {total}, 16 bytes each", continuation(following))
         return ReadResult(
             path=file.path,
             kind="binary",
@@ -194,7 +194,8 @@ def _read_hex(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResul
             total_lines=total,
             total_bytes=size,
             revision=revision,
-            text=Joined("\n", "\n".join(rows[:most]), below),
+            text=Joined("\n", "\n".join(rows[:most]), footer(*notes)),
+            notes=notes,
             next=following,
         )
 
@@ -271,6 +272,7 @@ def _described(
         revision=_revision(file, limits),
         images=images,
         text=footer(note),
+        notes=(note,),
     )
 
 

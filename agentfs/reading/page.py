@@ -25,6 +25,7 @@ from agentfs.text import (
     line_ranges,
     line_start,
     newline_of,
+    notes_of,
     number_lines,
     plural,
     visible_lines,
@@ -224,6 +225,7 @@ def empty_result(info: TextInfo) -> ReadResult:
         encoding=info.encoding,
         bom=info.bom != b"",
         text=footer("empty file"),
+        notes=("empty file",),
     )
 
 
@@ -327,7 +329,7 @@ def _result(
     if page.cut and request.column == 1:
         rest = request._replace(limit=1).next_call(info.path, page.cut[0], column=limits.line_chars + 1)
     body = "\n".join(page.formatted)
-    note = footer(
+    said = notes_of(
         _range_note(page, info, budget, request),
         f"from character {request.column} on" if request.column > 1 else "",
         _cut_note(page, limits.line_chars),
@@ -337,6 +339,7 @@ def _result(
         *notes,
         continuation(following),
     )
+    note = footer(*said)
     return ReadResult(
         path=info.path,
         kind="text",
@@ -353,6 +356,7 @@ def _result(
         total_exact=info.exact,
         line_ids=tuple(page.ids),
         text=Message(*(body, "\n", note) if request.numbered else (note, "\n", body)) if note else body,
+        notes=said,
         next=following,
     )
 

@@ -38,6 +38,7 @@ from agentfs.text import (
     footer,
     line_ranges,
     line_start,
+    notes_of,
     one_line,
     unified_diff,
     visible,
@@ -103,6 +104,7 @@ def _directory_result(path: str, listing: ListResult) -> ReadResult:
         kind="directory",
         total_lines=listing.total,
         text=listing.text,
+        notes=listing.notes,
         next=listing.next,
         whole=listing.whole,
     )
@@ -155,9 +157,12 @@ def read_paths(
         following = {"name": "read_many", "arguments": arguments}
     if rest or notes:
         names = first_names([quote(path) for path in rest], _MAX_NAMED)
-        parts.append(footer(f"not read, as {reason}: {names}" if rest else "", *notes))
-    text = Joined("\n", *parts) if parts else footer("no files")
-    return ReadManyResult(tuple(results), failed, tuple(rest), text=text, next=following)
+        notes = [f"not read, as {reason}: {names}" if rest else "", *notes]
+    elif not parts:
+        notes = ["no files"]
+    said = notes_of(*notes)
+    text = Joined("\n", *parts, footer(*said))
+    return ReadManyResult(tuple(results), failed, tuple(rest), text=text, notes=said, next=following)
 
 
 def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
@@ -279,16 +284,21 @@ def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) ->
         if tracker.was_said(reply, f"{result.revision}:{start}-{end}"):
             tracker.was_said(reply, "the text")
             return result
-        note = f"{subject} unchanged since shown; read again to see the text anyway"
-        text = footer(note, continuation(result.next))
+        notes = notes_of(
+            f"{subject} unchanged since shown; read again to see the text anyway", continuation(result.next)
+        )
+        text = footer(*notes)
     else:
         # Blank lines on both sides in place of those before the page give the hunks their numbers.
         before = "\n" * (start - 1)
         diff = unified_diff(before + old, before + result.content, result.path)
         hunks = visible(diff[diff.find("\n@@ ") + 1 :].removesuffix("\n"))
-        head = footer(f"{subject} changed since shown; the difference", continuation(result.next))
-        text = Joined("\n", head, *hunks.split("\n"))
-    return replace(result, text=text) if len(text) < len(result.text) else result
+        notes = notes_of(f"{subject} changed since shown; the difference", continuation(result.next))
+        text = Joined("\n", footer(*notes), *hunks.split("\n"))
+    if len(text) >= len(result.text):
+        return result
+    unchanged = old == result.content
+    return replace(result, text=text, notes=notes, since_shown="unchanged" if unchanged else "changed")
 
 
 def _was_read(known: ReadRecord, result: ReadResult) -> bool:

@@ -9,7 +9,7 @@ from agentfs.limits import Limits
 from agentfs.messages import FirstOf, Joined, Message, NextCall, ToolName
 from agentfs.reading.page import ReadRequest
 from agentfs.results import Image, ReadResult
-from agentfs.text import Shrink, continuation, cut_line, fitted, footer, lf_view, visible_lines
+from agentfs.text import Shrink, continuation, cut_line, fitted, footer, lf_view, notes_of, visible_lines
 
 _MAX_IMAGES = 10
 _AS_JSON = Message(ToolName("edit"), " works on its JSON")
@@ -114,7 +114,7 @@ def _result(
     body = [line for section in sections for line in (section.title, *section.lines)]
     noun = file.noun
     shown = f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
-    below = footer(
+    notes = notes_of(
         f"{shown} of {file.total}" if sections and (first > 1 or following) else "",
         *((f"{noun}s of a {file.kind}", _EDITED_AS_JSON) if file.kind == "notebook" else ()),
         f"{len(images) - _MAX_IMAGES} more images are not shown" if len(images) > _MAX_IMAGES else "",
@@ -133,6 +133,7 @@ def _result(
         revision=file.revision,
         truncated_by="time" if late else "bytes" if following is not None and request.limit is None else None,
         images=tuple(images[:_MAX_IMAGES]),
-        text=Joined("\n", "\n".join(body), below),
+        text=Joined("\n", "\n".join(body), footer(*notes)),
+        notes=notes,
         next=following,
     )

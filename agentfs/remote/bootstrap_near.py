@@ -26,7 +26,7 @@ _LEFT_OUT = (
     "agentfs/__main__.py",
     "agentfs/cli.py",
     "agentfs/dialects/",
-    "agentfs/mcp_",
+    "agentfs/mcp/",
     "agentfs/providers/",
     "agentfs/remote/bootstrap_",
     "agentfs/remote/client.py",

@@ -33,9 +33,6 @@ from agentfs.tools.declaration import declaration_of
 from agentfs.values import Value
 from agentfs.workspace import Workspace
 
-# Methods that are no call of the far side, or one of another form.
-_OWN = {"tools", "tool_names", "view", "transaction", "close"}
-
 Opener = Callable[[list[str]], Stream]
 
 
@@ -191,7 +188,7 @@ class RemoteWorkspace(Workspace):
         def reply(question: Mapping[str, Any]) -> dict[str, Any]:
             function, arguments = _question(question, functions, self.policy)
             try:
-                return {"value": protocol.encode(_ask(function, arguments))}
+                return {"value": protocol.encode(call_context.ask(function, *arguments))}
             except AgentFSError as error:  # the far side may ask for permission before it is raised
                 return {"error": protocol.encode_error(error)}
             except BaseException as error:  # noqa: BLE001 - raised when the far side has answered
@@ -236,24 +233,10 @@ def _question(
     return function, arguments
 
 
-def _ask(function: Any, arguments: list[Any]) -> Any:
-    """Call a function for the far side, and return what it returns."""
-    with call_context.uncounted():
-        value: Any = function(*arguments)
-        if inspect.isawaitable(value):
-            value = call_context.wait_for(_coroutine(value))
-    return value
-
-
-async def _coroutine(awaitable: Any) -> Any:
-    return await awaitable
-
-
 def _remote_methods(cls: type[RemoteWorkspace]) -> None:
     """Give the class each method of `Workspace` as a call of the far side, as it is declared there."""
-    for name, method in vars(Workspace).items():
-        if inspect.isfunction(method) and not name.startswith("_") and name not in _OWN:
-            setattr(cls, name, check_arguments(_remote_method(name, method)))
+    for name in protocol.REMOTE_METHODS:
+        setattr(cls, name, check_arguments(_remote_method(name, vars(Workspace)[name])))
 
 
 def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:

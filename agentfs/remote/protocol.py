@@ -89,6 +89,10 @@ _SHOWN: set[type[Any]] = {
     *(PermissionRequest, ToolName, ParameterName, Retry),
 } - {results.Edit, results.LineChange}
 _METHODS = declared_tools(Workspace)
+# Each is a request of its own; for the others the client has methods of another form.
+REMOTE_METHODS = {
+    name for name, each in vars(Workspace).items() if inspect.isfunction(each) and not name.startswith("_")
+} - {"tools", "tool_names", "view", "transaction", "close"}
 # Exceptions besides those of agentfs that a method may raise, each with a text.
 _EXCEPTIONS = (TypeError, ValueError, RuntimeError, MemoryError, RecursionError, NotImplementedError)
 

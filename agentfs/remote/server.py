@@ -8,7 +8,6 @@ default limits, and never widen them.
 
 import contextlib
 import functools
-import inspect
 import itertools
 import json
 import os
@@ -76,7 +75,7 @@ class _Request(NamedTuple):
 
     number: int
     message: Mapping[str, Any]
-    call: call_context.Call
+    call: call_context.Execution
     replies: "queue.SimpleQueue[Mapping[str, Any] | None]"
 
 
@@ -87,9 +86,6 @@ class _Transaction(NamedTuple):
     workspace: Workspace
 
 
-METHODS = {
-    name for name, each in vars(Workspace).items() if inspect.isfunction(each) and not name.startswith("_")
-} - {"tools", "tool_names", "view", "transaction", "close"}
 _current: ContextVar[tuple["Server", _Request]] = ContextVar("agentfs_request")
 
 
@@ -136,7 +132,7 @@ def serve(options: Options) -> int:
 
 
 class _ServedWorkspace(Workspace):
-    """A workspace whose journal notes what becomes of each change of its client."""
+    """A workspace that notes the outcome of each change of its client."""
 
     _make_ledger = Outcomes
 
@@ -316,7 +312,7 @@ class Server:
         def progress(entries: int) -> None:
             self._send({"progress": number, "entries": entries})
 
-        call = call_context.Call(
+        call = call_context.Execution(
             message.get("tool"), on_progress=progress if message.get("progress") is True else None
         )
         request = self._requests[number] = _Request(number, message, call, queue.SimpleQueue())
@@ -380,7 +376,7 @@ class Server:
                     transaction = self._transactions.pop(name)
                     transaction.context.__exit__(None, None, None)
                     return transaction.workspace.commit_notes
-                case str() if method in METHODS:
+                case str() if method in protocol.REMOTE_METHODS:
                     return getattr(workspace, method)(**arguments)
                 case _:
                     raise protocol.ProtocolError("There is no such method.")

@@ -32,7 +32,8 @@ from agentfs.search.options import (
 )
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.walk import MAX_BATCH, Visit, Walk, entry_name, path_order
+from agentfs.tree.visit import Visit, entry_name
+from agentfs.tree.walk import MAX_BATCH, Walk, path_order
 from agentfs.visible import literal
 
 PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page

@@ -20,7 +20,8 @@ from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOp
 from agentfs.search.render import OPEN_IGNORED, RULE_CHARS
 from agentfs.search.searcher import Finding, search
 from agentfs.tree.ignore_sources import RuleReader, with_slash
-from agentfs.tree.walk import MAX_EXCLUDED, VCS_NAMES, Excluded
+from agentfs.tree.visit import Excluded
+from agentfs.tree.walk import MAX_EXCLUDED, VCS_NAMES
 from agentfs.visible import one_line
 
 PROBE_ENTRIES = 200_000

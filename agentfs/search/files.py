@@ -17,7 +17,8 @@ from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
 from agentfs.tree.file_types import compile_types
 from agentfs.tree.globs import compile_exclude, compile_globs, compile_pruning, hidden_names
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.walk import Excluded, Walk, path_order
+from agentfs.tree.visit import Excluded
+from agentfs.tree.walk import Walk, path_order
 
 Skipping = SkipReason | Literal["timeout"]
 # What reading a file comes to: the content that may match, or why not.
@@ -205,7 +206,7 @@ class FileSource:
         hidden = opens_hidden(options)
         filter_ = _Filter(self._root, options, directories, hidden=hidden)
         prunes = filter_.prunes
-        self._walk = walk = Walk(
+        walk = Walk(
             self._root,
             directories,
             max_entries=self._limits.walk_entries,
@@ -217,17 +218,22 @@ class FileSource:
             enter=None if prunes is None else lambda below: not prunes(below),
             exclude=filter_.excludes,
         )
-        linked = self._root.has_linked_secrets()
+        yield from self._walked(walk, filter_)
+
+    def _walked(self, walk: Walk, filter_: _Filter, start: str = "") -> Iterator[Batch]:
+        """Find the files of a walk; its start lies at `start` for the globs."""
+        self._walk = walk
+        follows, linked = walk.follow, self._root.has_linked_secrets()
 
         def read(entries: Sequence[Any], read_one: ReadFile) -> Iterator[tuple[Any, Outcome]]:
             return visit.directory.read_files(entries, read_one, linked=linked)
 
         for visit in walk:
-            prefix = with_slash(visit.path)
-            entries = filter_.of(visit.below, visit.files)
+            prefix = f"{visit.path}/" if visit.path else ""
+            entries = filter_.of(start + visit.below, visit.files)
             if self._seen is not None:
                 entries = self._unseen(visit.directory, entries, self._seen)
-            if options.follow_symlinks and any(entry.is_symlink() for entry in entries):
+            if follows and any(entry.is_symlink() for entry in entries):
                 for entry in entries:
                     yield self._file(display_name(prefix + entry.name))
             else:
@@ -259,12 +265,13 @@ class FileSource:
                 if filter_.of(below[: -len(entry.name)], [entry]):
                     yield self._file(display_name(path))
             elif is_dir and (self._options.max_depth or 0) == 0:
-                yield from self._excluded_tree(path, f"{below}/", filter_)
+                yield from self._walked(self._below(path, f"{below}/", filter_), filter_, f"{below}/")
                 if self.skipped.reached is not None:
                     return
 
-    def _excluded_tree(self, path: str, start: str, filter_: _Filter) -> Iterator[Batch]:
-        self._walk = walk = Walk(
+    def _below(self, path: str, start: str, filter_: _Filter) -> Walk:
+        """Return a walk of all that is in an excluded directory."""
+        return Walk(
             self._root,
             [display_name(path)],
             max_entries=self._limits.walk_entries,
@@ -273,6 +280,3 @@ class FileSource:
             ignored=True,
             exclude=lambda below, is_dir: filter_.skips(start + below, is_dir),
         )
-        for visit in walk:
-            entries = filter_.of(start + visit.below, visit.files)
-            yield with_slash(visit.path), entries, visit.directory.read_files

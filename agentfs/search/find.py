@@ -14,7 +14,7 @@ from agentfs.search.collect import FoundEntries, check_offset, find_entries
 from agentfs.search.diagnose import count_left_out, explain_glob_path, explain_no_entries
 from agentfs.search.options import FindOptions, GlobOptions, ListOptions, next_page, paths_of, seconds_of
 from agentfs.search.render import path_lines, report_of, stop_report
-from agentfs.text import Shrink, continuation, fitted, footer
+from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 from agentfs.visible import one_line
 
 _LEAST_SIZE = 10 * 1024  # of a file, to be shown in a listing of several levels
@@ -94,6 +94,7 @@ def find_files(
         found.skipped,
         exact=found.exact,
         elapsed_ms=int((time.monotonic() - began) * 1000),
+        nothing=() if found.total else (nothing,),
     )
     return _fitted_page(limits, options, found, result, lines, nothing, noun, tracker)
 
@@ -120,14 +121,14 @@ def _fitted_page(
     def answer(count: int) -> _R:
         end = min(found.page.end, total) if count >= len(lines) else first + count
         following = next_page(options, end) if end < total else None
-        notes = footer(
+        notes = notes_of(
             f"{noun} {first + 1}-{end} of {counted}" if names_page or following else "",
             continuation(following),
             skipped_report,
             stop_report(skipped, seconds_of(options.timeout, limits)),
             note,
         )
-        text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, notes)
-        return replace(result, truncated=following is not None, next=following, text=text)
+        text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, footer(*notes))
+        return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
 
     return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))

@@ -9,14 +9,13 @@ from agentfs.cache import NO_LINE_IDS, OutputStore
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, revision_of, watched
 from agentfs.limits import Limits
-from agentfs.messages import Joined
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import GrepResult, Match
 from agentfs.search.diagnose import diagnose, explain_glob_path
 from agentfs.search.options import GrepOptions
 from agentfs.search.render import render
 from agentfs.search.searcher import search
-from agentfs.text import bodies_of, decode
+from agentfs.text import bodies_of, decode, with_note
 
 
 @watched
@@ -50,7 +49,7 @@ def grep_files(
         hints = diagnose(root, limits, options, found)
     result = render(limits, options, found, hints, tracker, round((time.monotonic() - began) * 1000))
     if options.line_ids and text is not None:
-        return replace(result, text=Joined("\n", result.text, f"[{NO_LINE_IDS}]"))
+        return with_note(result, NO_LINE_IDS)
     return result
 
 

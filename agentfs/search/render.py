@@ -4,7 +4,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
+from operator import attrgetter
 
 from agentfs.fs import display_name, quote
 from agentfs.limits import Limits
@@ -14,7 +15,7 @@ from agentfs.results import FileCount, GlobResult, GrepResult, Match, Skipped
 from agentfs.search.collect import check_offset
 from agentfs.search.options import GrepOptions, SearchOptions, next_page, paths_of, seconds_of
 from agentfs.search.searcher import Finding
-from agentfs.text import Shrink, continuation, first_names, fitted, footer, visible
+from agentfs.text import Shrink, continuation, first_names, fitted, footer, notes_of, visible
 from agentfs.visible import one_line
 
 OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored names in the same call
@@ -66,8 +67,9 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
     report = f"left out: {', '.join(counted)}" if counted else ""
     if can_open and not repeated and (skipped.hidden or skipped.ignored):
         report = Joined(" ", report, Message("(", OPEN_IGNORED, " for hidden and ignored)"))
-    unread = first_names([one_line(display_name(file)) for file in skipped.unread_rules], _MAX_RULES)
-    if unread:
+    unread = ""
+    if skipped.unread_rules:
+        unread = first_names([one_line(display_name(file)) for file in skipped.unread_rules], _MAX_RULES)
         unread = f"rule files not read, as they are too large or cannot be: {unread}"
     return Joined("; ", report, unread)
 
@@ -136,126 +138,96 @@ def render(
 ) -> GrepResult:
     """Return the result of a search, with as much text as the budget of tokens holds.
 
-    Where not all fits, it shows less context, then fewer matches or files, then counts, then totals.
+    If not all fits, it shows less context, then fewer matches or files, then totals.
     """
-    by_line, page = options.by_line, found.page
-    if found.exact and found.entries:
-        check_offset(page.first, found.entries, "matches" if by_line else "files")
-    matches, counts, end = found.matches, found.counts, page.end
+    by_line, exact, first = options.by_line, found.exact, found.page.first
+    if exact and found.entries:
+        check_offset(first, found.entries, "matches" if by_line else "files")
     result = GrepResult(
-        matches=matches,
-        counts=counts,
+        matches=found.matches,
+        counts=found.counts,
         total_matches=found.total_matches,
         total_lines=found.total_lines,
         total_files=found.total_files,
         skipped=found.skipped,
-        exact=found.exact,
+        exact=exact,
         searched_files=found.searched,
         elapsed_ms=elapsed_ms,
+        nothing=() if found.total_lines else (_nothing(options, found), *hints),
     )
-    most = _most_shown(matches, limits) if by_line else limits.output_tokens
-    if most < len(matches if by_line else counts):
-        end = page.first + most
-        matches = matches[:most] if by_line else matches
-        counts = counts if by_line else dict(islice(counts.items(), most))
-    totals = _totals(found)
+    on_page = len(found.matches if by_line else found.counts)
+    most = min(_most_shown(found.matches, limits) if by_line else limits.output_tokens, on_page)
+    totals = _totals(found, exact=exact)
+    few = exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
+    stopped = _stop(limits, options, found) if found.skipped.reached else ""
+    remarks = _context_note(limits, options), _empty_group_note(options)
     skip_report = report_of(options, found.skipped, tracker, found=found.total_lines > 0)
 
-    def answer(
-        shown: Sequence[Match], files: Mapping[str, FileCount], end: int, note: str = ""
-    ) -> GrepResult:
+    def answer(count: int, context: int | None = None) -> GrepResult:
+        """Show some of the matches or files, with at most so many lines of context."""
+        matches, counts, end = found.matches, found.counts, found.page.end
+        if count < on_page:
+            end = first + count
+            matches = matches[:count] if by_line else matches
+            counts = counts if by_line else dict(islice(counts.items(), count))
+        note = ""
+        if context is not None:
+            matches = [_with_context(match, context) for match in matches]
+            if count == most:
+                note = f"at most {context} lines of context, as {limits.output_tokens} tokens hold no more"
         following = None
         if options.output_mode != "total" and end < found.entries:
             following = next_page(options, end)
-        body, heading = _body(options, found, shown, files, hints), totals
-        is_part = following is not None or page.first > 0
-        few = found.exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
-        counted = by_line and few and not is_part
-        if not found.total_lines or options.output_mode == "total" or counted:
-            heading = ""
+        is_part = following is not None or first > 0
         last = min(end, found.entries)
-        position = "nothing shown from this offset"
-        if last > page.first:
-            position = f"shown: {page.first + 1}-{last}"
-        below = footer(
-            heading,
+        position = f"shown: {first + 1}-{last}" if last > first else "nothing shown from this offset"
+        says_totals = found.total_lines and options.output_mode != "total"
+        notes = notes_of(
+            totals if says_totals and not (by_line and few and not is_part) else "",
             Joined("; ", position, continuation(following)) if is_part else "",
             note,
-            _stop(limits, options, found),
-            _context_note(limits, options),
-            _empty_group_note(options),
+            stopped,
+            *remarks,
             skip_report,
         )
-        text = Joined("\n", *body, below)
-        return replace(result, text=text, next=following, truncated=following is not None)
+        body = _body(options, totals, matches, counts, of=on_page) if found.total_lines else result.nothing
+        text = Joined("\n", *body, footer(*notes))
+        return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
 
-    tokens = f"as {limits.output_tokens} tokens hold no"
-    first_files = list(counts)
-
-    def with_context(count: int) -> GrepResult:
-        return answer(
-            [_with_context(match, count - 1) for match in matches],
-            counts,
-            end,
-            f"at most {count - 1} lines of context, {tokens} more",
-        )
-
-    def with_matches(count: int) -> GrepResult:
-        return answer([_with_context(match, 0) for match in matches[:count]], counts, page.first + count)
-
-    def with_files(count: int) -> GrepResult:
-        return answer(matches, {path: counts[path] for path in first_files[:count]}, page.first + count)
-
-    def only_counts(count: int) -> GrepResult:
-        lines = _count_lines({path: counts[path] for path in first_files[:count]}, len(counts))
-        more = f"{len(counts) - count} more files" if count < len(counts) else ""
-        below = footer(f"only counts, {tokens} match", more, continuation(whole.next))
-        return replace(whole, text=Joined("\n", *lines, below))
-
-    whole = answer(matches, counts, end)
-
-    def only_totals(_: int) -> GrepResult:
-        return replace(whole, text=_sentence(totals))
-
-    def everything(_: int) -> GrepResult:
-        return whole
-
-    steps = [Shrink(1, everything)]
-    if by_line and matches:
-        deepest = max(max(len(match.before), len(match.after)) for match in matches)
-        steps += [Shrink(deepest, with_context)] if deepest else []
-        steps += [Shrink(len(matches), with_matches), Shrink(len(counts), only_counts)]
-    elif counts:
-        steps.append(Shrink(len(counts), with_files))
+    whole = answer(most)
+    steps = [Shrink(1, lambda _: whole)]
+    if by_line and most:
+        deepest = max(max(len(match.before), len(match.after)) for match in found.matches[:most])
+        steps += [Shrink(deepest, lambda count: answer(most, count - 1))] if deepest else []
+    if most:
+        steps.append(Shrink(most, lambda count: answer(count, 0 if by_line else None)))
     if found.total_lines:
-        steps.append(Shrink(1, only_totals))
+        steps.append(Shrink(1, lambda _: replace(whole, text=_sentence(totals), notes=())))
     return fitted(limits, *steps)
 
 
+def _nothing(options: GrepOptions, found: Finding) -> str:
+    named = None if isinstance(options.files, GlobResult) else options.listed
+    where = first_names([*map(quote, named or paths_of(options.path))], _MOST_NAMED)
+    pattern = one_line(json.dumps(options.pattern, ensure_ascii=False))
+    return f"No matches for {pattern} in {where} ({plural(found.searched, 'file')} searched)."
+
+
 def _body(
-    options: GrepOptions,
-    found: Finding,
-    matches: Sequence[Match],
-    counts: Mapping[str, FileCount],
-    hints: Sequence[str],
+    options: GrepOptions, totals: str, matches: Sequence[Match], counts: Mapping[str, FileCount], of: int
 ) -> list[str]:
     """Return what is shown above the footer."""
-    if not found.total_lines:
-        named = None if isinstance(options.files, GlobResult) else options.listed
-        where = first_names([*map(quote, named or paths_of(options.path))], _MOST_NAMED)
-        pattern = one_line(json.dumps(options.pattern, ensure_ascii=False))
-        return [f"No matches for {pattern} in {where} ({plural(found.searched, 'file')} searched).", *hints]
     match options.output_mode:
         case "content":
             return ["\n".join(_content_lines(matches, numbers=options.line_numbers))]
         case "files_with_matches":
-            return path_lines([(path, "") for path in counts], len(found.counts))
+            return path_lines([(path, "") for path in counts], of)
         case "count":
-            return _count_lines(counts, len(found.counts))
+            return _count_lines(counts, of)
         case "summary":
             return _summary_lines(matches, counts)
         case _:
-            return [_sentence(_totals(found))]
+            return [_sentence(totals)]
 
 
 def _most_shown(matches: Sequence[Match], limits: Limits) -> int:
@@ -318,10 +290,7 @@ def _summary_lines(matches: Sequence[Match], counts: Mapping[str, FileCount]) ->
 
 
 def _by_file(matches: Sequence[Match]) -> dict[str, list[Match]]:
-    groups: dict[str, list[Match]] = {}
-    for match in matches:
-        groups.setdefault(match.path, []).append(match)
-    return groups
+    return {path: list(group) for path, group in groupby(matches, key=attrgetter("path"))}
 
 
 def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list[str]:
@@ -362,11 +331,11 @@ def _count_lines(counts: Mapping[str, FileCount], of: int = 0) -> list[str]:
     return path_lines(list(zip(counts, tails, strict=True)), of)
 
 
-def _totals(found: Finding) -> str:
+def _totals(found: Finding, *, exact: bool) -> str:
     """Return the totals of a search in one phrase."""
     matches, lines = found.total_matches, found.total_lines
     where = f"in {plural(found.total_files, 'file')}"
-    least = "" if found.exact else "at least "
+    least = "" if exact else "at least "
     if matches == lines:
         return f"{least}{plural(lines, 'matching line')} {where}"
     return f"{least}{plural(matches, 'match', 'matches')} on {plural(lines, 'line')} {where}"

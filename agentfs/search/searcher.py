@@ -9,7 +9,7 @@ from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, KeptText, KeptTexts, ReadBuffer, Root, display_name, too_large, typed
+from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, display_name, too_large, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
 from agentfs.patterns.prefilter import Literals, classifier, decode_content, is_plain
@@ -18,7 +18,7 @@ from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import Batch, FileSource, Outcome, Reading
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.text import cut_line, cut_mark
-from agentfs.tree.walk import Excluded
+from agentfs.tree.visit import Excluded
 
 # Lines around each match when none were asked for: so few are read together with the code around them.
 _ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
@@ -94,6 +94,7 @@ class _Searcher:
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
+        self.stops_when_full = options.stops_when_full
         self.by_line = options.by_line
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))
@@ -129,31 +130,30 @@ class _Searcher:
     def _search_batch(self, batch: Batch) -> None:
         prefix, every, read = batch
         found = self.found
-        for first in range(0, len(every), _FILES_PER_CHECK):
-            entries = every[first : first + _FILES_PER_CHECK]
+        found.searched += len(every)  # what turns out not to be is taken off again
+        entries = every if self.texts is None else self._may_match(every, self.texts)
+        for first in range(0, len(entries), _FILES_PER_CHECK):
             call_context.step(0)  # the walk has counted them
-            found.searched += len(entries)  # what turns out not to be is taken off again
-            if self.texts is not None and not (entries := self._may_match(entries, self.texts)):
-                continue
-            for entry, outcome in read(entries, self._read):
+            for entry, outcome in read(entries[first : first + _FILES_PER_CHECK], self._read):
                 try:
                     self._search_file(prefix, entry, outcome)
                 finally:
                     if found.full or found.ended_in:
-                        found.searched -= len(entries) - entries.index(entry) - 1
+                        found.searched -= len(every) - every.index(entry) - 1
                 if found.full:
                     return
 
-    def _may_match(self, entries: Sequence[Any], texts: KeptTexts) -> Sequence[Any]:
+    def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
         """Leave out the kept texts in which one search of all of them finds no candidate."""
         texts.mark_used(entries)
         if (candidates := self.candidates) is None:
             self.candidates = candidates = texts.containing(self.literals.finders, self._check_time)
-        read = [entry for entry in entries if entry in candidates or getattr(entry, "content", "") != _PLAIN]
+        read = [entry for entry in entries if getattr(entry, "content", "") != _PLAIN or entry in candidates]
+        if not read or self.stops_when_full:  # then those behind the last file read do not count
+            return read
         known = [entry for entry in read if getattr(entry, "content", "") != BINARY]
-        if len(known) != len(read):
-            self.skipped[BINARY] += len(read) - len(known)
-            self.found.searched -= len(read) - len(known)
+        self.skipped[BINARY] += len(read) - len(known)
+        self.found.searched -= len(read) - len(known)
         return known
 
     def _read(self, source: int | KeptText) -> Reading | None:
@@ -257,7 +257,7 @@ class _Searcher:
             if page.first <= found.entries < page.end:
                 page.take(found.entries, ENTRY_BYTES + 2 * len(path))
             found.entries += 1
-            found.full = self.options.stops_when_full and found.entries > page.end
+            found.full = self.stops_when_full and found.entries > page.end
 
     def _keep_waiting(self, before: int, after: int) -> None:
         """Turn the line matches that wait for their context into matches."""

@@ -31,6 +31,7 @@ from agentfs.text.display import cut_mark as cut_mark
 from agentfs.text.display import first_names as first_names
 from agentfs.text.display import footer as footer
 from agentfs.text.display import line_ranges as line_ranges
+from agentfs.text.display import notes_of as notes_of
 from agentfs.text.display import number_lines as number_lines
 from agentfs.text.display import numbered as numbered
 from agentfs.text.display import visible_lines as visible_lines
@@ -48,6 +49,7 @@ from agentfs.text.tokens import estimate_tokens as estimate_tokens
 from agentfs.text.tokens import fits as fits
 from agentfs.text.tokens import fitted as fitted
 from agentfs.text.tokens import most_that_fit as most_that_fit
+from agentfs.text.tokens import with_note as with_note
 from agentfs.visible import escape_controls as escape_controls
 from agentfs.visible import one_line as one_line
 from agentfs.visible import quoted as quoted

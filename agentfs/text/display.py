@@ -58,6 +58,11 @@ def carriage_return_note(shown: str) -> str:
     return "⟦U+000D⟧ is a carriage return" if "⟦U+000D⟧" in shown else ""
 
 
+def notes_of(*parts: str) -> tuple[str, ...]:
+    """Return the parts of a footer that say something."""
+    return tuple(part for part in parts if part)
+
+
 def footer(*parts: str) -> str:
     """Return what a result has left out as one line in square brackets, "" for empty parts alone."""
     present = [part for part in parts if part]

@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
 from agentfs.limits import Limits
+from agentfs.messages import Joined
 from agentfs.results import Result
+from agentfs.text.display import footer
 
 R = TypeVar("R", bound=Result)
 
@@ -24,6 +26,12 @@ class Shrink(NamedTuple, Generic[R]):
 
     most: int
     render: Callable[[int], R]
+
+
+def with_note(result: R, note: str) -> R:
+    """Return a result with one more note, as a footer of its own."""
+    text = Joined("\n", result.text, footer(note))
+    return replace(result, text=text, notes=(*result.notes, note))
 
 
 def estimate_tokens(text: str) -> int:

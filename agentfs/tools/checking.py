@@ -8,12 +8,15 @@ time, takes any value.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
 from types import SimpleNamespace
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import Message, ParameterName
 from agentfs.tools.kinds import Anything, ArgumentReader, Kind, kind_of
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _Parameter(NamedTuple):
@@ -63,6 +66,18 @@ class ArgumentChecker:
                 checked = list(args) if checked is None else checked
                 checked[index] = parameter.read(value)
         return (args if checked is None else checked), kwargs
+
+
+def checks_arguments(method: _F) -> _F:
+    """Make a method check the types of its arguments first."""
+    checker = cache(lambda: ArgumentChecker(method))
+
+    @wraps(method)
+    def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        positional, named = checker().check(args, kwargs)
+        return method(self, *positional, **named)
+
+    return cast("_F", checked)
 
 
 def _kind(declared: inspect.Parameter, names: Mapping[str, Any]) -> Kind:

@@ -14,10 +14,10 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.nearest import nearest
 from agentfs.tools.aliases import ALIASES, snake_case
 from agentfs.tools.kinds import (
+    ArgumentProblem,
     ArgumentReader,
     Kind,
     Parameter,
-    Problem,
     String,
     UnionOf,
     describe_names,
@@ -58,7 +58,9 @@ def parse_arguments(sent: Any) -> Mapping[Any, Any]:
     return arguments  # type: ignore[no-any-return] # a mapping, as was just seen
 
 
-def refusal(tool: str, parameters: Sequence[Parameter], problems: Sequence[Problem]) -> InvalidArgumentError:
+def refusal(
+    tool: str, parameters: Sequence[Parameter], problems: Sequence[ArgumentProblem]
+) -> InvalidArgumentError:
     """Return the error that names everything that is wrong with the arguments of a call."""
     messages = [problem.message for problem in problems[:_MAX_REPORTED]]
     if len(problems) > len(messages):
@@ -168,7 +170,7 @@ class LenientReader(ArgumentReader):
             try:
                 parse_json(value)
             except NotJSONError as error:
-                message = f"`{where}` must be {kind.describe()}, but is text that is {error}"
+                message = f"`{where}` must be {kind.description}, but is text that is {error}"
                 return self.add_problem(where, message)
         return super().mismatch(kind, value, where)
 

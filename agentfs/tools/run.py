@@ -3,6 +3,8 @@
 import inspect
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar
 
@@ -34,12 +36,10 @@ class Runner:
         """Begin with free slots and without threads: those of the parent are not in a forked child."""
         self._slots = threading.Semaphore(self._concurrency)
         self._lock = threading.Lock()
-        self._pool: Any = None
+        self._pool: ThreadPoolExecutor | None = None
 
     @property
-    def _threads(self) -> Any:
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - most programs need no threads
-
+    def _threads(self) -> ThreadPoolExecutor:
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._concurrency * _THREADS_PER_SLOT, "agentfs")
@@ -57,7 +57,7 @@ class Runner:
 
         loop = asyncio.get_running_loop()
         slots = None if self._has_slot else self._slots
-        call = call_context.Call(name, loop=loop, slots=slots, on_progress=on_progress)
+        call = call_context.Execution(name, loop=loop, slots=slots, on_progress=on_progress)
         context = copy_context()
         context.run(call_context.current.set, call)
         work = self._submit(context, function, name, *arguments)
@@ -65,9 +65,22 @@ class Runner:
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
-            if not work.cancel() and not call.abandon():
-                await _wait_uncancelled(done)
+            # Wait for a change that has begun, however often the wait is cancelled.
+            waits = not work.cancel() and not call.abandon()
+            while waits and not done.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.shield(done)
             raise
+
+    async def run_tasks(
+        self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
+        """Do what `run_side_by_side` does with a coroutine function."""
+        import asyncio  # noqa: PLC0415 - as above
+
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(function(*each)) for each in arguments]
+        return [task.result() for task in running]
 
     def run_side_by_side(self, function: Callable[..., _R], arguments: Sequence[tuple[Any, ...]]) -> list[_R]:
         """Call a function with each of several tuples of arguments, and return the results in order."""
@@ -85,8 +98,6 @@ class Runner:
         """Run a function in a thread, within a context; part of a call that has a slot needs none."""
         if not self._has_slot:
             return self._threads.submit(context.run, self._run_in_slot, function, *arguments)
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - most programs need no threads
-
         thread = ThreadPoolExecutor(1, "agentfs-inner")  # those of the pool may all wait for inner calls
         work = thread.submit(context.run, _unless_cancelled, function, *arguments)
         thread.shutdown(wait=False)
@@ -103,17 +114,6 @@ def _unless_cancelled(function: Callable[..., _R], *arguments: Any) -> _R | None
         return function(*arguments)
     except call_context.Cancelled:
         return None  # nobody looks at it
-
-
-async def _wait_uncancelled(done: Any) -> None:
-    """Wait until a change is done, however often that is cancelled; it will not take long."""
-    import asyncio  # noqa: PLC0415 - as above
-
-    while not done.done():
-        try:
-            await asyncio.shield(done)
-        except asyncio.CancelledError:
-            continue
 
 
 def plain_function(tool: Tool, run: Callable[[str, dict[str, Any]], str]) -> Callable[..., str]:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
-from functools import cache
 from itertools import groupby
 from string import Formatter
 from typing import Any, Self
@@ -18,7 +17,7 @@ from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
-from agentfs.tools.checking import ArgumentChecker
+from agentfs.tools.checking import checks_arguments
 from agentfs.tools.coerce import parse_arguments, refusal
 from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.interpret import bind_call, find_meant
@@ -45,6 +44,7 @@ class Toolset:
     A toolset may be used from many threads, as far as its callables may.
     """
 
+    @checks_arguments
     def __init__(
         self,
         callables: Iterable[Callable[..., Any] | ToolSpec],
@@ -73,8 +73,6 @@ class Toolset:
             InvalidArgumentError: One cannot be a tool, two have the same name, or what is to be exposed is
                 not there (`invalid_argument`).
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
-        _constructor().check((), given)
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, Tool] = {}
         self._render = render
@@ -157,7 +155,7 @@ class Toolset:
         """
         if call_context.current.get() is not None:  # a tool calls a tool; the model called the outermost
             return self._dispatch(name, arguments)
-        token = call_context.current.set(call_context.Call(name))
+        token = call_context.current.set(call_context.Execution(name))
         try:
             return self._dispatch(name, arguments)
         finally:
@@ -253,14 +251,11 @@ class Toolset:
         Raises:
             InvalidArgumentError: As `run`.
         """
-        import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
-
         sent = [read_call(call) for call in calls]
         results: list[ToolResult] = []
         for group in self._groups(sent):
-            async with asyncio.TaskGroup() as tasks:
-                running = [tasks.create_task(self.acall(each.name, self._arguments(each))) for each in group]
-            results += [task.result() for task in running]
+            work = [(each.name, self._arguments(each)) for each in group]
+            results += await self._runner.run_tasks(self.acall, work)
         return replies(list(zip(sent, results, strict=True)))
 
     def functions(self) -> list[Callable[..., str]]:
@@ -296,16 +291,13 @@ class Toolset:
         values: dict[str, Any] = {}
         coercions: tuple[Coercion, ...] = ()
         outcome: Any
-        names: Names = METHODS
         try:
             tool = self._named(name)
             if tool is None:
                 tool, arguments, renamed = find_meant(self._tools, name, arguments)
                 coercions = (renamed,)
-            names = ToolNames(tuple(self._tools.values()), tool, values)
             tool, values, coerced, problems = bind_call(self._tools, tool, parse_arguments(arguments))
             coercions += tuple(coerced)
-            names = ToolNames(tuple(self._tools.values()), tool, values)
             if problems:
                 raise refusal(tool.name, tool.parameters, problems)  # noqa: TRY301 - a result like any other
             if tool.effect is None:  # it may change files by means of its own
@@ -313,10 +305,10 @@ class Toolset:
             with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
                 outcome = tool.spec.target(**tool.call_arguments(values))
             if isinstance(outcome, Result):
-                outcome = outcome.in_names(names)
+                outcome = outcome.in_names(self._names(tool, values))
             result = from_value(tool, values, outcome)
         except AgentFSError as error:
-            outcome = error.in_names(names)
+            outcome = error.in_names(self._names(tool, values))
             result = from_error(outcome, tool, values)
         except Exception as error:  # noqa: BLE001 - logged, and a failure for the model
             self._events.log_exception(short_repr(name), error)
@@ -325,11 +317,14 @@ class Toolset:
             if render is not None:
                 given = tool.call_arguments(values) if tool else {}
                 try:
-                    result = render(RenderContext(result, outcome, given, names))
+                    result = render(RenderContext(result, outcome, given, self._names(tool, values)))
                 except Exception as error:  # noqa: BLE001 - as above
                     self._events.log_exception(short_repr(name), error)
                     outcome, result = error, from_exception(error, tool, values)
         return replace(result, coercions=coercions) if coercions else result
+
+    def _names(self, tool: Tool | None, values: Mapping[str, Any]) -> Names:
+        return METHODS if tool is None else ToolNames(tuple(self._tools.values()), tool, values)
 
     def _named(self, name: Any) -> Tool | None:
         return (self._tools.get(name) or self._aliases.get(name)) if isinstance(name, str) else None
@@ -354,11 +349,6 @@ class Toolset:
         return tool is not None and tool.effect in READING
 
 
-@cache
-def _constructor() -> ArgumentChecker:
-    return ArgumentChecker(Toolset.__init__)
-
-
 def _fields(text: str) -> set[str]:
     return {field for _, field, _, _ in Formatter().parse(text) if field}
 
@@ -367,8 +357,7 @@ def toolset_of(
     workspace: Any, names: str | Sequence[str] | None, expose: Mapping[str, Sequence[str]], prefix: str
 ) -> Toolset:
     """Return methods of a workspace as tools: the default ones, "all", or those that are named."""
-    kind: type[Any] = type(workspace)
-    declared = declared_tools(kind)
+    declared = declared_tools(workspace.__class__)
     defaults = [name for name, each in declared.items() if each.default]
     chosen = defaults if names is None else list(declared) if isinstance(names, str) else names
     for name in chosen:

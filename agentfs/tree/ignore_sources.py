@@ -43,12 +43,12 @@ class RuleReader:
         derived = self._root.derived
         if derived is None:
             return self._outer_rules(found)
-        before, rules = derived.get("outer rules", (None, None))
-        if before != found:
-            unread = len(self.unread)
-            rules = self._outer_rules(found)
-            if unread == len(self.unread):
-                derived["outer rules"] = found, rules
+        before: tuple[OuterRules, IgnoreRules] | None = derived.get("outer rules")
+        if before is not None and before[0] == found:
+            return before[1]
+        unreadable, rules = self.unreadable, self._outer_rules(found)
+        if unreadable == self.unreadable:
+            derived["outer rules"] = found, rules
         return rules
 
     def _outer_rules(self, found: OuterRules) -> IgnoreRules:

@@ -2,20 +2,19 @@
 
 import math
 import time
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from heapq import nsmallest
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, DirEntry, Root, display_name
 from agentfs.results import Skipped
-from agentfs.tree.gitignore import OUTSIDE, IgnoreRule, IgnoreRules
+from agentfs.tree.gitignore import OUTSIDE, IgnoreRules
 from agentfs.tree.ignore_sources import DECIDING, RuleReader, with_slash
+from agentfs.tree.visit import NOTHING, Excluded, KeptContents, LeftOut, Visit, entry_name
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64  # directories that are open at a time
@@ -28,89 +27,7 @@ _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES
 
 Select = Callable[[Directory, str, list[DirEntry]], list[DirEntry]]
 
-entry_name = attrgetter("name")
-
-
-class Visit:
-    """A directory that a walk is inside of, and a run of its files with no directory between them.
-
-    There is one for each directory. The walk yields it again for each run: `files`, `child` and `more`
-    change then.
-    """
-
-    __slots__ = (
-        *("all_files", "below", "child", "closed", "deciding", "depth", "directories", "directory"),
-        *("files", "first_file", "memory", "more", "next_directory", "path", "rules", "unkept"),
-    )
-
-    def __init__(self, directory: Directory, below: str, depth: int, rules: IgnoreRules) -> None:
-        self.directory = directory  # open while this visit is the current one
-        self.path = directory.path  # relative to the root; "" for the root
-        self.below = below  # relative to the start of the walk, with a `/` at its end; "" for the start
-        self.depth = depth  # 1 for the start of the walk, 2 for the directories in it
-        self.rules = rules  # those of its parent, until it is scanned
-        self.deciding: frozenset[str] | None = frozenset()  # names that decide about the rules; None: unknown
-        self.files: list[DirEntry] = []  # of the run; with links and special files if the walk has `others`
-        self.child: DirEntry | None = None  # the directory behind the run, if the walk has `directories`
-        self.more = 0  # files behind the run that were not kept
-        self.all_files: list[DirEntry] = []
-        self.directories: list[DirEntry] = []
-        self.unkept = 0  # files beyond `keep`
-        self.first_file = self.next_directory = 0  # what comes next
-        self.memory = 0
-        self.closed = False
-
-    def entries(self, *, directories_first: bool) -> list[DirEntry]:
-        """Return the files and the directory in the order of the walk."""
-        if self.child is None:
-            return self.files
-        return [self.child, *self.files] if directories_first else [*self.files, self.child]
-
-    def advance(self, *, descends: bool, directories_first: bool) -> DirEntry | None:
-        """Take the next directory and the files before it, or all other files."""
-        first, files = self.first_file, self.all_files
-        child: DirEntry | None = None
-        end = len(files)
-        if descends and self.next_directory < len(self.directories):
-            child = self.directories[self.next_directory]
-            self.next_directory += 1
-            end = first if directories_first else bisect_left(files, child.name, first, key=entry_name)
-        self.files = files if end - first == len(files) else files[first:end]
-        self.more = self.unkept if child is None else 0
-        self.first_file = end
-        return child
-
-
-class Excluded(NamedTuple):
-    """A name that a walk left out because it is hidden or ignored."""
-
-    path: str  # relative to the root
-    below: str  # relative to the start of the walk
-    entry: DirEntry
-
-
-@dataclass(slots=True)
-class _LeftOut:
-    """Counts of the names that were left out, and the first names that are hidden or ignored."""
-
-    counts: Counter[str] = field(default_factory=Counter[str])
-    rules: Counter[IgnoreRule] = field(default_factory=Counter["IgnoreRule"])
-    excluded: list[Excluded] = field(default_factory=list[Excluded])
-
-
-_NOTHING = _LeftOut()
 _NO_RULES = IgnoreRules()
-
-
-class _Contents(NamedTuple):
-    """What a walk takes from a directory, kept with a listing for as long as that does not change."""
-
-    deciding: frozenset[str] | None
-    rules: IgnoreRules
-    files: list[DirEntry]
-    directories: list[DirEntry]
-    count: int  # of all names
-    left_out: _LeftOut
 
 
 @dataclass(eq=False)
@@ -142,12 +59,13 @@ class Walk:
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
         self._entries_left = self.max_entries
-        self._left_out = _LeftOut()
+        self._left_out = LeftOut()
         self._counted: set[str] = set()  # with several starts: the directories whose names have been counted
         self._counting = True
         self._reader = RuleReader(self.root, self.deadline)
         self._reached: str | None = None
         self._memory = 0
+        self._resolves_links = self.follow or self.listing
         self._depends_on_target = False  # whether a link was followed to take the names of a directory
         options = self.hidden, self.ignored, self.others, self.listing
         is_plain = not (self.exclude or self.follow or callable(self.hidden)) and self.key is entry_name
@@ -185,21 +103,22 @@ class Walk:
         if not self.ignored:
             stack[0].rules = self._rules_above(start.real_path)
         self._fill(stack[0])
+        self._begin(stack[0])
         while stack:
             visit = stack[-1]
             if visit.closed and not self._reopen(visit):
                 self._memory -= stack.pop().memory
                 continue
-            goes_below = self._reached is None and (self.depth == 0 or visit.depth < self.depth)
-            child = visit.advance(descends=self.directories or goes_below, directories_first=self.listing)
+            child = next(visit.steps)
             visit.child = child if self.directories else None
             if visit.files or visit.child is not None or visit.more:
                 yield visit
             if child is None:
                 self._memory -= stack.pop().memory
                 visit.directory.close()
-            elif goes_below and (entered := self._enter(stack, child)) is not None:
+            elif self._goes_below(visit) and (entered := self._enter(stack, child)) is not None:
                 if entered.directories:
+                    self._begin(entered)
                     stack.append(entered)
                     if len(stack) > MAX_OPEN:
                         farthest = stack[-1 - MAX_OPEN]
@@ -214,6 +133,14 @@ class Walk:
                     self._memory -= entered.memory
                     entered.directory.close()
 
+    def _goes_below(self, visit: Visit) -> bool:
+        return self._reached is None and (self.depth == 0 or visit.depth < self.depth)
+
+    def _begin(self, visit: Visit) -> None:
+        """Begin to visit the files and directories that were found."""
+        descends = self.directories or self._goes_below(visit)
+        visit.steps = visit.runs(descends=descends, directories_first=self.listing)
+
     def _skip(self, reason: str, count: int = 1) -> None:
         """Count names that are left out."""
         if self._counting:
@@ -221,7 +148,7 @@ class Walk:
 
     def _enter(self, stack: list[Visit], child: DirEntry) -> Visit | None:
         visit, name = stack[-1], child.name
-        directory, is_link = visit.directory, child.is_symlink()
+        directory, is_link = visit.directory, self._resolves_links and child.is_symlink()
         if self.enter is not None and not self.enter(visit.below + name):
             return None
         if len(visit.path) + len(directory.real_path) > _SAFE_LENGTH and _too_deep(directory, name):
@@ -280,6 +207,7 @@ class Walk:
         visit.directories = [found[each.name] for each in directories if each.name in found]
         visit.first_file = visit.next_directory = 0
         visit.closed = False
+        self._begin(visit)
         return True
 
     def _fill(self, visit: Visit) -> None:
@@ -290,8 +218,8 @@ class Walk:
         if len(self._starts) > 1:
             self._counting = directory.real_path not in self._counted
             self._counted.add(directory.real_path)
-        derived = directory.derived if self._options is not None else None
-        contents: _Contents | None = derived.get(self._options) if derived is not None else None
+        derived = directory.derived if self._options is not None and self._counting else None
+        contents: KeptContents | None = derived.get(self._options) if derived is not None else None
         try:
             if contents is None:
                 self._scan(visit, derived, rules_known=False)
@@ -303,14 +231,15 @@ class Walk:
             if visit.rules is not rules or count > self._entries_left:
                 self._scan(visit, derived, rules_known=True)
                 return
-            call_context.step(count)
-            if time.monotonic() > self.deadline:
-                raise TimeoutError
+            self._look_at(count)
             self._entries_left -= count
             visit.directories = directories
-            if left_out is not _NOTHING:
+            if left_out is not NOTHING:
                 self._add_left_out(visit, left_out)
-            self._choose(visit, files)
+            if self.select is None:
+                visit.all_files = files
+            else:
+                self._choose(visit, files)
         except TimeoutError:  # of a test of names, or of reading rules
             self._reached = "timeout"
         except (AgentFSError, OSError):
@@ -322,11 +251,11 @@ class Walk:
     def _scan(self, visit: Visit, derived: dict[Any, Any] | None, *, rules_known: bool) -> None:
         """Take the names of a directory; keep them with the listing if only that and the rules decide."""
         if derived is None:
-            self._scan_parts(visit, [], rules_known=rules_known)
+            self._scan_parts(visit, None, rules_known=rules_known)
             return
         files: list[DirEntry] = []
         around, before = self._left_out, self._entries_left
-        self._left_out = own = _LeftOut()
+        self._left_out = own = LeftOut()
         self._depends_on_target = False
         try:
             self._scan_parts(visit, files, rules_known=rules_known)
@@ -337,30 +266,29 @@ class Walk:
             files.sort(key=entry_name)
             if len(derived) >= _MAX_KEYS:
                 derived.clear()
-            derived[self._options] = _Contents(
+            derived[self._options] = KeptContents(
                 visit.deciding,
                 visit.rules,
                 files,
                 visit.directories,
                 before - self._entries_left,
-                own if any(own.counts.values()) else _NOTHING,
+                own if any(own.counts.values()) else NOTHING,
             )
 
-    def _scan_parts(self, visit: Visit, taken: list[DirEntry], *, rules_known: bool) -> None:
-        """Take the names of a directory part by part, and add the files to `taken` before any is chosen."""
+    def _scan_parts(self, visit: Visit, every: list[DirEntry] | None, *, rules_known: bool) -> None:
+        """Take the names of a directory part by part, and add the files to `every` before any is chosen."""
         directory, decides = visit.directory, not (self.ignored or rules_known)
         try:
             for part in directory.scan_parts(MAX_BATCH):
-                call_context.step(len(part))
-                if time.monotonic() > self.deadline:
-                    raise TimeoutError
+                self._look_at(len(part))
                 entries = part
                 if len(part) > self._entries_left:
                     self._reached = "walk_entries"
                     entries = sorted(part, key=entry_name)[: self._entries_left]
                 self._entries_left -= len(entries)
                 files = self._take(visit, entries, decides=decides)
-                taken += files
+                if every is not None:
+                    every += files
                 self._choose(visit, files)
                 name_bytes = _NAME_BYTES
                 if len(entries) == MAX_BATCH:  # the memory of less is little, whatever its names
@@ -377,6 +305,12 @@ class Walk:
         finally:
             visit.directories.sort(key=self.key)
             visit.all_files.sort(key=self.key)
+
+    def _look_at(self, count: int) -> None:
+        """Note that the walk looks at more names; raise TimeoutError if there is no time for it."""
+        call_context.step(count)
+        if time.monotonic() > self.deadline:
+            raise TimeoutError
 
     def _take(self, visit: Visit, entries: list[DirEntry], *, decides: bool) -> list[DirEntry]:
         """Take the directories of a part of a directory's entries, and return the files to visit."""
@@ -442,7 +376,7 @@ class Walk:
             for entry in entries[: MAX_EXCLUDED - len(excluded)]:
                 excluded.append(Excluded(path + entry.name, below + entry.name, entry))
 
-    def _add_left_out(self, visit: Visit, left_out: _LeftOut) -> None:
+    def _add_left_out(self, visit: Visit, left_out: LeftOut) -> None:
         """Add what was left out in one directory."""
         self._left_out.counts.update(left_out.counts)
         self._left_out.rules.update(left_out.rules)
@@ -470,7 +404,7 @@ class Walk:
                 if exclude is not None and exclude(below + entry.name, is_dir):
                     continue
                 is_link = not is_dir and entry.is_symlink()
-                if is_link and (self.listing or self.follow):
+                if is_link and self._resolves_links:
                     is_dir = visit.directory.entry(entry).is_dir
                     self._depends_on_target = True
                 if is_dir:

@@ -12,7 +12,7 @@ _DEAD_SHARE = 8  # a block is copied when one part of so many is of texts that w
 Find = Callable[[bytearray, int, int], int]  # where something is between two positions; -1 for nowhere
 
 
-class KeptText(Protocol):
+class TextOwner(Protocol):
     """A file whose text may be in a block."""
 
     block: "Block | None"
@@ -35,12 +35,12 @@ class Block:
         self.end = 0
         self.dead = 0  # bytes of texts that were dropped
         self.starts = array("q")
-        self.owners: list[KeptText | None] = []
+        self.owners: list[TextOwner | None] = []
         self.used = 0  # the last search that a text of it took part in
 
-    def place(self, index: int) -> tuple[bytearray, int, int]:
-        """Return a text as a buffer, a start and an end."""
-        return self.data, self.starts[index], self._end(index) - 1
+    def text(self, index: int) -> memoryview:
+        """Return a text."""
+        return memoryview(self.data)[self.starts[index] : self._end(index) - 1]
 
     def drop(self, index: int) -> None:
         """Drop a text."""
@@ -119,7 +119,7 @@ class TextBlocks:
         blocks.insert(0 if needed == length else len(blocks), block)
         return block
 
-    def add(self, owner: KeptText, block: Block, size: int) -> None:
+    def add(self, owner: TextOwner, block: Block, size: int) -> None:
         """Keep a text that was written to where the block ends."""
         owner.block, owner.index = block, len(block.owners)
         block.starts.append(block.end)

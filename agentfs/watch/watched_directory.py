@@ -15,10 +15,15 @@ _O = TypeVar("_O")
 class WatchedDirectory(Directory):
     """A directory whose listing and texts are taken from a kept tree, during one call."""
 
-    __slots__ = ("_kept", "_texts")
+    __slots__ = ("_kept", "_texts", "derived")
 
     def __init__(self, context: RootContext, path: str, kept: KeptDirectory, texts: KeptTexts) -> None:
-        super().__init__(context, -1, path, kept.prefix[:-1])
+        # Without `super()`: a search makes one for each directory.
+        self._context = context
+        self._handle = -1
+        self.path = path
+        self.real_path = kept.prefix[:-1]
+        self.derived = kept.derived
         self._kept = kept
         self._texts = texts
 
@@ -26,11 +31,6 @@ class WatchedDirectory(Directory):
     def handle(self) -> int:
         """A descriptor of the directory, which the tree closes."""
         return self._kept.tree.handle(self._kept)
-
-    @property
-    def derived(self) -> dict[Any, Any]:
-        """What walks have derived from the listing."""
-        return self._kept.derived
 
     def scan_parts(self, size: int) -> Iterator[list[Any]]:
         """Yield what is in the directory in parts."""
@@ -40,7 +40,7 @@ class WatchedDirectory(Directory):
 
     def enter(self, listed: DirEntry) -> Directory:
         """Open a directory in this one to walk through it; a link is not followed."""
-        if isinstance(listed, KeptDirectory) and listed.tree.enter(listed):
+        if isinstance(listed, KeptDirectory) and (listed.watch >= 0 or listed.tree.enter(listed)):
             name = display_name(listed.name)
             path = f"{self.path}/{name}" if self.path else name
             return WatchedDirectory(self._context, path, listed, self._texts)

@@ -280,7 +280,9 @@ LOOPS = {
         "search.options, by paths", LINEAR, lambda ws, _: lambda: ws.glob("*", ["."] * 100_000)
     ),
     "a type that is none": Loop(
-        "tree.file_types, by nearest.closest", STEPS, lambda ws, _: lambda: ws.grep("x", type="x" * 10_000_000)
+        "tree.file_types, by nearest.closest",
+        STEPS,
+        lambda ws, _: lambda: ws.grep("x", type="x" * 10_000_000),
     ),
     "names of tools": Loop(
         "nearest.closest", STEPS, lambda ws, _: lambda: ws.tools().call("reed" * 1_000_000, "{}")

@@ -34,7 +34,6 @@ def transaction(ws: Workspace) -> None:
         tx.edit("f", "old", "new")
         tx.write("made/x", "x\n")
         tx.move("link", "made/link")
-        tx.read("g")
         tx.delete("g")
 
 

@@ -1,12 +1,11 @@
 """The ways into the tree, and how a test makes one of them the one that is used."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from agentfs.fs import ATTEMPTS, Changed, ConcurrentChange, Current, Root, kept_changing, syscalls
+from agentfs.fs import Changed, Current, Root, syscalls
 
 
 def force(monkeypatch: pytest.MonkeyPatch, mechanism: str) -> None:
@@ -25,7 +24,5 @@ def change(
     root: Root, path: str, compute: Callable[[Current], bytes], *, max_bytes: int, preview: bool = False
 ) -> Changed:
     """Replace a file by what `compute` returns for it, again after a concurrent change, as an edit does."""
-    for _ in range(ATTEMPTS):
-        with suppress(ConcurrentChange), root.open_for_update(path, max_bytes=max_bytes) as update:
-            return update.replace(compute(update.current), preview=preview)
-    raise kept_changing(path)
+    made = root.update(path, lambda current: (compute(current), None), max_bytes=max_bytes, preview=preview)
+    return made[0]

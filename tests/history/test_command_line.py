@@ -135,7 +135,7 @@ def test_without_a_state_directory(tmp_path, command):
     for path in (tmp_path, tmp_path / "missing"):
         done = run(command, "--state", path)
         assert (done.returncode, done.stdout) == (2, "")
-        assert "is no state directory" in done.stderr
+        assert "is not a state directory" in done.stderr
     assert not (tmp_path / "missing").exists()
 
 
@@ -172,7 +172,7 @@ def test_what_had_to_be_put_right_is_told(root, over):
         "import os, sys; from agentfs import Workspace; from agentfs.fs import syscalls\n"
         "ws = Workspace(sys.argv[1], state=sys.argv[2])\n"
         "rename = syscalls.replace\n"
-        "syscalls.replace = lambda *names: (rename(*names), os._exit(9))\n"
+        "syscalls.replace = lambda *names, **more: (rename(*names, **more), os._exit(9))\n"
         "ws.edit('a.txt', 'two', 'zwei')"
     )
     assert subprocess.run([sys.executable, "-c", code, root, over[-1]], check=False).returncode == 9

@@ -42,7 +42,7 @@ def test_undo_takes_back_and_redo_makes_again(ws, tmp_path):
 
 def test_a_change_cancelled_between_its_step_and_the_file_is_no_step(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("one\n")
-    call, begin_step = call_context.Call("splice"), Store.begin_step
+    call, begin_step = call_context.Execution("splice"), Store.begin_step
 
     def cancel(store, step):
         begin_step(store, step)

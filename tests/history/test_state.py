@@ -226,7 +226,7 @@ def test_a_change_that_fails_is_no_step_afterwards(root, reopened, monkeypatch):
     ws.write("a", "1\n")
     before = snapshot(root)
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError(5, "it fails")
 
     with monkeypatch.context() as patched:
@@ -242,8 +242,8 @@ def test_a_change_that_fails_is_no_step_afterwards(root, reopened, monkeypatch):
 def test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal(root, reopened, monkeypatch):
     rename = syscalls.replace
 
-    def interrupted(*names):
-        rename(*names)
+    def interrupted(*names, **more):
+        rename(*names, **more)
         raise KeyboardInterrupt
 
     ws = reopened()

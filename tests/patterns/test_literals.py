@@ -123,6 +123,8 @@ def naively(expression, lines):
     pattern=r"([^-a]{1,}İ*?[^-a]+\B){1,}\Z", text=(["b" * 40, "b-b"], "\n"), final=True, ignore_case=False
 )
 @example(pattern=r"(^\A^|[\s\S]{1,})+?^", text=(["b" * 30, "ab", "x"], "\n"), final=False, ignore_case=False)
+@example(pattern=r"(?<!\A)\s|(?=\Z)[^a]*", text=(["b ", "", " a"], "\n"), final=True, ignore_case=False)
+@example(pattern=r"a(?!\s)(?<=\D\D)", text=(["aa", " a", "a"], "\n"), final=False, ignore_case=False)
 @example(pattern="(?:a|b{0})x", text=(["x"], "\n"), final=True, ignore_case=False)
 def test_the_plan_finds_exactly_what_the_pattern_finds_on_each_line_alone(pattern, text, final, ignore_case):
     lines, end = text

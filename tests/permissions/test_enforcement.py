@@ -91,7 +91,7 @@ def test_the_callback_is_given_everything(tree):
         ws.tools(prefix="fs_").call("fs_edit", {"file_path": "./src/../src/a.txt", **EDIT})
         ws.read("lib/b.txt")
     edit, read = asked
-    assert (edit.method, edit.act, edit.changes, edit.tool) == ("edit", "edit", True, "fs_edit")
+    assert (edit.method, edit.effect, edit.changes, edit.tool) == ("edit", "edit", True, "fs_edit")
     assert edit.paths == ("src/a.txt",)
     assert edit.arguments["new_string"] == "two"
     assert edit.diff.splitlines()[-2:] == ["-one", "+two"]
@@ -504,7 +504,7 @@ def test_a_preview_of_a_change_is_asked_about_as_a_read(tree):
     asked = []
     with Workspace(tree, policy=Policy(permission=lambda request: asked.append(request) or True)) as ws:
         assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
-    assert [(each.act, each.changes, each.diff) for each in asked] == [("read", False, "")]
+    assert [(each.effect, each.changes, each.diff) for each in asked] == [("read", False, "")]
     with Workspace(tree, policy=Policy(allow=["read"], permission=lambda request: False)) as ws:
         assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
 
@@ -522,7 +522,7 @@ def test_a_request_has_no_character_that_a_terminal_hides(tree):
         tools.call("replace", {"old_string": "harmless", "new_string": f"x{erase}"})
     assert len(asked) >= 2
     for request in asked:
-        shown = f"{request.method}{request.act}{request.tool}{''.join(request.paths)}{request.diff}"
+        shown = f"{request.method}{request.effect}{request.tool}{''.join(request.paths)}{request.diff}"
         assert all(char.isprintable() or char in "\n\t" for char in shown), shown
     assert "+rm -rf ~⟦U+001B⟧[1A⟦U+001B⟧[2K⟦U+000D⟧⟦U+202E⟧⟦U+200B⟧" in asked[0].diff
     assert asked[0].paths == ("a⟦U+202E⟧⟦U+001B⟧[1A⟦U+001B⟧[2K.txt",)

@@ -293,7 +293,7 @@ def test_an_undo_that_is_refused_shows_no_content_that_may_not_be_read_any_more(
 def test_changes_is_asked_for_as_every_method_is(tree, tmp_path):
     edited_before(tree)
     asked = []
-    ask = Policy(permission=lambda request: asked.append((request.method, request.act)))
+    ask = Policy(permission=lambda request: asked.append((request.method, request.effect)))
     for policy in (Policy(deny=["changes"]), Policy(deny=["read"]), ask):
         with Workspace(tree, policy=policy, state=tmp_path / "state") as ws, pytest.raises(RefusedError):
             ws.changes()

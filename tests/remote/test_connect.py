@@ -391,7 +391,10 @@ def test_a_command_is_served_by_a_process_of_its_own(tmp_path):
 
 
 def test_connecting_needs_no_posix_modules():
-    script = "import sys; sys.modules['fcntl'] = sys.modules['pwd'] = None; import agentfs.remote.client as c"
+    script = (
+        "import subprocess, sys; sys.platform = 'win32'; sys.modules['fcntl'] = sys.modules['pwd'] = None"
+    )
+    script += "; import agentfs.remote.client as c"
     script += "; print(c.RemoteWorkspace.read.__doc__[:11])"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False

@@ -169,7 +169,7 @@ def test_a_change_that_is_cancelled_while_no_connection_is_there_is_waited_for()
 
     sides = FarSides(script(lambda _: [END]), script(undone))
     with connect(open_stream, "/far", push=False, patience=WAIT) as ws:
-        call = call_context.Call("undo")
+        call = call_context.Execution("undo")
         thread, outcome = in_thread(lambda: with_call(call, ws.undo))
         assert lost.wait(WAIT)
         assert call.abandon() is False
@@ -191,7 +191,7 @@ def test_progress_after_a_cancellation_does_not_end_a_change():
 
     _, ws = open_far(script(on_call, cancel=on_cancel))
     with ws:
-        call = call_context.Call("undo", on_progress=lambda _: None)
+        call = call_context.Execution("undo", on_progress=lambda _: None)
         thread, outcome = in_thread(lambda: with_call(call, ws.undo))
         assert begun.wait(WAIT)
         assert call.abandon() is False
@@ -238,6 +238,16 @@ def test_a_call_takes_no_longer_than_its_time_and_patience_together():
         assert sides.opened == 1
 
 
+def test_a_timeout_that_a_model_requests_does_not_prolong_the_wait():
+    silent = script(ping=lambda message: [{"pong": message["ping"]}])
+    _, ws = open_far(silent, silent, patience=0.5, limits=Limits(timeout=0.2))
+    with ws:
+        call = call_context.Call("grep")
+        thread, outcome = in_thread(lambda: with_call(call, lambda: ws.grep("x", timeout=1000.0)))
+        thread.join(WAIT)
+        assert isinstance(outcome[0], DisconnectedError)
+
+
 def test_closing_ends_an_attempt_to_connect():
     trying = threading.Event()
 
@@ -275,7 +285,7 @@ def test_a_transaction_of_a_call_that_was_cancelled_is_given_up():
         return ()
 
     _, ws = open_far(script(answered, abort=on_abort))
-    call = call_context.Call("undo")
+    call = call_context.Execution("undo")
 
     def change() -> None:
         with ws.transaction():
@@ -292,7 +302,7 @@ def test_a_server_ends_also_where_a_call_ends_at_the_same_time(tmp_path, monkeyp
     policy = protocol.encode(Policy(permission=lambda _: Deny()), [])
     client = Client(Options(root=str(tmp_path), any_policy=True), policy=policy)
     ended = []
-    end, abandon = Server.end, call_context.Call.abandon
+    end, abandon = Server.end, call_context.Execution.abandon
 
     def abandon_late(call):
         """Let the call end by itself first."""
@@ -309,7 +319,7 @@ def test_a_server_ends_also_where_a_call_ends_at_the_same_time(tmp_path, monkeyp
 
     requests = {}
     monkeypatch.setattr(Server, "end", note_end)
-    monkeypatch.setattr(call_context.Call, "abandon", abandon_late)
+    monkeypatch.setattr(call_context.Execution, "abandon", abandon_late)
     assert "ask" in client.call("write", {"path": "a.txt", "content": "x"})
     with suppress(OSError):
         client.end()

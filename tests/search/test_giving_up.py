@@ -150,7 +150,7 @@ def test_a_long_literal_in_either_case_takes_no_longer_than_its_time(tmp_path, o
 
 
 def test_a_search_that_nobody_waits_for_ends_soon():
-    call = call_context.Call("grep")
+    call = call_context.Execution("grep")
     compiled = compile_pattern(HOSTILE)
     search = LineSearch(compiled, time.monotonic() + 60)
 

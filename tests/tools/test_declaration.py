@@ -61,7 +61,7 @@ def test_its_permission_and_arguments_are_checked_as_those_of_the_others(root):
     requests = []
 
     def ask(request):
-        requests.append((request.method, request.act, request.paths, request.tool))
+        requests.append((request.method, request.effect, request.paths, request.tool))
         return request.method == "outline"
 
     with OutlineWorkspace(root, policy=Policy(permission=ask)) as ws:

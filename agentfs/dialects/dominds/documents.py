@@ -117,7 +117,7 @@ def _lines(found: ReadResult, line_chars: int, *, numbered: bool) -> Document:
 def files(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
     """Return the document of ripgrep_files."""
     head = {"pattern": context.arguments["pattern"], "files_matched": found.total_files}
-    return _fitted(limits, head, "matches", _paths(found), found.total_files, _details(found, context))
+    return _fitted(limits, head, "matches", _paths(found), found.total_files, _details(found))
 
 
 def search(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
@@ -134,7 +134,7 @@ def search(found: GrepResult, context: RenderContext, limits: Limits) -> Documen
     else:
         items = [part for match in found.matches for part in _matched_parts(match)]
         total = found.total_matches if found.truncated else len(items)
-    return _fitted(limits, head, "results", items, total, _details(found, context))
+    return _fitted(limits, head, "results", items, total, _details(found))
 
 
 def _paths(found: GrepResult) -> list[Document]:
@@ -151,7 +151,7 @@ def counts(
         for path, count in found.counts.items()
     ]
     total_count = found.total_matches if by_match else found.total_lines
-    more = {"total_count": total_count, **_details(found, context)}
+    more = {"total_count": total_count, **_details(found)}
     return _fitted(limits, head, name, items, found.total_files, more)
 
 
@@ -161,7 +161,7 @@ def snippets(found: GrepResult, context: RenderContext, limits: Limits, name: st
     query = "literal" if "literal" in context.arguments else "pattern"
     # A match over several lines is one snippet, and counts each of them in `total_lines`.
     total = found.total_lines if found.truncated else len(items)
-    more = _details(found, context)
+    more = _details(found)
     if items and _context_lines(context) > limits.context_lines:
         more["context_at_most"] = limits.context_lines
     return _fitted(limits, {query: context.arguments[query]}, name, items, total, more)
@@ -232,13 +232,10 @@ def _context_lines(context: RenderContext) -> int:
     return max(given.get(name) or 0 for name in _CONTEXT_PARAMETERS)
 
 
-def _details(found: GrepResult, context: RenderContext) -> Document:
+def _details(found: GrepResult) -> Document:
     """Return what is reported of a search beside what it found."""
-    notes: list[str] = []
-    if not found.total_lines:
-        _, *notes = [line for line in context.result.content.split("\n") if not line.startswith("[")]
     complete = {} if found.exact else {"complete": False}
-    return {**complete, **without_empty(notes=notes), **_skipped(found.skipped)}
+    return {**complete, **without_empty(notes=list(found.nothing[1:])), **_skipped(found.skipped)}
 
 
 def _skipped(skipped: Skipped) -> Document:

@@ -151,7 +151,7 @@ def _search_notes(
     if files is not None and not files.total:
         notes.append(_nothing_found(files))
     elif not found.total_lines:
-        notes += [line for line in say(found.text, GREP_NAMES).split("\n") if not line.startswith("[")]
+        notes += filter(None, (say(each, GREP_NAMES) for each in found.nothing))
     if isinstance(given, FindAndGrep) and files is not None and files.truncated:
         total = _count(files.total, exact=files.exact)
         notes.append(
@@ -170,7 +170,7 @@ def _entry(entry: Entry, path: str) -> dict[str, Any]:
 
 
 def _nothing_found(found: GlobResult) -> str:
-    return say(found.text, FIND_NAMES).partition("\n")[0]
+    return say(found.nothing[0], FIND_NAMES)
 
 
 def _or_raise(name: str, given: FileFilter) -> str:

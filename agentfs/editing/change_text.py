@@ -1,13 +1,11 @@
-"""What `edit` and `write` share: replacing a file under its lock, and a result with a bounded diff."""
+"""The text of a change: its diff, bounded, and warnings about placeholders for left-out text."""
 
 import re
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
-from agentfs.fs import ATTEMPTS, Changed, ConcurrentChange, Current, Root, kept_changing
 from agentfs.limits import Limits
 from agentfs.messages import Joined, Message, ToolName
 from agentfs.results import EditResult, WriteResult
@@ -51,19 +49,7 @@ _OMISSION_WORD = re.compile(
 )
 
 
-T = TypeVar("T")
 R = TypeVar("R", EditResult, WriteResult)
-
-
-def update_file(
-    root: Root, path: str, limits: Limits, compute: Callable[[Current], tuple[bytes, T]], *, preview: bool
-) -> tuple[Changed, T]:
-    """Replace a file by the bytes that `compute` returns beside what it found; again if changed meanwhile."""
-    for _ in range(ATTEMPTS):
-        with suppress(ConcurrentChange), root.open_for_update(path, max_bytes=limits.file_bytes) as update:
-            data, found = compute(update.current)
-            return update.replace(data, preview=preview), found
-    raise kept_changing(path)
 
 
 def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:

@@ -1,0 +1,42 @@
+"""One name, one meaning: no two public classes and no two modules of the package share a name."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "agentfs"
+OUTER = {"__init__", "__main__"}
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """Yield the name of each module and package, and where it is."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE)
+        if path.stem not in OUTER:
+            yield path.stem, str(place)
+        elif place.parent.name:
+            yield place.parent.name, f"{place.parent}/"
+
+
+def classes() -> Iterator[tuple[str, str]]:
+    """Yield the name of each public class at the top of a module, and where it is."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name, str(path.relative_to(PACKAGE))
+
+
+def clashes(named: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for name, place in named:
+        places[name].append(place)
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_no_two_modules_share_a_name():
+    assert clashes(modules()) == {}
+
+
+def test_no_two_public_classes_share_a_name():
+    assert clashes(classes()) == {}
