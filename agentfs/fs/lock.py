@@ -19,9 +19,6 @@ from agentfs.forks import watch_forks
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
 
-if sys.platform != "win32":  # agentfs can be imported there
-    pass
-
 WAIT = 5.0
 ATTEMPTS = 20  # how often a change is begun anew because its path led to another file once it was locked
 STALE = 3600.0  # seconds after which a lock file is taken for that of a killed process: a change takes less
