@@ -36,11 +36,6 @@ class KeptText(Hashable, Protocol):
         """Its bytes."""
         ...
 
-    @property
-    def place(self) -> tuple[bytearray, int, int]:
-        """Where its bytes are: in what, from where, and to where."""
-        ...
-
 
 class OpenFile:
     """A regular file, open for reading, with its status when it was opened and its paths as `Directory`."""

@@ -156,7 +156,7 @@ class PersistentReadTracker(ReadTracker):
         self._must_clear = False
 
     def _plain(self, path: str, revision: str) -> dict[str, Any]:
-        """Return what is known of a version, as JSON has it, except its text; nothing if it was dropped."""
+        """Return the record and the line ids of a version as JSON; nothing if it was dropped."""
         plain: dict[str, Any] = {}
         if (record := self._record(path, revision)) is not None:
             plain |= {"ranges": record.ranges, "total": record.total, "whole": record.whole}

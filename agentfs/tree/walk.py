@@ -218,7 +218,7 @@ class Walk:
         if len(self._starts) > 1:
             self._counting = directory.real_path not in self._counted
             self._counted.add(directory.real_path)
-        derived = directory.derived if self._options is not None else None
+        derived = directory.derived if self._options is not None and self._counting else None
         contents: KeptContents | None = derived.get(self._options) if derived is not None else None
         try:
             if contents is None:
@@ -251,7 +251,7 @@ class Walk:
     def _scan(self, visit: Visit, derived: dict[Any, Any] | None, *, rules_known: bool) -> None:
         """Take the names of a directory; keep them with the listing if only that and the rules decide."""
         if derived is None:
-            self._scan_parts(visit, [], rules_known=rules_known)
+            self._scan_parts(visit, None, rules_known=rules_known)
             return
         files: list[DirEntry] = []
         around, before = self._left_out, self._entries_left
@@ -275,8 +275,8 @@ class Walk:
                 own if any(own.counts.values()) else NOTHING,
             )
 
-    def _scan_parts(self, visit: Visit, taken: list[DirEntry], *, rules_known: bool) -> None:
-        """Take the names of a directory part by part, and add the files to `taken` before any is chosen."""
+    def _scan_parts(self, visit: Visit, every: list[DirEntry] | None, *, rules_known: bool) -> None:
+        """Take the names of a directory part by part, and add the files to `every` before any is chosen."""
         directory, decides = visit.directory, not (self.ignored or rules_known)
         try:
             for part in directory.scan_parts(MAX_BATCH):
@@ -287,7 +287,8 @@ class Walk:
                     entries = sorted(part, key=entry_name)[: self._entries_left]
                 self._entries_left -= len(entries)
                 files = self._take(visit, entries, decides=decides)
-                taken += files
+                if every is not None:
+                    every += files
                 self._choose(visit, files)
                 name_bytes = _NAME_BYTES
                 if len(entries) == MAX_BATCH:  # the memory of less is little, whatever its names

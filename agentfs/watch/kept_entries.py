@@ -93,13 +93,7 @@ class KeptFile(KeptEntry):
     @property
     def text(self) -> memoryview:
         """The kept text."""
-        data, start, end = self.place
-        return memoryview(data)[start:end]
-
-    @property
-    def place(self) -> tuple[bytearray, int, int]:
-        """The kept text as a buffer, a start and an end."""
-        return (bytearray(), 0, 0) if self.block is None else self.block.place(self.index)
+        return memoryview(b"") if self.block is None else self.block.text(self.index)
 
 
 class KeptOther(KeptEntry):

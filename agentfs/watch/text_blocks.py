@@ -38,9 +38,9 @@ class Block:
         self.owners: list[TextOwner | None] = []
         self.used = 0  # the last search that a text of it took part in
 
-    def place(self, index: int) -> tuple[bytearray, int, int]:
-        """Return a text as a buffer, a start and an end."""
-        return self.data, self.starts[index], self._end(index) - 1
+    def text(self, index: int) -> memoryview:
+        """Return a text."""
+        return memoryview(self.data)[self.starts[index] : self._end(index) - 1]
 
     def drop(self, index: int) -> None:
         """Drop a text."""

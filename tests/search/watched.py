@@ -24,6 +24,8 @@ CALLS = [
     ("grep", {"pattern": "needle", "encoding": "utf-8"}),
     ("grep", {"pattern": "needle", "max_filesize": 10, "type": "py"}),
     ("grep", {"pattern": "nothing of the kind"}),
+    ("grep", {"pattern": "needle", "path": ["a/b", ".", "a"], "output_mode": "count"}),
+    ("ls", {"path": ["a", "."], "depth": 0}),
     ("grep", {"pattern": "needle", "path": "linked", "output_mode": "count"}),
     ("glob", {"pattern": "*", "path": "linked"}),
     ("ls", {"path": "linked", "depth": 0}),
