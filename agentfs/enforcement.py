@@ -302,7 +302,7 @@ class _GuardedCall:
         paths, globs = self._paths(), self._globs()
         # Without a test any other file could get into the diff or the error.
         test = _within(paths, globs) if paths else None
-        grant, files = _Grant(test, test), ()
+        grant, shown = _Grant(test, test), paths
         revision, diff, error = None, "", None
         try:
             revision = self._revision()
@@ -310,8 +310,8 @@ class _GuardedCall:
                 result = self._call(grant, preview=True)
                 diff = result.diff
                 if isinstance(result, ReplaceResult):
-                    files = self._resolved(result.files)
-                    grant = _Grant(test, _within(files))
+                    shown = self._resolved(result.files)
+                    grant = _Grant(test, _within(shown))
         except _UNASKED:
             raise
         except AgentFSError as raised:
@@ -319,7 +319,7 @@ class _GuardedCall:
                 error = raised  # it may quote what is read only with permission
             else:
                 raise
-        return _Preview(revision, diff, files or paths, grant, error)
+        return _Preview(revision, diff, shown, grant, error)
 
     def _revision(self) -> str | None:
         """Return the revision that is about to be changed, for a method with `expect_revision`."""

@@ -113,13 +113,6 @@ class Operation:
     hunks: tuple[PatchHunk, ...] = ()
 
 
-class Located(NamedTuple):
-    """The changes that hunks make to a text, and a note for each hunk that was found by a tolerant step."""
-
-    spans: list[Span]
-    notes: list[str]
-
-
 def read_patch(text: str) -> list[Operation]:
     """Read a patch; where it is none, the line and what is expected there are in the error."""
     if text.count("\n") > MAX_LINES:
@@ -222,8 +215,8 @@ class _Location(NamedTuple):
     via: str = ""
 
 
-def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> Located:
-    """Find where hunks go in a text, which has every line end as one line feed."""
+def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> tuple[list[Span], list[str]]:
+    """Return the changes that hunks make to a text with line feeds, and notes on those found tolerantly."""
     whole = text if text.endswith("\n") or not text else f"{text}\n"
     spans: list[Span] = []
     notes: list[str] = []
@@ -238,7 +231,7 @@ def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> Located:
         if hunk.old or hunk.anchors:  # lines added at the end of the file do not move the start
             begin, previous_anchors = location.end, hunk.anchors or previous_anchors
     spans.sort(key=lambda span: span[:2])
-    return Located(spans if whole == text else _without_final_newline(spans, len(text)), notes)
+    return spans if whole == text else _without_final_newline(spans, len(text)), notes
 
 
 def _without_final_newline(spans: list[Span], size: int) -> list[Span]:

@@ -148,7 +148,7 @@ def _repair_batch(
     """Take paths of one batch back, as far as they can be reached; return what was done, in words."""
     blocked: dict[str, Exception] = {}
     lockable: list[str] = []
-    batch = Batch(context, plans, Terms(_REPAIR_BYTES, lambda change, _: NotFoundError(change.path)))
+    batch = Batch(context, plans, Terms(_REPAIR_BYTES, _no_conflict))
     for plan in sorted(plans, key=lambda plan: plan.change.path):
         path, second_names = plan.change.path, [name for name in (plan.temporary, plan.backup) if name]
         second_names += filter(is_second_name, {os.path.dirname(name) for name in second_names})
@@ -184,6 +184,10 @@ def _repair_batch(
         changed = ", ".join(map(quote, changed_by_others))
         notes.append(f"somebody else has changed {changed} since, so that stays as it is")
     return notes
+
+
+def _no_conflict(change: Change, _: Node | None) -> AgentFSError:
+    return NotFoundError(change.path)  # nothing is made when a batch is taken back
 
 
 def _protection(context: RootContext, paths: Sequence[str]) -> ProtectedError | None:

@@ -131,20 +131,16 @@ class RootContext:
         read again each time.
         """
         handle = self.handle  # kept, so that it stays open
-        lstat = syscalls.lstat
         try:
-            root = lstat(handle.fd, ".")
+            root = syscalls.lstat(handle.fd, ".")
         except OSError:
             return {}
         times = root.st_mtime_ns, root.st_ctime_ns
         cached = self._identities.get(matcher)
         if cached is not None and cached[0] == times:
             return cached[1]
-        found: _Identities = {}
-        for name in matcher.literals:
-            with suppress(OSError):
-                status = lstat(handle.fd, name)
-                found[status.st_dev, status.st_ino] = name
+        existing = syscalls.statuses(handle.fd, matcher.literals)
+        found: _Identities = {(status.st_dev, status.st_ino): name for name, status in existing}
         if time.time_ns() - max(times) > TIME_RESOLUTION:
             self._identities[matcher] = times, found
         return found

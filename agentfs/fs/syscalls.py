@@ -11,7 +11,7 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -88,6 +88,15 @@ def close(handle: int) -> None:
 def lstat(handle: int, name: str) -> os.stat_result:
     """Return the status of a name."""
     return os.stat(name, dir_fd=handle, follow_symlinks=False)
+
+
+def statuses(handle: int, names: Iterable[str]) -> list[tuple[str, os.stat_result]]:
+    """Return those of some names that exist, each with its status."""
+    found: list[tuple[str, os.stat_result]] = []
+    for name in names:
+        with suppress(OSError):
+            found.append((name, os.stat(name, dir_fd=handle, follow_symlinks=False)))
+    return found
 
 
 def readlink(handle: int, name: str) -> str:

@@ -49,14 +49,14 @@ _READ_JOURNAL = (
 
 
 class Ledger(Protocol):
-    """Notes beside the journal, in its transactions, what becomes of each change."""
+    """Notes the outcome of each change, in the transactions of the journal."""
 
     def begun(self) -> Sequence[Statement]:
-        """Return what notes that a change is about to be made."""
+        """Return the statements that note a change before it is made."""
         ...
 
     def settled(self, whole: bool | None) -> Sequence[Statement]:
-        """Return what notes whether it was made: all of it, nothing, or a part (None)."""
+        """Return the statements that note if it was made: all of it, nothing, or a part (None)."""
         ...
 
 

@@ -93,10 +93,10 @@ class _Frames:
 
 def _refusal(line: bytes) -> types.JSONRPCError:
     """Return the answer to a frame that is not a message; its id is that of the frame if it can be read."""
-    identity = None
+    identity: Any = None
     with contextlib.suppress(ValueError, RecursionError):
         frame: Any = json.loads(line) if len(line) <= MAX_FRAME_BYTES else None
-        identity = frame.get("id") if isinstance(frame, dict) else None  # pyright: ignore[reportUnknownMemberType]
+        identity = cast("dict[str, Any]", frame).get("id") if isinstance(frame, dict) else None
     known = identity if type(identity) in (int, str) else None
     return types.JSONRPCError(
         jsonrpc="2.0", id=known, error=types.ErrorData(code=types.PARSE_ERROR, message=_REFUSAL)

@@ -100,9 +100,10 @@ def compile_pattern(
             syntax = syntax.with_comment_ended()  # it had swallowed the parenthesis
         syntax = syntax.between(*around)
         written = _compile_valid(engine, syntax, flags | mode)
-    stack = _stack_per_character(syntax if captures else syntax.without_captures())
-    syntax = syntax.without_captures()
-    expression = written if captures else _compile_valid(engine, syntax, flags | mode)
+    plain = syntax.without_captures()
+    stack = _stack_per_character(syntax if captures else plain)
+    expression = written if captures or plain is syntax else _compile_valid(engine, plain, flags | mode)
+    syntax = plain
 
     def matches(part: str, character: str) -> bool:
         return bool(engine.compile(part, flags).match(character))

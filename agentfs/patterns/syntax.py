@@ -101,7 +101,7 @@ class Syntax:
             replace(token, text="(?:") if token.kind == "open" and _CAPTURE.fullmatch(token.text) else token
             for token in self.tokens
         ]
-        return replace(self, tokens=tokens)
+        return self if tokens == self.tokens else replace(self, tokens=tokens)
 
     def between(self, before: str, after: str) -> "Syntax":
         """Return the pattern as a group between two others; flags at its start stay in front."""

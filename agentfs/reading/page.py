@@ -5,16 +5,18 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
-from agentfs.errors import InvalidArgumentError, must_be, past_end
-from agentfs.fs import quote
+from agentfs.errors import must_be, past_end
+from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, NextCall, Retry
+from agentfs.messages import Message, NextCall, Retry
 from agentfs.results import Newline, ReadResult
 from agentfs.text import (
     UNKNOWN_8BIT,
+    Decoded,
     Shrink,
     carriage_return_note,
     continuation,
+    count_lines,
     cut_line,
     end_of,
     first_names,
@@ -22,6 +24,7 @@ from agentfs.text import (
     footer,
     line_ranges,
     line_start,
+    newline_of,
     notes_of,
     number_lines,
     plural,
@@ -54,8 +57,19 @@ class ReadRequest(NamedTuple):
         behind the last line.
         """
         past = self.offset > max(total, 1)
-        if self.offset == 0 or self.column < 1 or (self.limit is not None and self.limit < 1):
-            raise self._out_of_range(["offset"] if past else [])
+        wrong = {
+            "offset": self.offset == 0 or past,
+            "limit": self.limit is not None and self.limit < 1,
+            "column": self.column < 1,
+        }
+        hint = Message("To read as far as fits, ", Retry({}, [name for name in wrong if wrong[name]]), ".")
+        if self.offset == 0:
+            offsets = "a line number from 1, or a negative number to count from the end"
+            raise must_be("offset", offsets, self.offset, hint)
+        if wrong["limit"]:
+            raise must_be("limit", "a number of lines from 1", self.limit, hint)
+        if wrong["column"]:
+            raise must_be("column", "the number of a character from 1", self.column, hint)
         if self.offset < 0:
             return max(total + self.offset + 1, min(total, 1))
         if not past:
@@ -64,24 +78,6 @@ class ReadRequest(NamedTuple):
         also = ", or a negative one to count from the end"
         has = f"{quote(path)} has {plural(total, noun)}"
         raise past_end(has, self.offset, 1, total, also=also, **details)
-
-    def _out_of_range(self, also_wrong: Sequence[str]) -> InvalidArgumentError:
-        offsets = "a line number from 1, or a negative number to count from the end"
-        errors = [
-            must_be(name, wanted, value, "")
-            for name, value, wanted, is_wrong in (
-                ("offset", self.offset, offsets, self.offset == 0),
-                ("limit", self.limit, "a number of lines from 1", self.limit is not None and self.limit < 1),
-                ("column", self.column, "the number of a character from 1", self.column < 1),
-            )
-            if is_wrong
-        ]
-        names = (*(str(error.details["argument"]) for error in errors), *also_wrong)
-        return InvalidArgumentError(
-            Joined(" ", *(error.message for error in errors)),
-            hint=Message("To read as far as fits, ", Retry({}, names), "."),
-            details=errors[0].details,
-        )
 
     def next_call(self, path: str, offset: int, *, shown: int = 0, column: int = 1) -> NextCall:
         """Return the call that continues at a line: for the rest of what was requested, or as much again."""
@@ -107,6 +103,12 @@ class TextInfo(NamedTuple):
     newline: Newline | None
     bom: bytes
     exact: bool = True
+
+    @classmethod
+    def of(cls, path: str, data: bytes, decoded: Decoded) -> "TextInfo":
+        """Return what is known of a file that is loaded."""
+        text, encoding, bom = decoded
+        return cls(path, revision_of(data), len(data), count_lines(text), encoding, newline_of(text), bom)
 
 
 class LineSlice(NamedTuple):
@@ -196,6 +198,23 @@ def render_page(
     )
 
 
+def text_page(
+    info: TextInfo,
+    text: str,
+    limits: Limits,
+    request: ReadRequest,
+    notes: Sequence[str] = (),
+    ids: Sequence[str] = (),
+) -> ReadResult:
+    """Return a page of a text; `ids` are those of all its lines."""
+    first = request.first(info.path, info.total)
+    if not info.total:
+        return empty_result(info)
+    lines = slice_text(text, first, max_lines(request.limit, limits), request)
+    lines = lines._replace(ids=ids[first - 1 : first - 1 + len(lines.bodies)])
+    return render_page(info, lines, limits, request, notes)
+
+
 def empty_result(info: TextInfo) -> ReadResult:
     """Return the result for a file without lines."""
     return ReadResult(
@@ -215,8 +234,10 @@ def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
     first, ids, overhead, numbered = lines.first, lines.ids, limits.line_overhead, request.numbered
     cut: list[int] = []
     bodies = _without_returns(lines)
-    if overhead is not None:
-        bodies = bodies[: _count_unformatted(bodies, ids, overhead, limits)]
+    if overhead is not None:  # the caller formats them by itself
+        pairs = zip_longest(bodies, ids[: len(bodies)], fillvalue="")
+        shown = [line_id + body[: limits.line_chars] for body, line_id in pairs]
+        bodies = bodies[: len(_fitting(shown, _size, None, limits.read_bytes, overhead))]
     if lines.not_loaded or max(map(len, bodies)) > limits.line_chars:
         most = limits.line_chars
         cut = [number for number, body in enumerate(bodies, first) if len(body) > most or lines.not_loaded]
@@ -256,16 +277,6 @@ def _without_returns(lines: LineSlice) -> Sequence[str]:
 
 def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
-
-
-def _count_unformatted(lines: Sequence[str], ids: Sequence[str], overhead: int, limits: Limits) -> int:
-    """Return how many lines the byte budget holds for a caller that formats them by itself."""
-    used = -1  # the last line has no line feed
-    for index, (line, line_id) in enumerate(zip_longest(lines, ids[: len(lines)], fillvalue="")):
-        used += _size(line[: limits.line_chars]) + len(line_id) + overhead + 1
-        if index and used > limits.read_bytes:
-            return index
-    return len(lines)
 
 
 def _fitting(

@@ -17,19 +17,19 @@ from agentfs.errors import (
     StaleError,
     must_be,
 )
-from agentfs.fs import OpenFile, Root, link_note, quote, revision_of, revision_of_stat
+from agentfs.fs import OpenFile, Root, link_note, quote, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.line_ranges import ReadRecord
 from agentfs.messages import Joined, Message, NextCall, ParameterName
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import binary_result, read_media
-from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, slice_text
+from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, text_page
 from agentfs.results import ListResult, ReadManyResult, ReadResult
 from agentfs.text import (
     HEAD,
+    Decoded,
     continuation,
-    count_lines,
     decode,
     decode_in,
     end_of,
@@ -38,7 +38,6 @@ from agentfs.text import (
     footer,
     line_ranges,
     line_start,
-    newline_of,
     notes_of,
     one_line,
     unified_diff,
@@ -94,15 +93,8 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
             hint="Leave it out.",
             details={"argument": "encoding"},
         )
-    data = text.encode("utf-8", "surrogatepass")
-    total = count_lines(text)
-    info = TextInfo(name, revision_of(data), len(data), total, "utf-8", newline_of(text), b"")
-    first = request.first(name, total)
-    if not total:
-        return empty_result(info)
-    notes = [NO_LINE_IDS] if request.line_ids else []
-    lines = slice_text(text, first, max_lines(request.limit, limits), request)
-    return render_page(info, lines, limits, request, notes)
+    info = TextInfo.of(name, text.encode("utf-8", "surrogatepass"), Decoded(text, "utf-8", b""))
+    return text_page(info, text, limits, request, [NO_LINE_IDS] if request.line_ids else ())
 
 
 def _directory_result(path: str, listing: ListResult) -> ReadResult:
@@ -209,29 +201,21 @@ def _read_loaded(
     *,
     shorten: bool,
 ) -> ReadResult:
-    revision = revision_of(data)
     try:
         decoded = decode(data) if request.encoding is None else decode_in(data, request.encoding)
     except BinaryError:  # what begins like a byte order mark is none
         return _record_media(tracker, file, binary_result(file, data[:HEAD], limits))
-    text = decoded.text
-    total = count_lines(text)
-    info = TextInfo(file.path, revision, len(data), total, decoded.encoding, newline_of(text), decoded.bom)
-    first = request.first(file.path, total)
-    if total == 0:
-        tracker.record_read(file.real_path, revision, text, 0, 0, 0)
-        return empty_result(info)
-    lines = slice_text(text, first, max_lines(request.limit, limits), request)
-    if request.line_ids:
-        ids = tracker.line_ids(file.real_path, revision, text, to_model=True)
-        lines = lines._replace(ids=ids[first - 1 : first - 1 + len(lines.bodies)])
+    info, text = TextInfo.of(file.path, data, decoded), decoded.text
+    ids: Sequence[str] = ()
+    if request.line_ids and request.first(file.path, info.total):
+        ids = tracker.line_ids(file.real_path, info.revision, text, to_model=True)
         notes = notes if ids else [*notes, _NO_IDS]
-    result = render_page(info, lines, limits, request, notes)
-    if request.column > 1:
+    result = text_page(info, text, limits, request, notes, ids)
+    if request.column > 1 and info.total:
         return result
-    if shorten and not request.line_ids:
+    if shorten and info.total and not request.line_ids:
         result = _shorten_repeat(tracker, file.real_path, result)
-    tracker.record_read(file.real_path, revision, text, result.start_line, result.end_line, total)
+    tracker.record_read(file.real_path, info.revision, text, result.start_line, result.end_line, info.total)
     return result
 
 

@@ -86,12 +86,9 @@ class Link:
             now = time.monotonic()
             until = until or min(now + self._patience, exchange.until)
             if self._ended or now + pause > until:
-                made = None if undecided else False
-                if (
-                    exchange.sent and not exchange.changes
-                ):  # the far side may have noted as read what never came here
-                    self._hello["forget"] = True
-                raise _unreachable(self._ended or reason, made=made)
+                if exchange.sent and not exchange.changes:
+                    self._hello["forget"] = True  # the far side may have noted a read that never came here
+                raise _unreachable(self._ended or reason, made=None if undecided else False)
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 

@@ -132,7 +132,7 @@ def serve(options: Options) -> int:
 
 
 class _ServedWorkspace(Workspace):
-    """A workspace whose journal notes what becomes of each change of its client."""
+    """A workspace that notes the outcome of each change of its client."""
 
     _make_ledger = Outcomes
 

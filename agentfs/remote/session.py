@@ -26,7 +26,7 @@ from agentfs.fs.syscalls import lock_as_process, locking_process
 from agentfs.history.database import Database, Statement
 from agentfs.remote.transport import disconnected
 
-_SECONDS_TO_END = 2.0  # that a process has to complete what it does
+_SECONDS_TO_END = 2.0  # for a process to complete its changes
 _SECONDS_TO_DIE = 5.0
 _PAUSE = 0.005
 _DAY = 24 * 3600.0
@@ -59,11 +59,11 @@ class SessionDirectory:
             root_path: The tree.
             name: The name of the session; None for one that only this client knows.
             client: The client that it belongs to from now on.
-            again: Whether that client had it before: then only if no other one has taken it over.
+            again: Whether that client had it before; if another one has taken it over, this fails.
 
         Raises:
-            AgentFSError: `io` where there can be no such directory, `busy` where the process does not end,
-                `disconnected` where the session belongs to another client.
+            AgentFSError: `io` if there can be no such directory, `busy` if the process does not end,
+                `disconnected` if the session belongs to another client.
         """
         parent = lock_directory(root_path)
         if parent is None:
@@ -71,7 +71,7 @@ class SessionDirectory:
         self._fds: list[int] = []
         self._named = name is not None
         sessions = os.path.join(parent, "sessions")
-        owner = name or client + boot_id()  # what is not brought to the disk ends with the system
+        owner = name or client + boot_id()  # its state is not synced, so it ends with the system
         digest = hashlib.sha256(f"{root_path}\0{owner}".encode("utf-8", "surrogatepass"))
         kind = "unnamed" if name is None else "named"
         self._directory = OwnDirectory(os.path.join(sessions, kind, digest.hexdigest()[:32]))
@@ -154,13 +154,13 @@ class Outcomes:
         database.write([(_TABLE, ()), *([] if unfinished else [_SETTLE[None]])])
 
     def begun(self) -> Sequence[Statement]:
-        """Return what notes the key of the request under way, if it has one."""
+        """Return the statements that note the key of the request under way, if it has one."""
         key = current_key.get()
         self._noted = key is not None
         return [(_BEGIN, (key,)), *_FORGET] if key is not None else ()
 
     def settled(self, whole: bool | None) -> Sequence[Statement]:
-        """Return what notes whether the change under way was made: all of it, nothing, or a part (None)."""
+        """Return the statements that note if the change was made: all of it, nothing, or a part (None)."""
         noted, self._noted = self._noted, False
         return [_SETTLE[whole]] if noted else ()
 

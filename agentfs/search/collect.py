@@ -144,10 +144,10 @@ class _Filter:
         self._before = None if before is None else parse_moment(before, "changed_before")
         self._follow = options.follow_symlinks
         self._links_as_files = options.links_as_files
-        kinds = self.types & {"f", "d", "l"} | ({"f"} if "x" in self.types else set())
+        kinds = self.types & frozenset("fdl") | frozenset("f" if "x" in self.types else "")
         # The letters of `f d l` that may pass; "o" is any other kind.
         self.kinds = kinds or frozenset("fd" if "e" in self.types else "fdlo")
-        self.plain_files = self.types == {"f"} and options.links_as_files
+        self.plain_files = self.types == frozenset("f") and options.links_as_files
 
     def takes(self, directory: Directory, listed: DirEntry) -> bool:
         """Return whether an entry of an open directory passes; one that vanished does not."""

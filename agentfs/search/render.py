@@ -65,6 +65,8 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
         if count := getattr(skipped, name):
             counted.append(f"{count} {words}{_rules(skipped.rules) if name == 'ignored' else ''}")
     report = f"left out: {', '.join(counted)}" if counted else ""
+    if not counted and not skipped.unread_rules:
+        return ""
     if can_open and not repeated and (skipped.hidden or skipped.ignored):
         report = Joined(" ", report, Message("(", OPEN_IGNORED, " for hidden and ignored)"))
     unread = ""
@@ -157,7 +159,6 @@ def render(
     )
     on_page = len(found.matches if by_line else found.counts)
     most = min(_most_shown(found.matches, limits) if by_line else limits.output_tokens, on_page)
-    totals = _totals(found, exact=exact)
     few = exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
     stopped = _stop(limits, options, found) if found.skipped.reached else ""
     remarks = _context_note(limits, options), _empty_group_note(options)
@@ -183,26 +184,38 @@ def render(
         position = f"shown: {first + 1}-{last}" if last > first else "nothing shown from this offset"
         says_totals = found.total_lines and options.output_mode != "total"
         notes = notes_of(
-            totals if says_totals and not (by_line and few and not is_part) else "",
+            _totals(found) if says_totals and not (by_line and few and not is_part) else "",
             Joined("; ", position, continuation(following)) if is_part else "",
             note,
             stopped,
             *remarks,
             skip_report,
         )
-        body = _body(options, totals, matches, counts, of=on_page) if found.total_lines else result.nothing
+        body = _body(options, found, matches, counts) if found.total_lines else result.nothing
         text = Joined("\n", *body, footer(*notes))
         return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
 
     whole = answer(most)
-    steps = [Shrink(1, lambda _: whole)]
-    if by_line and most:
-        deepest = max(max(len(match.before), len(match.after)) for match in found.matches[:most])
-        steps += [Shrink(deepest, lambda count: answer(most, count - 1))] if deepest else []
-    if most:
-        steps.append(Shrink(most, lambda count: answer(count, 0 if by_line else None)))
-    if found.total_lines:
-        steps.append(Shrink(1, lambda _: replace(whole, text=_sentence(totals), notes=())))
+
+    def everything(_: int) -> GrepResult:
+        return whole
+
+    def with_context(count: int) -> GrepResult:
+        return answer(most, count - 1)
+
+    def with_entries(count: int) -> GrepResult:
+        return answer(count, 0 if by_line else None)
+
+    def only_totals(_: int) -> GrepResult:
+        return replace(whole, text=_sentence(_totals(found)), notes=())
+
+    deepest = 0
+    if by_line:
+        deepest = max((max(len(each.before), len(each.after)) for each in found.matches[:most]), default=0)
+    steps = [Shrink(1, everything)]
+    steps += [Shrink(deepest, with_context)] if deepest else []
+    steps += [Shrink(most, with_entries)] if most else []
+    steps += [Shrink(1, only_totals)] if found.total_lines else []
     return fitted(limits, *steps)
 
 
@@ -214,20 +227,20 @@ def _nothing(options: GrepOptions, found: Finding) -> str:
 
 
 def _body(
-    options: GrepOptions, totals: str, matches: Sequence[Match], counts: Mapping[str, FileCount], of: int
+    options: GrepOptions, found: Finding, matches: Sequence[Match], counts: Mapping[str, FileCount]
 ) -> list[str]:
     """Return what is shown above the footer."""
     match options.output_mode:
         case "content":
             return ["\n".join(_content_lines(matches, numbers=options.line_numbers))]
         case "files_with_matches":
-            return path_lines([(path, "") for path in counts], of)
+            return path_lines([(path, "") for path in counts], len(found.counts))
         case "count":
-            return _count_lines(counts, of)
+            return _count_lines(counts, len(found.counts))
         case "summary":
             return _summary_lines(matches, counts)
         case _:
-            return [_sentence(totals)]
+            return [_sentence(_totals(found))]
 
 
 def _most_shown(matches: Sequence[Match], limits: Limits) -> int:
@@ -331,11 +344,11 @@ def _count_lines(counts: Mapping[str, FileCount], of: int = 0) -> list[str]:
     return path_lines(list(zip(counts, tails, strict=True)), of)
 
 
-def _totals(found: Finding, *, exact: bool) -> str:
+def _totals(found: Finding) -> str:
     """Return the totals of a search in one phrase."""
     matches, lines = found.total_matches, found.total_lines
     where = f"in {plural(found.total_files, 'file')}"
-    least = "" if exact else "at least "
+    least = "" if found.exact else "at least "
     if matches == lines:
         return f"{least}{plural(lines, 'matching line')} {where}"
     return f"{least}{plural(matches, 'match', 'matches')} on {plural(lines, 'line')} {where}"

@@ -277,7 +277,7 @@ class _Searcher:
         found, page = self.found, self.found.page
         for match in excerpts.take(line_matches, before, after, following):
             number = page.first + len(found.matches) if self.by_line else found.entries
-            if number >= page.end or (page.is_full and not self.by_line):
+            if number >= page.end or (not self.by_line and page.is_full):
                 break
             found.matches.append(match)
             lines = (match.text, *match.before, *match.after)

@@ -1,6 +1,6 @@
-"""What models that were trained with other tools send: their names of parameters and of tools.
+"""The names of tools and parameters that models send because they were trained with other tools.
 
-A name that means one thing is taken as that. Each row says which products have it.
+A name with one meaning is translated. Each row says which products have it.
 """
 
 import json
@@ -24,8 +24,8 @@ from agentfs.tools.kinds import (
     short_repr,
 )
 
-# For a parameter of any tool, its other names. One counts only where exactly one parameter of the tool has it
-# and no parameter bears it as its name.
+# Other names of a parameter of any tool. A name counts only if exactly one parameter of the tool has it as an
+# alias, and it is not itself the name of a parameter.
 ALIASES: dict[str, tuple[str, ...]] = {
     "path": (
         "file_path", "filepath", "filename", "file_name", "file", "target_file", "relative_path",
@@ -96,12 +96,12 @@ class Habit(NamedTuple):
 
 
 class Habits(NamedTuple):
-    """What is sent for one method besides its own parameters and `ALIASES`.
+    """The arguments that models send to one method besides its own parameters and `ALIASES`.
 
     Attributes:
-        aliases: For a parameter of the method, other names.
-        hidden: Parameters after the `*` that are taken where a model sends them, though no schema shows
-            them: none that widens what may be changed.
+        aliases: Other names of parameters of the method.
+        hidden: Parameters after the `*` that a model may send although no schema shows them. None of them
+            allows more changes.
         foreign: Parameters of other tools.
     """
 
@@ -326,11 +326,11 @@ HABITS: dict[str, Habits] = {
         ("preview", "word", "regex"),
     ),
 }  # fmt: skip
-# What only says why a call is made: Cursor and VS Code, Windsurf, OpenHands, Cline, Gemini CLI.
+# Parameters that only explain the call: Cursor and VS Code, Windsurf, OpenHands, Cline, Gemini CLI.
 _REASONS = ("explanation", "tool_summary", "security_risk", "task_progress", "instruction")
 REASONS = tuple(Habit(name, _ANY) for name in _REASONS)
 
-# For a method, the names of tools that do the same.
+# The names of tools that do the same as a method.
 TOOL_NAMES: dict[str, tuple[str, ...]] = {
     "read": (
         *("view", "read_file", "view_file", "open_file", "cat", "open", "fs_read", "get_file_contents"),
@@ -358,9 +358,23 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
     "delete": ("delete_file", "remove", "remove_file", "rm", "unlink"),
     "read_many": ("read_many_files", "read_multiple_files", "read_files"),
 }
+# Names that mean different things in different products, with the methods to propose. Each proposal adds the
+# arguments given here.
+UNCERTAIN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+    "find": (("glob", {}),),  # a regular expression here, a glob for the program
+    "find_file": (("glob", {}),),
+    "file_search": (("glob", {}),),  # VS Code takes a glob, Cursor a part of the name
+    "search_file": (("grep", {}), ("glob", {})),
+    "search_files": (("grep", {}), ("glob", {})),  # contents in Cline and Roo, names in the server of MCP
+    "tree": (("ls", {"depth": 0}),),
+    "directory_tree": (("ls", {"depth": 0}),),
+    "revert": (("undo", {}),),
+    "undo_edit": (("undo", {}),),  # of one file, with Anthropic's older text editor
+    "codebase_search": (("grep", {}),),  # by meaning, in Cursor and Windsurf
+}
 # One tool whose `command` is the name of what to do: Anthropic's text editor, SWE-agent, OpenHands.
 EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
-# What is put before names: the GPT models, Gemini, clients of MCP.
+# Prefixes of names: the GPT models, Gemini, clients of MCP.
 _NAMESPACES = re.compile(r"(functions|default_api)[.:]|mcp__\w+?__")
 
 

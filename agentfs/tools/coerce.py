@@ -170,7 +170,7 @@ class LenientReader(ArgumentReader):
             try:
                 parse_json(value)
             except NotJSONError as error:
-                message = f"`{where}` must be {kind.describe()}, but is text that is {error}"
+                message = f"`{where}` must be {kind.description}, but is text that is {error}"
                 return self.add_problem(where, message)
         return super().mismatch(kind, value, where)
 

@@ -1,6 +1,7 @@
-"""A call as a model sent it as a call of a tool at hand: what other tools are called and take is translated.
+"""Translate calls that use the names and parameters of other tools into calls of the tools at hand.
 
-Only for methods of a workspace, whose meaning is known; each translation is recorded as a coercion.
+Only calls of workspace methods are translated, because their meaning is known. Each translation is recorded
+as a coercion.
 """
 
 from collections.abc import Mapping
@@ -8,9 +9,19 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from agentfs.errors import AgentFSError, UnknownToolError
+from agentfs.messages import Joined, Message
 from agentfs.nearest import nearest
-from agentfs.results import Coercion
-from agentfs.tools.aliases import EDITORS, HABITS, REASONS, TOOL_NAMES, Habits, plain_name, snake_case
+from agentfs.results import Coercion, plain
+from agentfs.tools.aliases import (
+    EDITORS,
+    HABITS,
+    REASONS,
+    TOOL_NAMES,
+    UNCERTAIN,
+    Habits,
+    plain_name,
+    snake_case,
+)
 from agentfs.tools.coerce import LenientReader, parse_arguments
 from agentfs.tools.declaration import declaration_of
 from agentfs.tools.kinds import ArgumentProblem, Parameter, short_repr
@@ -44,24 +55,43 @@ def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
 def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[Tool, Any, Coercion]:
     """Return the tool that an unknown name means, with its arguments; raise `unknown_tool` without one."""
     near = None
+    proposals: list[Message] = []
     if isinstance(name, str):
-        sent = arguments
-        wanted: Any = plain_name(name)
-        if wanted in EDITORS:
-            with suppress(AgentFSError):  # which is reported once the tool is known
-                sent = dict(parse_arguments(arguments))
-                wanted = sent.pop("command", wanted)
+        given: dict[Any, Any] = {}
+        with suppress(AgentFSError):  # which is reported once the tool is known
+            given = dict(parse_arguments(arguments))
+        wanted, sent = plain_name(name), arguments
+        if wanted in EDITORS and isinstance(given.get("command"), str):
+            wanted, sent = given.pop("command"), given
         method = next((each for each, others in TOOL_NAMES.items() if wanted in others), wanted)
         named = (tool for tool in tools.values() if wanted == snake_case(tool.name))
         if (tool := next(named, None) or _tool_for(tools, method)) is not None:
             return tool, sent, _renamed(name, tool)
         near = nearest(name.lower(), tools)
-    meant = f" (did you mean `{near}`?)" if near else ""
+        proposals = [
+            _proposal(tools, tool, {**given, **more})
+            for each, more in UNCERTAIN.get(wanted, ())
+            if (tool := _tool_for(tools, each)) is not None
+        ]
+    meant = f" (did you mean `{near}`?)" if near and not proposals else ""
+    call = Message("Call ", Joined(" or ", *proposals), ".") if proposals else ""
     raise UnknownToolError(
         f"There is no tool {short_repr(name)}{meant}.",
-        hint=f"The tools are {', '.join(tools)}.",
+        hint=Joined(" ", call, f"The tools are {', '.join(tools)}."),
         details={"names": list(tools), "nearest": near},
     )
+
+
+def _proposal(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> Message:
+    """Return the call of a tool with these arguments, or its name if it does not take them."""
+    bound = bind_call(tools, tool, given)
+    if bound.problems:
+        return Message(f"`{tool.name}`")
+    values = {name: plain(value) for name, value in bound.values.items()}
+    pattern = values.get("pattern")
+    if tool.own_name == "glob" and isinstance(pattern, str) and not any(mark in pattern for mark in "*?[{"):
+        values["pattern"] = f"**/*{pattern}*" if "/" in pattern else f"*{pattern}*"
+    return Message({"name": bound.tool.name, "arguments": values})
 
 
 def _tool_for(tools: Mapping[str, Tool], method: str) -> Tool | None:
@@ -74,7 +104,7 @@ def _renamed(name: str, tool: Tool) -> Coercion:
 
 
 def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion]) -> BoundArguments:
-    """Read arguments of which some are another tool's."""
+    """Read arguments, some of which are parameters of other tools."""
     habits = HABITS.get(tool.own_name, Habits())
     hidden = _hidden_parameters(tool, habits)
     names = {each.target: each.name for each in (*tool.parameters, *hidden)}

@@ -75,7 +75,7 @@ class ArgumentReader:
             if member.name in named:
                 values[member.name] = member.kind.read(named[member.name], where, self)
             elif member.required:
-                self.add_problem(where, f"`{where}` is missing ({member.value_kind.describe()})")
+                self.add_problem(where, f"`{where}` is missing ({member.value_kind.description})")
         return values
 
     def assign_names(
@@ -95,7 +95,7 @@ class ArgumentReader:
 
     def mismatch(self, kind: "Kind", value: Any, where: str) -> None:
         """Record that a value is not of a kind."""
-        message = f"`{where}` must be {kind.describe()}, not {short_repr(value)}{kind.advice(value)}"
+        message = f"`{where}` must be {kind.description}, not {short_repr(value)}{kind.advice(value)}"
         self.add_problem(where, message)
 
     def add_unknown(self, name: Any, prefix: str, near: str | None = None) -> None:
@@ -119,9 +119,10 @@ class ArgumentReader:
 
 
 class Kind:
-    """One kind of value. A subclass defines at least `schema`, `describe` and `fits`.
+    """One kind of value. A subclass defines at least `schema`, `description` and `fits`.
 
     Attributes:
+        description: What a value must be, for an error.
         hint: A type hint that every framework accepts: no Literal, and no union except with None.
         exact: Types whose values are always of this kind.
         parts: The kinds of the values inside a value.
@@ -129,6 +130,7 @@ class Kind:
         opening: The characters with which JSON text of such a value begins.
     """
 
+    description: str = "any value"
     hint: Any = Any
     exact: frozenset[type] = frozenset()
     parts: tuple["Kind", ...] = ()
@@ -152,10 +154,6 @@ class Kind:
         if "enum" in schema:  # an enumeration would have to contain null, which is not a string
             schema = {"type": schema["type"]}
         return {**schema, "type": [schema["type"], "null"]} if schema else schema
-
-    def describe(self) -> str:
-        """Return what a value must be, for an error."""
-        return "any value"
 
     def advice(self, value: Any) -> str:
         """Return what to add to an error about a value."""
@@ -206,14 +204,13 @@ class Scalar(Kind):
     """A value of one of the basic types of JSON Schema."""
 
     name: ClassVar[str]
-    description: ClassVar[str]
 
     def schema(self, rules: "SchemaRules") -> "Schema":
         del rules
         return {"type": self.name}
 
-    def describe(self) -> str:
-        return self.description
+    def fits(self, value: Any) -> bool:
+        return isinstance(value, self.hint)
 
     def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
         meant = self.meant(value)
@@ -230,9 +227,6 @@ class String(Scalar):
     """A text."""
 
     name, description, hint, exact = "string", "a string", str, frozenset({str})
-
-    def fits(self, value: Any) -> bool:
-        return isinstance(value, str)
 
     def meant(self, value: Any) -> str | None:
         return str(value) if is_integer(value) else None
@@ -273,9 +267,6 @@ class Boolean(Scalar):
 
     name, description, hint, exact = "boolean", "true or false", bool, frozenset({bool})
 
-    def fits(self, value: Any) -> bool:
-        return isinstance(value, bool)
-
     def meant(self, value: Any) -> bool | None:
         return {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else None
 
@@ -291,6 +282,7 @@ class Choice(Kind):
         if types_found not in ({str}, {int}):
             raise InvalidArgumentError(f"the choices {choices} are neither all strings nor all integers")
         self.choices = choices
+        self.description = f"one of {', '.join(map(json.dumps, choices))}"
         (self.hint,) = types_found
 
     def schema(self, rules: "SchemaRules") -> "Schema":
@@ -298,9 +290,6 @@ class Choice(Kind):
             return {"enum": list(self.choices)}
         schema = SCALARS[self.hint].schema(rules)
         return schema if rules.string_enums and self.hint is int else {**schema, "enum": list(self.choices)}
-
-    def describe(self) -> str:
-        return f"one of {', '.join(map(json.dumps, self.choices))}"
 
     def fits(self, value: Any) -> bool:
         return type(value) is self.hint and value in self.choices
@@ -325,14 +314,12 @@ class ListOf(Kind):
 
     def __init__(self, item: Kind) -> None:
         self.item, self.parts, self.choices = item, (item,), item.choices
+        self.description = f"a list, each item {item.description}"
         self.hint = list.__class_getitem__(item.hint)
         self.opening = ("[", "{") if isinstance(item, (Record, MapOf)) else ("[",)
 
     def schema(self, rules: "SchemaRules") -> "Schema":
         return {"type": "array", "items": self.item.schema(rules)}
-
-    def describe(self) -> str:
-        return f"a list, each item {self.item.describe()}"
 
     def fits(self, value: Any) -> bool:
         return _is_sequence(value)
@@ -359,6 +346,8 @@ class TupleOf(Kind):
     """A tuple of values of these kinds; with `many`, of any number of values of the first kind."""
 
     def __init__(self, items: tuple[Kind, ...], *, many: bool) -> None:
+        described = ", ".join(item.description for item in items)
+        self.description = f"a tuple of {described}{', …' if many else ''}"
         self.parts, self.many = items, many
 
     def schema(self, rules: "SchemaRules") -> "Schema":
@@ -366,9 +355,6 @@ class TupleOf(Kind):
             raise _no_schema("tuple")
         count = {} if self.many else {"minItems": len(self.parts), "maxItems": len(self.parts)}
         return {"type": "array", "items": self.parts[0].schema(rules), **count}
-
-    def describe(self) -> str:
-        return f"a tuple of {', '.join(part.describe() for part in self.parts)}{', …' if self.many else ''}"
 
     def fits(self, value: Any) -> bool:
         return _is_sequence(value) and (self.many or len(value) == len(self.parts))
@@ -382,7 +368,8 @@ class TupleOf(Kind):
 class MapOf(Kind):
     """An object with any names, whose values are of one kind."""
 
-    noun, opening = "an object", ("{",)
+    noun = description = "an object"
+    opening = ("{",)
 
     def __init__(self, value: Kind) -> None:
         self.value, self.parts = value, (value,)
@@ -392,9 +379,6 @@ class MapOf(Kind):
         if rules.closed_only:
             raise InvalidArgumentError("an object with free names cannot be closed")
         return {"type": "object", "additionalProperties": self.value.schema(rules)}
-
-    def describe(self) -> str:
-        return "an object"
 
     def fits(self, value: Any) -> bool:
         return isinstance(value, Mapping) and all(isinstance(name, str) for name in cast("Any", value))
@@ -410,6 +394,7 @@ class Record(Kind):
 
     def __init__(self, make: type[Any], members: tuple["Parameter", ...]) -> None:
         self.make = self.hint = make
+        self.description = f"an object with {describe_names(members)}"
         self.members, self.parts = members, tuple(member.kind for member in members)
 
     def schema(self, rules: "SchemaRules") -> "Schema":
@@ -423,9 +408,6 @@ class Record(Kind):
         kinds = {member.name: member.kind for member in self.members if member.name not in hidden}
         properties = {name: kind.schema(rules) for name, kind in kinds.items()}
         return {"type": "object", "properties": properties, "required": [*kinds]}
-
-    def describe(self) -> str:
-        return f"an object with {describe_names(self.members)}"
 
     def fits(self, value: Any) -> bool:
         return isinstance(value, Mapping) or type(value) is self.make
@@ -451,6 +433,7 @@ class UnionOf(Kind):
 
     def __init__(self, options: tuple[Kind, ...]) -> None:
         self.parts = options
+        self.description = " or ".join(option.description for option in options)
         self.exact = frozenset[type]().union(*(option.exact for option in options))
         self.plainest = next((option for option in options if isinstance(option, Scalar)), options[0])
         self.hint = self.plainest.hint
@@ -460,9 +443,6 @@ class UnionOf(Kind):
         if not rules.unions:
             return self.plainest.schema(rules)
         return {"anyOf": [option.schema(rules) for option in self.parts]}
-
-    def describe(self) -> str:
-        return " or ".join(option.describe() for option in self.parts)
 
     def fits(self, value: Any) -> bool:
         return any(option.fits(value) for option in self.parts)
@@ -487,14 +467,12 @@ class OptionalOf(Kind):
 
     def __init__(self, kind: Kind) -> None:
         self.kind, self.parts, self.choices = kind, (kind,), kind.choices
+        self.description = f"{kind.description} or null"
         self.exact = kind.exact | {types.NoneType}
         self.hint = kind.hint if kind.hint is Any else kind.hint | None
 
     def schema(self, rules: "SchemaRules") -> "Schema":
         return self.kind.nullable(rules)
-
-    def describe(self) -> str:
-        return f"{self.kind.describe()} or null"
 
     def fits(self, value: Any) -> bool:
         return value is None or self.kind.fits(value)
@@ -511,16 +489,15 @@ class InstanceOf(Kind):
         # Nothing tells the instances of a protocol, or of a hint that is not a class.
         checkable = isinstance(type_, type) and not getattr(cast("Any", type_), "_is_protocol", False)
         self._checked: Any = type_ if checkable else object
+        self._name: str = getattr(type_, "__name__", None) or repr(type_)
+        article = "an" if self._name[0] in "AEIOU" else "a"
+        noun = "path" if type_ is os.PathLike else "callable" if type_ is Callable else self._name
+        self.description = f"{article} {noun}"
 
     def schema(self, rules: "SchemaRules") -> "Schema":
         if rules.output:
             return {}
-        raise _no_schema(getattr(self.type, "__name__", None) or repr(self.type))
-
-    def describe(self) -> str:
-        if self.type in (os.PathLike, Callable):
-            return "a path" if self.type is os.PathLike else "a callable"
-        return f"{'an' if self.type.__name__[0] in 'AEIOU' else 'a'} {self.type.__name__}"
+        raise _no_schema(self._name)
 
     def fits(self, value: Any) -> bool:
         return isinstance(value, self._checked) and (

@@ -1,4 +1,4 @@
-"""The names of the tools at hand, for texts that advise to call them."""
+"""The names of the tools at hand, for texts that suggest calls."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,6 +1,6 @@
 """The JSON Schemas of tools, under the rules of each provider's format.
 
-What all share: a flat, closed object, definitions inline, enums from Literal, defaults in the description
+All formats share: a flat, closed object, definitions inline, enums from Literal, defaults in the description
 only. The same tools always give the same text.
 """
 
@@ -17,7 +17,7 @@ _OUTPUT = SchemaRules(output=True)
 
 
 def tool_schemas(tools: Sequence[Tool], name: str, *, strict: bool = False) -> list[Schema]:
-    """Return the schemas of tools in a format of `FORMATS`; raise `invalid_argument` where there is none."""
+    """Return the schemas of tools in a format of `FORMATS`; raise `invalid_argument` if there is none."""
     provider = FORMATS.get(name)
     if provider is None:
         raise InvalidArgumentError(f"There is no schema format {name!r}; there are {', '.join(FORMATS)}.")

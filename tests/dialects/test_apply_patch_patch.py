@@ -18,7 +18,7 @@ def patch(*lines: str) -> str:
 def made(text: str, *lines: str) -> str:
     """Return a text with an update applied to it."""
     (operation,) = read_patch(patch("*** Update File: f", *lines))
-    for start, end, new in sorted(locate_hunks(text, operation.hunks, "f").spans, reverse=True):
+    for start, end, new in sorted(locate_hunks(text, operation.hunks, "f")[0], reverse=True):
         text = text[:start] + new + text[end:]
     return text
 
@@ -139,8 +139,8 @@ def test_no_other_command_and_no_unended_heredoc_is_taken(heredoc):
 
 def test_a_tolerant_match_is_noted():
     (operation,) = read_patch(patch("*** Update File: f", "@@", " a", "-b"))
-    assert locate_hunks("a \nb\n", operation.hunks, "f").notes == ["hunk 1 was found by trailing whitespace"]
-    assert locate_hunks("a\nb\n", operation.hunks, "f").notes == []
+    assert locate_hunks("a \nb\n", operation.hunks, "f")[1] == ["hunk 1 was found by trailing whitespace"]
+    assert locate_hunks("a\nb\n", operation.hunks, "f")[1] == []
 
 
 def test_lines_at_several_places_are_refused_with_the_places():
@@ -193,7 +193,7 @@ def test_a_patch_that_difflib_makes_gives_its_text_or_is_refused(before, after, 
     (operation,) = read_patch(patch(*lines))
     placed = placed_or_none(text, operation)
     if placed is not None:
-        for start, end, new in sorted(placed.spans, reverse=True):
+        for start, end, new in sorted(placed[0], reverse=True):
             text = text[:start] + new + text[end:]
         assert text == "\n".join(after) + ("\n" if ended else "")
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -234,10 +235,16 @@ def test_never_following_links(tree):
         assert read(root, "a/t") == b"a/t\n"
 
 
+def read_files(directory, names, read, **options):
+    """Read files by name, as a search does with the entries of a listing."""
+    entries = [SimpleNamespace(name=name) for name in names]
+    return ((entry.name, outcome) for entry, outcome in directory.read_files(entries, read, **options))
+
+
 def sifted(root, path, name):
     """Return what sifting yields for a name when it would yield all that can be read."""
     with root.open_directory(path) as directory:
-        [(_, outcome)] = directory.read_files([name], ReadBuffer(10**6).fill)
+        [(_, outcome)] = read_files(directory, [name], ReadBuffer(10**6).fill)
     return outcome
 
 
@@ -373,12 +380,12 @@ def test_a_directory_hands_out_what_is_in_it(root):
             assert below.path == "a/b"
             with below.open_file("t") as file:
                 assert (file.path, file.read(9)) == ("a/b/t", b"a/b/t\n")
-        assert list(directory.read_files(["t"], lambda fd: os.fstat(fd).st_size)) == [("t", 4)]
+        assert list(read_files(directory, ["t"], lambda fd: os.fstat(fd).st_size)) == [("t", 4)]
         contents = ReadBuffer(9)
-        sifting = directory.read_files(["t", "t"], lambda fd: contents.fill(fd) and contents.copy())
+        sifting = read_files(directory, ["t", "t"], lambda fd: contents.fill(fd) and contents.copy())
         assert list(sifting) == [("t", b"a/t\n")] * 2
-        assert list(directory.read_files(["t"], lambda _: None)) == []
-        assert list(directory.read_files(["t"], ReadBuffer(3).fill)) == [("t", -1)]
+        assert list(read_files(directory, ["t"], lambda _: None)) == []
+        assert list(read_files(directory, ["t"], ReadBuffer(3).fill)) == [("t", -1)]
         assert code_of(directory.open_file, "l") == "link_loop"
         assert code_of(directory.open_file, "b") == "not_a_file"
         assert code_of(directory.open_file, "none") == "not_found"
@@ -423,7 +430,7 @@ def test_a_second_name_of_a_protected_file_is_not_sifted(root, linked):
     fill = ReadBuffer(99).fill
     with root.open_directory("a") as directory:
         for read in (lambda _: None, fill) if linked else (fill,):
-            [(name, outcome)] = directory.read_files(["notes.txt"], read, linked=linked)
+            [(name, outcome)] = read_files(directory, ["notes.txt"], read, linked=linked)
             assert (name, type(outcome)) == ("notes.txt", ProtectedError)
 
 

@@ -238,6 +238,16 @@ def test_a_call_takes_no_longer_than_its_time_and_patience_together():
         assert sides.opened == 1
 
 
+def test_a_timeout_that_a_model_requests_does_not_prolong_the_wait():
+    silent = script(ping=lambda message: [{"pong": message["ping"]}])
+    _, ws = open_far(silent, silent, patience=0.5, limits=Limits(timeout=0.2))
+    with ws:
+        call = call_context.Execution("grep")
+        thread, outcome = in_thread(lambda: with_call(call, lambda: ws.grep("x", timeout=1000.0)))
+        thread.join(WAIT)
+        assert isinstance(outcome[0], DisconnectedError)
+
+
 def test_closing_ends_an_attempt_to_connect():
     trying = threading.Event()
 
