@@ -3,11 +3,11 @@
 import errno
 import os
 import struct
-from contextlib import suppress
+import sys
 
 from agentfs.fs import syscalls
 
-with suppress(ImportError):  # agentfs can be imported on Windows too
+if sys.platform != "win32":  # agentfs can be imported there
     import fcntl
     import termios
 
