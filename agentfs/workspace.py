@@ -149,7 +149,7 @@ class Workspace:
 
     @property
     def watch(self) -> WatchReport | None:
-        """What is kept of a watched tree, and how it is kept current; None without `watch=True`."""
+        """What is kept of a watched tree, and why the rest is not; None without `watch=True`."""
         self._check_open()
         return None if self._root.watch is None else self._root.watch.report
 
