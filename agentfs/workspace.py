@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from agentfs import editing, search, tools
+from agentfs import watch as watching
 from agentfs.cache import OutputStore
 from agentfs.enforcement import check_rules, guard_methods
 from agentfs.events import OnEvent
@@ -40,7 +41,6 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
-from agentfs.watch import Watch
 
 if TYPE_CHECKING:
     from agentfs.history.state import MakeLedger
@@ -126,7 +126,7 @@ class Workspace:
         try:
             if watch:
                 most = self.limits.watch_bytes, self.limits.file_bytes
-                self._root.keep_tree(lambda context: Watch(context, *most))
+                self._root.keep_tree(lambda context: watching.Watch(context, *most))
             durability = self._state_durability or self.policy.durability
             self._journal, self._read_tracker, self._state = open_history(
                 state, self._root, durability, self._make_ledger
