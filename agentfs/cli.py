@@ -20,6 +20,7 @@ from agentfs.history.state import read_journal, root_of
 from agentfs.limits import MIB, Limits
 from agentfs.policy import Policy
 from agentfs.providers import FORMATS
+from agentfs.remote.server import Options, serve
 from agentfs.results import ToolResult
 from agentfs.terminal import (
     COLOR_CHOICES,
@@ -445,8 +446,6 @@ def _schemas(arguments: argparse.Namespace) -> int:
 
 
 def _mcp(arguments: argparse.Namespace) -> int:
-    import asyncio  # noqa: PLC0415 - only the server needs it
-
     try:
         from agentfs.mcp import WATCH_BYTES, WorkspaceServer  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as error:
@@ -470,13 +469,11 @@ def _mcp(arguments: argparse.Namespace) -> int:
         else arguments.watch_bytes,
     )
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(server.serve())
+        server.run()
     return 0
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from agentfs.remote.server import Options, serve  # noqa: PLC0415 - only this command needs it
-
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - as in `main`
         raise InvalidArgumentError("Standard input is closed.")
     return serve(Options(**{each.name: getattr(arguments, each.name) for each in fields(Options)}))

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
 from agentfs.results import Coercion, ToolResult
+from agentfs.text import estimate_tokens
 from agentfs.values import Value
 
 
@@ -73,8 +74,6 @@ class EventEmitter:
 
     def report_end(self, started: Event, seconds: float, result: ToolResult) -> None:
         """Report how a call has ended, and how long it took."""
-        from agentfs.text.tokens import estimate_tokens  # noqa: PLC0415 - only where somebody listens
-
         code = str(result.error["code"]) if result.error else ""
         data = _as_mapping(result.data)
         counts = _as_mapping(data.get("skipped"))

@@ -1,13 +1,20 @@
-"""Characters that cannot be seen, or that reorder text, made visible: what every text for a model passes.
+r"""Characters that cannot be seen, or that reorder text, made visible: what every text for a model passes.
 
 Hidden are the C0 and C1 controls and DEL, the marks and overrides of bidirectional text, the line and
 paragraph separators, what Unicode calls default ignorable (zero-width characters, fillers, variation
 selectors, tag characters), annotation marks, and lone surrogates, which no wire can carry. A joiner or
 selector stays where it belongs: in an emoji, and between letters of scripts that are written with joiners.
 
-`visible` is for contents, whose tabs and line feeds stay, and `one_line` for names, which keep neither. Both
-show `⟦U+202E⟧`; a text that holds `⟦U+202E⟧` literally has its bracket shown as `⟦U+27E6⟧`. `quoted` and
-`to_json` show the same characters as the escapes of JSON.
+Each purpose has one function; `⟦U+202E⟧` stands for a hidden character, `\u202e` for the same in quotes:
+
+* `visible`: a content, whose tabs and line feeds stay; `unvisible` takes it back.
+* `one_line`: a name or a path, which keeps neither.
+* `escape_controls`: a text that may have been made visible before; its `⟦U+202E⟧` stay.
+* `quoted`: a name between quotes; `agentfs.fs.quote` is for a path.
+* `literal`: a value that was sent, as Python writes it.
+* `to_json`: a value as JSON.
+
+A content or name that holds `⟦U+202E⟧` literally has its bracket shown as `⟦U+27E6⟧`.
 """
 
 import json

@@ -8,7 +8,8 @@ from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
-from agentfs import editing, search
+from agentfs import editing, search, tools
+from agentfs import watch as watching
 from agentfs.cache import OutputStore
 from agentfs.enforcement import check_rules, guard_methods
 from agentfs.events import OnEvent
@@ -40,12 +41,10 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
-from agentfs.tools.registry import find_dialect
-from agentfs.watch import Watch
 
 if TYPE_CHECKING:
     from agentfs.history.state import MakeLedger
-    from agentfs.tools.toolset import Toolset
+    from agentfs.tools import Toolset
 
 # A mapping with the fields of one is as good; the methods are given the objects.
 Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ModelType(list[Edit])]
@@ -127,7 +126,7 @@ class Workspace:
         try:
             if watch:
                 most = self.limits.watch_bytes, self.limits.file_bytes
-                self._root.keep_tree(lambda context: Watch(context, *most))
+                self._root.keep_tree(lambda context: watching.Watch(context, *most))
             durability = self._state_durability or self.policy.durability
             self._journal, self._read_tracker, self._state = open_history(
                 state, self._root, durability, self._make_ledger
@@ -150,7 +149,7 @@ class Workspace:
 
     @property
     def watch(self) -> WatchReport | None:
-        """What is kept of a watched tree, and how it is kept current; None without `watch=True`."""
+        """What is kept of a watched tree, and why the rest is not; None without `watch=True`."""
         self._check_open()
         return None if self._root.watch is None else self._root.watch.report
 
@@ -208,14 +207,7 @@ class Workspace:
             AgentFSError: `unknown_tool` for a name that is no tool, `invalid_argument` for a parameter to
                 expose that is not there, edit_lines without read or grep, or a dialect that is not known.
         """
-        chosen = [names] if isinstance(names, str) and names != "all" else names
-        if dialect != "agentfs":
-            own = None if isinstance(chosen, str) else chosen
-            found = find_dialect(dialect)
-            return cast("Toolset", found.tools(self, own, expose=expose, prefix=prefix))
-        from agentfs.tools.toolset import toolset_of
-
-        return toolset_of(self, chosen, expose or {}, prefix)
+        return tools.toolset_of(self, names, dialect, expose or {}, prefix)
 
     def view(
         self,

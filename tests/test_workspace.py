@@ -10,7 +10,8 @@ import pytest
 
 from agentfs import AgentFSError, Edit, Limits, Policy, Workspace, dialects, workspace
 from agentfs.errors import ClosedError, InvalidPathError, NotDirectoryError, NotFoundError
-from agentfs.fs import Root, batch
+from agentfs.fs import Root
+from agentfs.fs import root as root_module
 from agentfs.text import estimate_tokens
 from tests.tool_calls import accepts
 
@@ -167,7 +168,7 @@ def test_a_workspace_that_cannot_be_opened_leaves_no_descriptor_open(tmp_path, m
         raise OSError(errno.EMFILE, "no more")
 
     Workspace(tmp_path).close()
-    homes = {"keep_tree": Root, "open_history": workspace, "repair": batch}
+    homes = {"keep_tree": Root, "open_history": workspace, "repair": root_module}
     monkeypatch.setattr(homes[broken], broken, fail)
     before = len(os.listdir("/dev/fd"))
     with pytest.raises(OSError) as caught:

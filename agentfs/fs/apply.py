@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, ProtectedError
 from agentfs.fs import oserrors
-from agentfs.fs.batch import Applied, Batch, NotRenamed, Terms
+from agentfs.fs.batch import Applied, Batch, NotRenamed
 from agentfs.fs.checks import check_hard_links, check_may_change_at
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import node_at
@@ -24,6 +24,7 @@ from agentfs.fs.plan import (
 )
 from agentfs.fs.recovery_log import RecoveryLog, recovery_log, unfinished_batches
 from agentfs.fs.resolve import resolve_real
+from agentfs.fs.take_back import Terms, UndoableBatch
 
 _REPAIR_BYTES = 200 * 1024 * 1024
 
@@ -148,7 +149,7 @@ def _repair_batch(
     """Take paths of one batch back, as far as they can be reached; return what was done, in words."""
     blocked: dict[str, Exception] = {}
     lockable: list[str] = []
-    batch = Batch(context, plans, Terms(_REPAIR_BYTES, _no_conflict))
+    batch = UndoableBatch(context, plans, Terms(_REPAIR_BYTES, _no_conflict))
     for plan in sorted(plans, key=lambda plan: plan.change.path):
         path, second_names = plan.change.path, [name for name in (plan.temporary, plan.backup) if name]
         second_names += filter(is_second_name, {os.path.dirname(name) for name in second_names})

@@ -3,8 +3,13 @@
 import errno
 import os
 import struct
+import sys
 
 from agentfs.fs import syscalls
+
+if sys.platform != "win32":  # agentfs can be imported there
+    import fcntl
+    import termios
 
 MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8
 MOVED_FROM, MOVED_TO, CREATE, DELETE, DELETE_SELF = 0x40, 0x80, 0x100, 0x200, 0x400
@@ -67,9 +72,6 @@ class Inotify:
         return changes, lost
 
     def _waiting(self) -> int:
-        import fcntl  # noqa: PLC0415 - agentfs can be imported on Windows too
-        import termios  # noqa: PLC0415 - as above
-
         size: int
         (size,) = struct.unpack("i", fcntl.ioctl(self._fd, termios.FIONREAD, bytes(4)))
         return size

@@ -11,7 +11,7 @@ from typing import cast
 
 from agentfs.errors import ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.batch import Applied, Terms
+from agentfs.fs.batch import Applied
 from agentfs.fs.checks import check_may_change_at
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, DirEntry
@@ -20,6 +20,7 @@ from agentfs.fs.node import Change, DirectoryNode, FileNode, Node, Recorder, Sta
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.root import Root
+from agentfs.fs.take_back import Terms
 
 
 class StagedEntry:

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
@@ -11,6 +12,8 @@ from agentfs.fs.node import Change, DirectoryNode, FileNode, Node
 from agentfs.fs.resolve import resolve_real
 
 _SECOND_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.(?:tmp|part)", re.DOTALL)
+
+StepKind = Literal["make", "rename", "put", "remove", "unmake"]  # directories are made, renamed and unmade
 
 
 @dataclass
@@ -150,3 +153,28 @@ def _contents_of(nodes: Mapping[str, Node | None]) -> dict[str, list[tuple[str, 
 
 def _is_directory(node: Node | None) -> bool:
     return isinstance(node, DirectoryNode)
+
+
+def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChange]]:
+    """Return what is to be done, in order: where possible, the new comes before the old goes."""
+    steps: list[tuple[StepKind, PlannedChange]] = []
+    for late in (False, True):
+        made: list[tuple[StepKind, PlannedChange]] = []
+        put: list[tuple[StepKind, PlannedChange]] = []
+        removed: list[tuple[StepKind, PlannedChange]] = []
+        unmade: list[tuple[StepKind, PlannedChange]] = []
+        for plan in plans:
+            before, after = plan.change.before, plan.change.after
+            if plan.late is not late:
+                continue
+            if isinstance(after, DirectoryNode):
+                made.append(("rename" if plan.inode else "make", plan))
+            elif after is not None:
+                put.append(("put", plan))
+            if isinstance(before, DirectoryNode):
+                if not isinstance(after, DirectoryNode):
+                    unmade.insert(0, ("unmake", plan))
+            elif before is not None and (after is None or isinstance(after, DirectoryNode)):
+                removed.insert(0, ("remove", plan))
+        steps += [*removed, *unmade, *made, *put] if late else [*made, *put, *removed, *unmade]
+    return steps

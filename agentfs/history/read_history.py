@@ -25,11 +25,10 @@ from agentfs.line_ranges import ReadRecord
 from agentfs.read_tracker import Key, ReadTracker
 
 _RETRY_SECONDS = 5.0  # until a full disk is tried again
-_READ_HISTORY = (
-    """SELECT path, revision, number, record, reads.checksum, text, texts.checksum
-        FROM reads LEFT JOIN texts USING (path, revision) ORDER BY number""",
-    "SELECT value FROM meta WHERE key = 'generation'",
-)
+_READ_HISTORY = """
+    SELECT path, revision, number, record, reads.checksum, text, texts.checksum
+    FROM reads LEFT JOIN texts USING (path, revision) ORDER BY number
+"""
 _CLEAR: list[Statement] = [("DELETE FROM reads", ()), ("DELETE FROM texts", ())]
 _PUT_READ = "INSERT OR REPLACE INTO reads VALUES (?, ?, ?, ?, ?)"
 _PUT_TEXT = "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)"
@@ -56,7 +55,9 @@ class PersistentReadTracker(ReadTracker):
         try:
             self._restore(database)
         except Damage as damage:
+            generation = self._cache.generation  # so that no line id comes to mean another line
             super().__init__()
+            self._cache.generation = generation
             self.damage, self._must_clear = str(damage), True
         self._written_generation = self._cache.generation
         self._unwritten.clear()
@@ -93,8 +94,10 @@ class PersistentReadTracker(ReadTracker):
         self._unwritten[path, revision] = None
 
     def _restore(self, database: Database) -> None:
-        rows, generation = database.read_checked(("reads", "texts"), *_READ_HISTORY)
+        (generation,) = database.read("SELECT value FROM meta WHERE key = 'generation'")
         try:
+            self._cache.generation = max([int(json.loads(value)) for (value,) in generation], default=0)
+            (rows,) = database.read_checked(("reads", "texts"), _READ_HISTORY)
             for raw_path, revision, number, record, check, raw_text, text_check in rows:
                 if check != checksum(raw_path, revision, number, record) or (
                     raw_text is not None and text_check != checksum(raw_path, revision, raw_text)
@@ -106,9 +109,6 @@ class PersistentReadTracker(ReadTracker):
                     text = from_bytes(raw_text)
                     self._stored.add((path, revision))
                 self._restore_version(path, revision, json.loads(record), text)
-            self._cache.generation = max(
-                self._cache.generation, *(int(json.loads(value)) for (value,) in generation), 0
-            )
         except (ValueError, TypeError, KeyError, AttributeError):
             raise Damage("a row holds what no read history writes") from None
 

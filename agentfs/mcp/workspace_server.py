@@ -99,6 +99,10 @@ class WorkspaceServer:
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
 
+    def run(self) -> None:
+        """Serve one client as `serve` does, on an event loop of its own."""
+        asyncio.run(self.serve())
+
     async def serve(self) -> None:
         """Serve one client over standard input and output, until it goes."""
         try:

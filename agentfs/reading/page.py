@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
-from agentfs.errors import must_be, past_end
+from agentfs.errors import InvalidArgumentError, must_be, past_end
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
 from agentfs.messages import Message, NextCall, Retry
@@ -57,19 +57,8 @@ class ReadRequest(NamedTuple):
         behind the last line.
         """
         past = self.offset > max(total, 1)
-        wrong = {
-            "offset": self.offset == 0 or past,
-            "limit": self.limit is not None and self.limit < 1,
-            "column": self.column < 1,
-        }
-        hint = Message("To read as far as fits, ", Retry({}, [name for name in wrong if wrong[name]]), ".")
-        if self.offset == 0:
-            offsets = "a line number from 1, or a negative number to count from the end"
-            raise must_be("offset", offsets, self.offset, hint)
-        if wrong["limit"]:
-            raise must_be("limit", "a number of lines from 1", self.limit, hint)
-        if wrong["column"]:
-            raise must_be("column", "the number of a character from 1", self.column, hint)
+        if self.offset == 0 or self.column < 1 or (self.limit is not None and self.limit < 1):
+            raise self._out_of_range(past=past)
         if self.offset < 0:
             return max(total + self.offset + 1, min(total, 1))
         if not past:
@@ -78,6 +67,21 @@ class ReadRequest(NamedTuple):
         also = ", or a negative one to count from the end"
         has = f"{quote(path)} has {plural(total, noun)}"
         raise past_end(has, self.offset, 1, total, also=also, **details)
+
+    def _out_of_range(self, *, past: bool) -> InvalidArgumentError:
+        wrong = {
+            "offset": self.offset == 0 or past,
+            "limit": self.limit is not None and self.limit < 1,
+            "column": self.column < 1,
+        }
+        names = tuple(name for name in wrong if wrong[name])
+        hint = Message("To read as far as fits, ", Retry({}, names), ".")
+        if self.offset == 0:
+            offsets = "a line number from 1, or a negative number to count from the end"
+            return must_be("offset", offsets, self.offset, hint)
+        if wrong["limit"]:
+            return must_be("limit", "a number of lines from 1", self.limit, hint)
+        return must_be("column", "the number of a character from 1", self.column, hint)
 
     def next_call(self, path: str, offset: int, *, shown: int = 0, column: int = 1) -> NextCall:
         """Return the call that continues at a line: for the rest of what was requested, or as much again."""

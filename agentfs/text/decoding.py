@@ -89,7 +89,7 @@ def declared_encoding(text: str) -> str | None:
     """
     head = text if len(text) <= 2 * _DECLARED_IN else f"{text[:_DECLARED_IN]}\n{text[-_DECLARED_IN:]}"
     folded = head.lower()
-    if not any(word in folded for word in ("coding", "charset", "fenc")):
+    if "coding" not in folded and "charset" not in folded and "fenc" not in folded:
         return None
     found = re.search(_DECLARED, head, re.IGNORECASE)
     if found is None:

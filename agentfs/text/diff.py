@@ -101,8 +101,9 @@ def line_changes(before: str, after: str) -> list[Change]:
 
 
 def _as_git_reads(old: str, new: str) -> tuple[str, str]:
-    views = tuple(text if "\n" in text else lf_view(text) for text in (old, new))
-    return (old, new) if views[0] == views[1] else (views[0], views[1])
+    old_view = old if "\n" in old else lf_view(old)
+    new_view = new if "\n" in new else lf_view(new)
+    return (old, new) if old_view == new_view else (old_view, new_view)
 
 
 def _git_header(path: str, old_mode: str, new_mode: str) -> str:
@@ -246,7 +247,7 @@ def bounded_lines(lines: Iterable[str], max_chars: int) -> list[str]:
     """Return the first lines of a diff as a model sees them: visible, long ones cut, `max_chars` in all."""
     shown: list[str] = []
     for line in lines:
-        part = visible(cut_line(line, _LINE_CHARS))
+        part = visible(line if len(line) <= _LINE_CHARS else cut_line(line, _LINE_CHARS))
         max_chars -= len(part) + 1
         if max_chars < 0:
             break
@@ -383,10 +384,11 @@ def _divided(old: Sequence[str], new: Sequence[str], part: Change) -> list[Chang
 
 def _difflib_changes(old: Sequence[str], new: Sequence[str], part: Change) -> Iterator[Change]:
     old_start, old_end, new_start, new_end = part
-    if old_start == old_end and new_start == new_end:
+    before, after = old[old_start:old_end], new[new_start:new_end]
+    if set(before).isdisjoint(after):
+        yield from [part] if before or after else ()
         return
-    matcher = SequenceMatcher(None, old[old_start:old_end], new[new_start:new_end], autojunk=False)
-    for tag, a, b, c, d in matcher.get_opcodes():
+    for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag != "equal":
             yield old_start + a, old_start + b, new_start + c, new_start + d
 

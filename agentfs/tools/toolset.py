@@ -23,6 +23,7 @@ from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.interpret import bind_call, find_meant
 from agentfs.tools.kinds import short_repr
 from agentfs.tools.naming import ToolNames
+from agentfs.tools.registry import find_dialect
 from agentfs.tools.result import from_error, from_exception, from_value
 from agentfs.tools.run import Runner, plain_function
 from agentfs.tools.schema import tool_schemas
@@ -354,9 +355,19 @@ def _fields(text: str) -> set[str]:
 
 
 def toolset_of(
-    workspace: Any, names: str | Sequence[str] | None, expose: Mapping[str, Sequence[str]], prefix: str
+    workspace: Any,
+    names: str | Sequence[str] | None,
+    dialect: str,
+    expose: Mapping[str, Sequence[str]],
+    prefix: str,
 ) -> Toolset:
     """Return methods of a workspace as tools: the default ones, "all", or those that are named."""
+    if isinstance(names, str) and names != "all":
+        names = [names]
+    if dialect != "agentfs":
+        own = None if isinstance(names, str) else names
+        tools: Toolset = find_dialect(dialect).tools(workspace, own, expose=expose, prefix=prefix)
+        return tools
     declared = declared_tools(workspace.__class__)
     defaults = [name for name, each in declared.items() if each.default]
     chosen = defaults if names is None else list(declared) if isinstance(names, str) else names

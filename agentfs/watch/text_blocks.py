@@ -9,7 +9,7 @@ _BLOCK_SIZE = 16 * 1024 * 1024
 _LEAST_BLOCKS = 16  # that a store has room for
 _DEAD_SHARE = 8  # a block is copied when one part of so many is of texts that were dropped
 
-Find = Callable[[bytearray, int, int], int]  # where something is between two positions; -1 for nowhere
+Find = Callable[[bytearray, int, int], int]  # the place between two positions, or -1
 
 
 class TextOwner(Protocol):
@@ -82,7 +82,7 @@ class TextBlocks:
         return sum(block.end for block in self._blocks)
 
     def resize(self, max_bytes: int) -> None:
-        """Set the number of bytes; the texts that were used longest ago are dropped where they are more."""
+        """Set the number of bytes; drop the texts that were used longest ago if they are more."""
         self.max_bytes = max_bytes
         while self._allocated > max_bytes and self._blocks:
             self._remove(min(self._blocks, key=lambda block: block.used))
@@ -120,7 +120,7 @@ class TextBlocks:
         return block
 
     def add(self, owner: TextOwner, block: Block, size: int) -> None:
-        """Keep a text that was written to where the block ends."""
+        """Keep a text that was written at the end of a block."""
         owner.block, owner.index = block, len(block.owners)
         block.starts.append(block.end)
         block.owners.append(owner)

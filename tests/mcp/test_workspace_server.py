@@ -9,6 +9,7 @@ import time
 from contextlib import asynccontextmanager
 from os.path import normpath
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -16,6 +17,7 @@ from mcp import Client, StdioServerParameters, types
 from PIL import Image as Pillow
 
 from agentfs import Allow, Policy, Workspace
+from agentfs.cli import main
 from agentfs.mcp import WorkspaceServer, workspace_server
 from tests.history.judges import snapshot
 
@@ -45,7 +47,8 @@ def tree(tmp_path):
 
 
 @asynccontextmanager
-async def client(tree, *options, **settings):
+async def process_client(tree, *options, **settings):
+    """A client of a server in a process of its own."""
     command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree), *options]
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
     server = StdioServerParameters(command=command[0], args=command[1:], env=environment)
@@ -53,9 +56,27 @@ async def client(tree, *options, **settings):
         yield connected
 
 
+@asynccontextmanager
+async def served(server, **settings):
+    """A client of a server in this process."""
+    try:
+        async with asyncio.timeout(60), Client(server.server, **settings) as connected:
+            yield connected
+    finally:
+        server._workspace.close()
+
+
+def client(tree, *options, **settings):
+    """A client of the server that a command line makes, in this process."""
+    made = []
+    with mock.patch.object(WorkspaceServer, "run", lambda server: made.append(server)):  # noqa: PLW0108 - a method of a list is not bound
+        assert main(["mcp", "--root", str(tree), *options]) == 0
+    return served(*made, **settings)
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_client_uses_every_tool(tree, tmp_path_factory, mode):
-    async with client(tree, mode=mode) as connected:
+    async with process_client(tree, mode=mode) as connected:
         assert "`grep`" in connected.instructions
         tools = (await connected.list_tools()).tools
         assert [tool.name for tool in tools] == list(ARGUMENTS)
@@ -256,16 +277,6 @@ async def test_roots_that_a_client_does_not_tell_are_no_leave_to_go_everywhere(t
     assert not (tree / "new").exists()
 
 
-@asynccontextmanager
-async def served(server, **settings):
-    """A client of a server in this process."""
-    try:
-        async with asyncio.timeout(60), Client(server.server, mode="legacy", **settings) as connected:
-            yield connected
-    finally:
-        server._workspace.close()
-
-
 def told(result):
     return "\n".join(block.text for block in result.content if block.type == "text")
 
@@ -279,7 +290,7 @@ async def test_narrowed_roots_do_not_lift_an_allow_rule(tmp_path, roots):
     for name in [*files, "src/a.txt"]:
         (tmp_path / name).write_text("old\n")
     server = WorkspaceServer(str(tmp_path), policy=Policy(allow=["edit(src/**)"]))
-    async with served(server, list_roots_callback=roots_of(tmp_path, *roots)) as connected:
+    async with served(server, mode="legacy", list_roots_callback=roots_of(tmp_path, *roots)) as connected:
         for name in files:
             for path in (name, str(tmp_path / name), "a.txt", "deep/a.txt", "src/a.txt", "../src/a.txt"):
                 arguments = {"path": path, "old_string": "old", "new_string": "new"}
@@ -299,7 +310,7 @@ async def test_narrowed_roots_do_not_lift_what_else_refuses(tmp_path, settings):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text("old\n")
     server = WorkspaceServer(str(tmp_path), names=["edit"], **settings)
-    async with served(server, list_roots_callback=roots_of(tmp_path, "lib")) as connected:
+    async with served(server, mode="legacy", list_roots_callback=roots_of(tmp_path, "lib")) as connected:
         arguments = {"path": "a.txt", "old_string": "old", "new_string": "new"}
         assert (await connected.call_tool("edit", arguments)).is_error
     assert {(tmp_path / name / "a.txt").read_text() for name in ("lib", "other")} == {"old\n"}
@@ -310,7 +321,7 @@ async def test_narrowed_roots_do_not_lift_the_protection_of_what_lies_in_a_prote
     (tmp_path / ".aws").mkdir()
     (tmp_path / ".aws/config").write_text("key = secret\n")
     server = WorkspaceServer(str(tmp_path))
-    async with served(server, list_roots_callback=roots_of(tmp_path, ".aws")) as connected:
+    async with served(server, mode="legacy", list_roots_callback=roots_of(tmp_path, ".aws")) as connected:
         for name, arguments in (("read", {"path": "config"}), ("grep", {"pattern": "key"})):
             assert "secret" not in told(await connected.call_tool(name, arguments))
 
@@ -333,7 +344,7 @@ async def test_nothing_outside_of_narrowed_roots_is_named_or_reached(tree, roots
     before = {path: path.read_bytes() for path in (tree / "other").iterdir()}
     at = "" if len(roots) == 1 else "sub/"
     texts = []
-    async with served(server, list_roots_callback=roots_of(tree, *roots)) as connected:
+    async with served(server, mode="legacy", list_roots_callback=roots_of(tree, *roots)) as connected:
         for path in (
             "d.txt", "subway.txt", "away/d.txt", "file", "fresh", "../other/d.txt", "../other/none", "away",
             "../subs", "../a.txt", str(tree / "other/d.txt"), str(tree / "other/none"), str(tree), "..",
@@ -383,7 +394,7 @@ async def test_a_change_of_roots_keeps_what_was_read_and_the_history_and_leaks_n
         return types.ListRootsResult(roots=[types.Root(uri=(tree / lists[-1]).resolve().as_uri())])
 
     server = WorkspaceServer(str(tree), names=["read", "write", "undo", "ls"])
-    async with served(server, list_roots_callback=roots) as connected:
+    async with served(server, mode="legacy", list_roots_callback=roots) as connected:
 
         async def change(name):
             lists.append(name)
@@ -414,7 +425,7 @@ async def test_roots_that_change_while_they_are_being_told_are_asked_for_again(t
             await connected.session.send_roots_list_changed()
         return await roots_of(tree, *listed)(context)
 
-    async with served(WorkspaceServer(str(tree)), list_roots_callback=roots) as connected:
+    async with served(WorkspaceServer(str(tree)), mode="legacy", list_roots_callback=roots) as connected:
         for path in ("a.txt", "../a.txt", str(tree / "a.txt")):
             assert (await connected.call_tool("read", {"path": path})).is_error
         assert told(await connected.call_tool("read", {"path": "c.txt"})) == "1|three"
@@ -427,7 +438,7 @@ async def test_a_client_that_never_tells_its_roots_holds_up_no_call_for_long(tre
     async def roots(context):
         await asyncio.sleep(3600)
 
-    async with served(WorkspaceServer(str(tree)), list_roots_callback=roots) as connected:
+    async with served(WorkspaceServer(str(tree)), mode="legacy", list_roots_callback=roots) as connected:
         started = time.monotonic()
         calls = [connected.call_tool("read", {"path": "a.txt"}) for _ in range(20)]
         for result in await asyncio.gather(*calls):
@@ -496,7 +507,7 @@ async def test_a_cancelled_request_ends_the_work_in_the_server(tree):
     (tree / "long.txt").write_text("\n".join("x" * 100 for _ in range(1500)))
     for number in range(600):
         os.link(tree / "long.txt", tree / "sub" / f"{number}.txt")
-    async with client(tree) as connected:
+    async with process_client(tree) as connected:
         slow = {"pattern": r"x+(?=y)\d", "path": "sub"}
         search = asyncio.create_task(connected.call_tool("grep", slow))
         await asyncio.sleep(0.5)

@@ -242,7 +242,7 @@ def test_a_timeout_that_a_model_requests_does_not_prolong_the_wait():
     silent = script(ping=lambda message: [{"pong": message["ping"]}])
     _, ws = open_far(silent, silent, patience=0.5, limits=Limits(timeout=0.2))
     with ws:
-        call = call_context.Call("grep")
+        call = call_context.Execution("grep")
         thread, outcome = in_thread(lambda: with_call(call, lambda: ws.grep("x", timeout=1000.0)))
         thread.join(WAIT)
         assert isinstance(outcome[0], DisconnectedError)
