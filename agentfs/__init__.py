@@ -19,7 +19,7 @@ from agentfs.lazy import lazy_names
 from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
-from agentfs.tools.registry import set_finder
+from agentfs.tools.declaration import set_finder
 
 if TYPE_CHECKING:
     from agentfs.events import Event

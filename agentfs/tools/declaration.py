@@ -88,3 +88,16 @@ def declared_tools(cls: type[Any]) -> dict[str, Declaration]:
     """Return the methods of a class that are offered to models, in order of definition, defaults first."""
     offered = {name: each for name, each in declarations(cls).items() if each.for_models}
     return dict(sorted(offered.items(), key=lambda item: not item[1].default))
+
+
+_finders: list[Callable[[str], Any]] = []
+
+
+def set_finder(find: Callable[[str], Any]) -> None:
+    """Look dialects up with a function that takes their name."""
+    _finders[:] = [find]
+
+
+def find_dialect(name: str) -> Any:
+    """Return the dialect of a name; raise `invalid_argument` if there is none."""
+    return _finders[0](name)
