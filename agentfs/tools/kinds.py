@@ -33,8 +33,7 @@ from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import LARGEST
 from agentfs.nearest import nearest
 from agentfs.results import TEXTS, Coercion, Result
-from agentfs.tools.declaration import ModelType
-from agentfs.tools.docstrings import read_docstring
+from agentfs.tools.declaration import ModelType, read_docstring
 
 if TYPE_CHECKING:  # the far side of `connect` has no providers
     from agentfs.providers.provider import Schema, SchemaRules

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from agentfs import call_context
 from agentfs.errors import InvalidArgumentError
 from agentfs.forks import watch_forks
-from agentfs.tools.docstrings import write_docstring
+from agentfs.tools.declaration import write_docstring
 from agentfs.tools.kinds import Parameter
 from agentfs.tools.spec import Tool
 

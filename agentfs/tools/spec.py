@@ -11,8 +11,7 @@ from agentfs.messages import METHODS, Names, NextCall, Retry
 from agentfs.permissions import Effect
 from agentfs.providers.provider import SchemaRules
 from agentfs.results import ToolResult
-from agentfs.tools.declaration import effect_of
-from agentfs.tools.docstrings import read_docstring
+from agentfs.tools.declaration import effect_of, read_docstring
 from agentfs.tools.kinds import Kind, Parameter, kind_of
 
 # What all providers take as the name of a tool.
