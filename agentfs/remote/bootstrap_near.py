@@ -39,7 +39,7 @@ _LEFT_OUT = (
     "agentfs/tools/naming.py",
     "agentfs/tools/result.py",
     "agentfs/tools/run.py",
-    "agentfs/tools/schema.py",
+    "agentfs/tools/spec.py",
     "agentfs/tools/spec.py",
     "agentfs/tools/toolset.py",
     "bracex/__main__.py",

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, get_type_hints
 from agentfs.errors import InvalidArgumentError
 from agentfs.messages import METHODS, Names, NextCall, Retry
 from agentfs.permissions import Effect
-from agentfs.providers.provider import SchemaRules
-from agentfs.results import ToolResult
+from agentfs.providers import FORMATS, STRICT_FORMATS
+from agentfs.providers.provider import Schema, SchemaRules, ToolDescription
+from agentfs.results import Result, ToolResult
 from agentfs.tools.declaration import effect_of, read_docstring
-from agentfs.tools.kinds import Kind, Parameter, kind_of
+from agentfs.tools.kinds import Kind, Parameter, kind_of, object_schema
 
 # What all providers take as the name of a tool.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -227,3 +228,39 @@ def exposable(target: Callable[..., Any]) -> list[str]:
                 continue
             found.append(declared.name)
     return found
+
+
+_OUTPUT = SchemaRules(output=True)
+
+
+def tool_schemas(tools: Sequence[Tool], name: str, *, strict: bool = False) -> list[Schema]:
+    """Return the schemas of tools in a format of `FORMATS`; raise `invalid_argument` if there is none."""
+    provider = FORMATS.get(name)
+    if provider is None:
+        raise InvalidArgumentError(f"There is no schema format {name!r}; there are {', '.join(FORMATS)}.")
+    form = provider.formats[name]
+    rules = form.strict_rules if strict else form.rules
+    if rules is None:
+        raise InvalidArgumentError(
+            f"The format {name!r} has no strict mode.",
+            hint=f"Leave `strict` out, or use one of {', '.join(STRICT_FORMATS)}.",
+        )
+    described: list[ToolDescription] = []
+    for tool in tools:
+        try:
+            parameters = object_schema(tool.parameters, rules)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(
+                f"{tool.name} has no strict schema: {error.message}.",
+                hint="Leave `strict` out, or this tool.",
+            ) from None
+        output = _output_schema(tool) if form.has_output else None
+        described.append(ToolDescription(tool.name, tool.description, parameters, tool.effect, output))
+    return provider.schemas(described, name, strict=strict)
+
+
+def _output_schema(tool: Tool) -> Schema | None:
+    """Return the schema of the data of a result, or None if there is no typed result."""
+    if tool.spec.render or not (isinstance(tool.returns, type) and issubclass(tool.returns, Result)):
+        return None
+    return kind_of(tool.returns).schema(_OUTPUT)

@@ -25,8 +25,7 @@ from agentfs.tools.kinds import short_repr
 from agentfs.tools.naming import ToolNames
 from agentfs.tools.result import from_error, from_exception, from_value
 from agentfs.tools.run import Runner, plain_function
-from agentfs.tools.schema import tool_schemas
-from agentfs.tools.spec import RenderContext, Tool, ToolSpec, make_tool
+from agentfs.tools.spec import RenderContext, Tool, ToolSpec, make_tool, tool_schemas
 
 _INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
 _INSTRUCTIONS_END = (
