@@ -18,7 +18,7 @@ from agentfs import call_context
 from agentfs.editing.match import BLANK, comparable, occurrences, tolerant_matches
 from agentfs.nearest import closest
 from agentfs.text import bodies_of, changed_lines, common_prefix, common_suffix
-from agentfs.text.view import View
+from agentfs.text.lines import View
 
 Span = tuple[int, int]
 

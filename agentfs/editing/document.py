@@ -28,7 +28,7 @@ from agentfs.text import (
     line_changes,
     newline_of,
 )
-from agentfs.text.view import View
+from agentfs.text.lines import View
 
 _CRLF = re.compile("\r\n")
 # What is encoded in these is the same text again; some others take a character for a similar one.

@@ -15,7 +15,7 @@ from itertools import accumulate
 from agentfs import call_context
 from agentfs.editing.document import Replacement
 from agentfs.text import changed_lines, unvisible
-from agentfs.text.view import View
+from agentfs.text.lines import View
 
 # Enough to say "at least"; beyond it only the answer to a hostile or hopeless text would get longer.
 MOST_COUNTED = 1000
