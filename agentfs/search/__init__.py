@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from agentfs.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from agentfs.search.diagnose import explain_missing
     from agentfs.search.find import find_files, list_directory
     from agentfs.search.grep import grep_files
-    from agentfs.search.missing import explain_missing
     from agentfs.search.options import (
         FindOptions,
         GlobOptions,
@@ -38,7 +38,7 @@ __getattr__ = lazy_names(
     {
         "agentfs.search.find": ["find_files", "list_directory"],
         "agentfs.search.grep": ["grep_files"],
-        "agentfs.search.missing": ["explain_missing"],
+        "agentfs.search.diagnose": ["explain_missing"],
         "agentfs.search.options": _OPTIONS,
     },
 )
