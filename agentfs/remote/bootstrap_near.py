@@ -40,7 +40,6 @@ _LEFT_OUT = (
     "agentfs/tools/result.py",
     "agentfs/tools/run.py",
     "agentfs/tools/spec.py",
-    "agentfs/tools/spec.py",
     "agentfs/tools/toolset.py",
     "bracex/__main__.py",
     "wcmatch/fnmatch.py",

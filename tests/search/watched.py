@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from agentfs import AgentFSError, Limits, Workspace
-from agentfs.search import diagnose, missing
+from agentfs.search import diagnose
 
 LIMITS = Limits(watch_bytes=256 * 1024, file_bytes=32 * 1024)
 CALLS = [
