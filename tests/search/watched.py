@@ -69,7 +69,7 @@ def unhurried():
     """Give the advice of searches that find nothing all the time that it takes on a busy machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(diagnose, "PROBE_SECONDS", 20.0)
-        patch.setattr(missing, "_SECONDS", 20.0)
+        patch.setattr(diagnose, "_SECONDS", 20.0)
         yield
 
 
