@@ -133,8 +133,10 @@ def _is_wide(content: bytes) -> bool:
 
 def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str, int], int]:
     """Return the fastest `find(text, literal, start)`: stringzilla's counts bytes, so in ASCII only."""
-    is_fast = stringzilla is not None and text.isascii() and max(map(len, literals)) <= _MAX_LITERAL
-    return stringzilla.find if is_fast else str.find
+    if stringzilla is not None and text.isascii() and max(map(len, literals)) <= _MAX_LITERAL:
+        find: Callable[[str, str, int], int] = stringzilla.find
+        return find
+    return str.find
 
 
 def _head(contents: ReadBuffer) -> bytes:
