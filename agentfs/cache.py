@@ -5,8 +5,8 @@ from hashlib import blake2b
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
+from agentfs.advice import Advice, call
 from agentfs.forks import watch_forks
-from agentfs.messages import Message, call
 from agentfs.policy import Policy
 from agentfs.results import ReadResult, Result
 from agentfs.text import with_note
@@ -64,7 +64,7 @@ class OutputStore:
         """Keep the full text of a result that was cut if the policy says so; its text then has the name."""
         if result.whole is None or policy.overflow != "keep":
             return result
-        return with_note(result, Message("whole: ", call("read", path=self.keep(result))))
+        return with_note(result, Advice("whole: ", call("read", path=self.keep(result))))
 
     def get(self, name: str) -> Output | None:
         """Return what a name is for; None if it is for nothing, or no longer."""

@@ -8,7 +8,7 @@ import errno
 import os
 from typing import Any, ClassVar, Self
 
-from agentfs.messages import Joined, Message, Names, ParameterName, calls_in, say
+from agentfs.advice import Advice, Joined, Names, ParameterName, calls_in, say
 
 _ERRNO_END = 4096  # of any system; a far side may send another
 
@@ -21,7 +21,7 @@ class AgentFSError(Exception):
     Attributes:
         code: A stable, machine-readable name of the failure.
         message: One sentence: what was wrong, and what is there instead.
-        hint: What to do or call next, or "". Like `message` it is a `Message` where it names tools or
+        hint: What to do or call next, or "". Like `message` it is a `Advice` where it names tools or
             parameters.
         details: Typed facts about the failure, ready for JSON; `suggested_calls` has the complete calls that
             the hint advises, each a `name` and `arguments`.
@@ -68,7 +68,7 @@ class AgentFSError(Exception):
             self.details["suggested_calls"] = calls
 
     @property
-    def text(self) -> Message:
+    def text(self) -> Advice:
         """What `str` returns, with what it names kept apart."""
         return Joined("\n", self.message, *self.places(), self.hint)
 
@@ -230,7 +230,7 @@ class InvalidArgumentError(ArgumentError, code="invalid_argument"):
 
 def must_be(name: str, requirement: str, value: object, hint: str) -> InvalidArgumentError:
     """Return the error for a value of a parameter that is not what it must be."""
-    message = Message(ParameterName(name, quoted=True), f" must be {requirement}, not {value}.")
+    message = Advice(ParameterName(name, quoted=True), f" must be {requirement}, not {value}.")
     return InvalidArgumentError(message, hint=hint, details={"argument": name, "value": f"{value}"})
 
 
@@ -238,7 +238,7 @@ def past_end(
     what: str, offset: int, first: int, last: int, *, also: str = "", **details: Any
 ) -> PastEndError:
     """Return the error for an offset behind the end of something, of which `first` to `last` are valid."""
-    hint = Message("Pass an ", ParameterName("offset"), f" from {first} to {last}{also}.")
+    hint = Advice("Pass an ", ParameterName("offset"), f" from {first} to {last}{also}.")
     return PastEndError(
         f"{what}; offset {offset} is past its end.",
         hint=hint if last >= first else "It is empty: there is nothing to read.",

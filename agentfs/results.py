@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypedDict, cast
 
-from agentfs.messages import Message, Names, NextCall, plural, say
+from agentfs.advice import Advice, Names, NextCall, plural, say
 from agentfs.values import Value
 from agentfs.visible import one_line
 
@@ -272,7 +272,7 @@ class Result(Value):
         """Return the result with its texts and its next call as the tools at hand name them."""
         changed: dict[str, Any] = {} if self.next is None else {"next": names.call(self.next)}
         for name, value in vars(self).items():
-            if isinstance(value, Message):
+            if isinstance(value, Advice):
                 changed[name] = say(value, names)
             elif name in ("notes", "nothing"):
                 changed[name] = tuple(filter(None, (say(note, names) for note in value)))

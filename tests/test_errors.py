@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from agentfs import AgentFSError, Workspace, errors
-from agentfs.messages import METHODS, calls_in
+from agentfs.advice import METHODS, calls_in
 from agentfs.remote import protocol
 
 LEAVES = [

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 # From the bottom up; packages on one line are siblings and may not import one another.
 LAYERS = [
     {"visible", "forks", "lazy"},
-    {"messages"},
+    {"advice"},
     {"errors", "values"},
     {"call_context", "permissions"},
     {"limits", "policy", "results", "line_ranges", "nearest"},

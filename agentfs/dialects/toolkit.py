@@ -9,6 +9,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from agentfs import Limits, Policy, Toolset, Workspace
+from agentfs.advice import Advice as Advice
+from agentfs.advice import FirstOf as FirstOf
+from agentfs.advice import Names as Names
+from agentfs.advice import NextCall as NextCall
+from agentfs.advice import Retry as Retry
+from agentfs.advice import ToolName as ToolName
+from agentfs.advice import call as call
+from agentfs.advice import say as say
 from agentfs.call_context import check as check
 from agentfs.editing.diagnostics import explain_ambiguous as explain_ambiguous
 from agentfs.editing.diagnostics import explain_no_match as explain_no_match
@@ -17,14 +25,6 @@ from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
 from agentfs.fs import quote as quote
 from agentfs.limits import HARD_FILE_BYTES as HARD_FILE_BYTES
-from agentfs.messages import FirstOf as FirstOf
-from agentfs.messages import Message as Message
-from agentfs.messages import Names as Names
-from agentfs.messages import NextCall as NextCall
-from agentfs.messages import Retry as Retry
-from agentfs.messages import ToolName as ToolName
-from agentfs.messages import call as call
-from agentfs.messages import say as say
 from agentfs.nearest import nearest as nearest
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission

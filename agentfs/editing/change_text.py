@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
+from agentfs.advice import Advice, Joined, ToolName
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, ToolName
 from agentfs.results import EditResult, WriteResult
 from agentfs.text import (
     CUT_MARK,
@@ -67,7 +67,7 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
         lines = [line.removesuffix("\r") for line in lines]
     shown = bounded_lines(around_changes(lines), _DIFF_CHARS)
     if more := count - len(shown):
-        way = Message("call ", ToolName("read"), " to see the file")
+        way = Advice("call ", ToolName("read"), " to see the file")
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))
     note = carriage_return_note("".join(shown))
     return [*shown, footer(note)] if note else shown

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from agentfs import call_context
+from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, call, plural
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -19,7 +20,6 @@ from agentfs.fs import Change, Directory, DirectoryNode, FileNode, Node, Root, d
 from agentfs.fs.oserrors import write_protected
 from agentfs.history.store import Store
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call, plural
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import DeleteResult, Entry, MoveResult
 
@@ -65,24 +65,24 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
     if target == real_path:
         raise AlreadyExistsError(
             f"{quote(entry.path)} is at this path already.",
-            hint=Message("Nothing needs to be moved, or pass another path as ", ParameterName("to"), "."),
+            hint=Advice("Nothing needs to be moved, or pass another path as ", ParameterName("to"), "."),
             details={"path": entry.path, "same": True},
         )
     if target.startswith(f"{real_path}/"):
         raise InvalidArgumentError(
             f"The directory {quote(entry.path)} cannot be moved into itself.",
-            hint=Message("Pass as ", ParameterName("to"), " a path that is not in it."),
+            hint=Advice("Pass as ", ParameterName("to"), " a path that is not in it."),
             details={"parameter": "to", "path": entry.path},
         )
     if root.exists(to):
         existing = root.entry(to)
         inside = f"{existing.path}/{entry.name}"
-        delete = Message("delete what is there first with ", ToolName("delete"))
+        delete = Advice("delete what is there first with ", ToolName("delete"))
         raise AlreadyExistsError(
             f"There is something at {quote(existing.path)} already.",
-            hint=Message("To move into this directory, ", Retry({"to": inside}), ".")
+            hint=Advice("To move into this directory, ", Retry({"to": inside}), ".")
             if existing.is_dir and not root.exists(inside)
-            else Message(Joined(", or ", "Move to another path", delete), "."),
+            else Advice(Joined(", or ", "Move to another path", delete), "."),
             details={"path": existing.path},
         )
     try:
@@ -94,7 +94,7 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
         if entry.type != "directory":
             raise
         message = f"The directory {quote(entry.path)} was not moved: "
-        raise type(error)(Message(message, error.message), hint=error.hint, details=error.details) from None
+        raise type(error)(Advice(message, error.message), hint=error.hint, details=error.details) from None
     for below, _ in nodes:
         tracker.record_move(real_path + below, target + below)
     try:
@@ -151,7 +151,7 @@ def _check_empty(root: Root, path: str) -> None:
         count = f"{len(names)} or more" if len(names) == _MOST_COUNTED else len(names)
         raise NotAFileError(
             f"The directory {quote(path)} is not empty: {count} in it.",
-            hint=Message("Call ", call("ls", path=path), ", and delete what is in it first."),
+            hint=Advice("Call ", call("ls", path=path), ", and delete what is in it first."),
             details={"path": path, "entries": len(names)},
         )
 

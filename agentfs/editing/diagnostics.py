@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise, zip_longest
 
 from agentfs import call_context
+from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, call
 from agentfs.editing import causes
 from agentfs.editing.causes import Span
 from agentfs.editing.match import MOST_COUNTED, comparable
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
-from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
 from agentfs.text import (
     CUT_MARK,
     bodies_of,
@@ -108,7 +108,7 @@ def explain_earlier_edit(view: str, old: str, path: str, file: str) -> NoMatchEr
         details["suggestion"] = former.text
     changes = f"and an earlier edit {'changes that to:' if now else 'changes that.'}"
     return NoMatchError(
-        Message(_OLD, f" is {line_ranges([lines])} of {quote(path)}, {changes}"),
+        Advice(_OLD, f" is {line_ranges([lines])} of {quote(path)}, {changes}"),
         hint="Base this edit on the outcome of that one, or join the two.",
         details=details,
     )
@@ -128,7 +128,7 @@ class _Diagnosis:
                 "line_numbers_included",
                 f": it has line numbers before its lines. Without them, {self._lines_have(spans)} it:",
                 spans,
-                hint=Message("Leave the numbers and the mark after them out of ", _OLD, " and ", _NEW, "."),
+                hint=Advice("Leave the numbers and the mark after them out of ", _OLD, " and ", _NEW, "."),
             )
         if spans := causes.without_escapes(self.view, self.old):
             how = r"Pass line ends, tabs and quotes as they are, not as \n, \t or \" in the text; also in "
@@ -136,7 +136,7 @@ class _Diagnosis:
                 "whitespace" if "\\n" in self.old or "\\t" in self.old else "near",
                 f": it has backslashes where the file has none. Without them, {self._lines_have(spans)} it:",
                 spans,
-                hint=Message(how, _NEW, "."),
+                hint=Advice(how, _NEW, "."),
             )
         return None
 
@@ -165,8 +165,8 @@ class _Diagnosis:
                 places=lost[:_MOST_LINES],
                 hint=Joined(
                     " ",
-                    Message("Take the change into ", _OLD, " and ", _NEW, "."),
-                    Message("Call ", call("read", path=self.path), " to see all of it."),
+                    Advice("Take the change into ", _OLD, " and ", _NEW, "."),
+                    Advice("Call ", call("read", path=self.path), " to see all of it."),
                 ),
             )
         return None
@@ -193,7 +193,7 @@ class _Diagnosis:
     def _already_applied(self, spans: Sequence[Span]) -> NoMatchError:
         return self._error(
             "already_applied",
-            Message(", but ", _NEW, f" is: {self._lines_have(spans)} it already:"),
+            Advice(", but ", _NEW, f" is: {self._lines_have(spans)} it already:"),
             spans,
             suggestion="",
             hint="Nothing needs to be done, unless another place was meant.",
@@ -249,10 +249,10 @@ class _Diagnosis:
                 " ",
                 "Give every line in full: `...` does not match lines left out." if elided else "",
                 self._mark_hint(),
-                Message(
+                Advice(
                     "Copy ", _OLD, " from the file exactly, white space included and without line numbers."
                 ),
-                Message("To see more, call ", around, "."),
+                Advice("To see more, call ", around, "."),
             ),
         )
 
@@ -260,7 +260,7 @@ class _Diagnosis:
         """Explain the mark in place of the part of a long line that was not shown."""
         mark = re.search(CUT_MARK, self.old)
         meaning = f"{mark[0]} is the mark for a part of a long line that was not shown" if mark else ""
-        return meaning and Message(f"{meaning}: name a part that is shown in ", _OLD, " and ", _NEW, ".")
+        return meaning and Advice(f"{meaning}: name a part that is shown in ", _OLD, " and ", _NEW, ".")
 
     def _with_elided_end(self, lines: Sequence[str], block: Span) -> Span:
         """Let a block whose end was left out reach to the line that ends the new text too."""
@@ -284,13 +284,13 @@ class _Diagnosis:
         return self._error(
             "other_file",
             f", but it is in {', '.join(map(quote, paths))}, which was shown too.",
-            hint=Message("If that file was meant, ", Retry({"path": paths[0]}), "."),
+            hint=Advice("If that file was meant, ", Retry({"path": paths[0]}), "."),
             other_paths=paths,
         )
 
     def absent(self, why: str) -> NoMatchError:
         total = count_lines(self.view)
-        grep = Message(ToolName("grep"), " for a word of it")
+        grep = Advice(ToolName("grep"), " for a word of it")
         look = Joined(", or ", call("read", path=self.path), grep)
         return self._error(
             "absent",
@@ -299,7 +299,7 @@ class _Diagnosis:
                 " ",
                 self._mark_hint(),
                 f"The file has {plural(total, 'line')}.",
-                Message("Call ", look, ", and copy the text from there."),
+                Advice("Call ", look, ", and copy the text from there."),
             ),
             total_lines=total,
         )
@@ -329,8 +329,8 @@ class _Diagnosis:
         suggestion = self._text(spans) if suggestion is None else suggestion
         if suggestion.strip() and self.view.count(suggestion) == 1 and suggestion != self.new:
             details["suggestion"] = suggestion
-            hint = hint or Message("Pass the lines shown as ", _OLD, ", exactly, without the numbers.")
-        message = Message(_OLD, f" is not in {quote(self.path)}", why)
+            hint = hint or Advice("Pass the lines shown as ", _OLD, ", exactly, without the numbers.")
+        message = Advice(_OLD, f" is not in {quote(self.path)}", why)
         return NoMatchError(message, hint=hint, details=details)
 
     def _text(self, spans: Sequence[Span]) -> str:
@@ -423,11 +423,11 @@ def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> 
     at_least = "" if exact else "at least "
     if more := len(starts) - len(places):
         places.append(f"[and {at_least}{more} more]")
-    extend = Message("Add lines before or after it to ", _OLD, " (and to ", _NEW, ") until it is there once")
-    replace_all = Message("pass ", ParameterName("replace_all"), " to replace each")
+    extend = Advice("Add lines before or after it to ", _OLD, " (and to ", _NEW, ") until it is there once")
+    replace_all = Advice("pass ", ParameterName("replace_all"), " to replace each")
     return AmbiguousError(
-        Message(_OLD, f" is in {quote(path)} {at_least}{len(starts)} times; it must be there exactly once."),
-        hint=Message(Joined(", or ", extend, replace_all), "."),
+        Advice(_OLD, f" is in {quote(path)} {at_least}{len(starts)} times; it must be there exactly once."),
+        hint=Advice(Joined(", or ", extend, replace_all), "."),
         details={
             "path": path,
             "count": len(starts),

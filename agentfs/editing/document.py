@@ -11,11 +11,11 @@ from io import StringIO
 from typing import NamedTuple
 
 from agentfs import call_context
+from agentfs.advice import Advice, ParameterName
 from agentfs.errors import EncodingError, InvalidArgumentError, NoChangeError, TooLargeError
 from agentfs.fs import quote
 from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
-from agentfs.messages import Message, ParameterName
 from agentfs.reading.media import check_notebook, check_text
 from agentfs.text import (
     UNKNOWN_8BIT,
@@ -47,9 +47,9 @@ def check_no_nul(text: str, name: ParameterName | str) -> None:
     """Refuse a new text that would make a text file binary; `name` is what the caller knows it as."""
     if "\x00" in text:
         raise InvalidArgumentError(
-            Message(name, " holds a NUL character, which would make the file binary."),
+            Advice(name, " holds a NUL character, which would make the file binary."),
             hint="Pass it without \\u0000.",
-            details={"parameter": str(Message(name))},
+            details={"parameter": str(Advice(name))},
         )
 
 

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 from agentfs import call_context
+from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName
 from agentfs.editing.change_text import placeholder_notes, with_diff
 from agentfs.editing.diagnostics import (
     KnownTexts,
@@ -44,7 +45,6 @@ from agentfs.errors import (
 from agentfs.fs import Current, Root, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
-from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName
 from agentfs.policy import Matching
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, EditResult
@@ -62,10 +62,10 @@ from agentfs.text import (
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _FOUND_BY = {
-    "trailing_whitespace": Message(_OLD, " was found with white space at line ends ignored"),
-    "indentation": Message(_OLD, " was found at another indentation, and ", _NEW, " shifted to it"),
-    "typography": Message(_OLD, " was found with typographic characters taken for plain ones"),
-    "visible_escapes": Message(_OLD, " was found with ⟦U+…⟧ taken for the character shown so"),
+    "trailing_whitespace": Advice(_OLD, " was found with white space at line ends ignored"),
+    "indentation": Advice(_OLD, " was found at another indentation, and ", _NEW, " shifted to it"),
+    "typography": Advice(_OLD, " was found with typographic characters taken for plain ones"),
+    "visible_escapes": Advice(_OLD, " was found with ⟦U+…⟧ taken for the character shown so"),
 }
 
 # Edits made already that an error names one by one.
@@ -99,7 +99,7 @@ def edit_file(
     root, tracker = target.root, target.tracker
     if not edits:
         raise InvalidArgumentError(
-            Message(ParameterName("edits", quoted=True), " is empty."),
+            Advice(ParameterName("edits", quoted=True), " is empty."),
             hint="Pass at least one edit.",
             details={"parameter": "edits"},
         )
@@ -118,8 +118,8 @@ def edit_file(
         if expect not in {None, edited.replacements}:
             count = plural(edited.replacements, "time")
             raise AmbiguousError(
-                Message(_OLD, f" is in {quote(current.path)} {count}, not {expect} as expected."),
-                hint=Message(
+                Advice(_OLD, f" is in {quote(current.path)} {count}, not {expect} as expected."),
+                hint=Advice(
                     "Nothing was changed. If each is meant, ", Retry({"expect": edited.replacements}), "."
                 ),
                 details={"path": current.path, "count": edited.replacements, "expect": expect},
@@ -206,7 +206,7 @@ def change_file(
     done = "Would edit (preview: nothing was written)" if preview else "Edited"
     counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
     found_by = [_FOUND_BY[step] for step in edited.applied_via.split(", ") if step in _FOUND_BY]
-    head = Message(Joined("; ", counted, *found_by), f", {line_ranges(ranges)}.")
+    head = Advice(Joined("; ", counted, *found_by), f", {line_ranges(ranges)}.")
     result = EditResult(
         path=changed.path,
         replacements=edited.replacements,
@@ -253,11 +253,11 @@ def record_edit(
 
 def _decode(current: Current, encoding: str | None) -> Document:
     if current.data is None:
-        glob = Message(ToolName("glob"), " to find the file")
-        write = Message(ToolName("write"), f" to create {quote(current.path)}")
+        glob = Advice(ToolName("glob"), " to find the file")
+        write = Advice(ToolName("write"), f" to create {quote(current.path)}")
         raise NotFoundError(
             f"{quote(current.path)} does not exist, so there is nothing to edit.",
-            hint=Message("Call ", Joined(", or ", glob, write), "."),
+            hint=Advice("Call ", Joined(", or ", glob, write), "."),
             details={"path": current.path},
         )
     try:
@@ -274,14 +274,14 @@ def check_edit(edit: Edit) -> None:
     """Refuse an edit that no file could make right."""
     if not edit.old_string:
         raise InvalidArgumentError(
-            Message(_OLD, " is empty."),
+            Advice(_OLD, " is empty."),
             hint=Joined(
                 " ",
-                Message(
+                Advice(
                     *("To insert, pass as ", _OLD, " a line next to the place, and as ", _NEW),
                     " that line and the new text.",
                 ),
-                Message("To create a file or replace its whole content, call ", ToolName("write"), "."),
+                Advice("To create a file or replace its whole content, call ", ToolName("write"), "."),
             ),
             details={"parameter": "old_string"},
         )
@@ -290,7 +290,7 @@ def check_edit(edit: Edit) -> None:
         same = edit.old_string == edit.new_string
         how = " are the same." if same else " differ only in line ends, and an edit keeps those of the file."
         raise NoChangeError(
-            Message(_OLD, " and ", _NEW, how), hint=Message("Pass as ", _NEW, " the text as it shall be.")
+            Advice(_OLD, " and ", _NEW, how), hint=Advice("Pass as ", _NEW, " the text as it shall be.")
         )
 
 
@@ -422,7 +422,7 @@ def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> Agent
         none = f"None of the edits was applied; leave out {edits} and pass the others again."
     if len(errors) == 1 and tried == total:
         details = {**first.details, "edit": number, "edits": total}
-        message = Message(f"Edit {number} of {total}: ", first.message)
+        message = Advice(f"Edit {number} of {total}: ", first.message)
         return type(first)(message, hint=Joined(" ", first.hint, none), details=details)
     places: list[str] = []
     hints: set[str] = set()
@@ -430,7 +430,7 @@ def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> Agent
     for number, error in errors.items():
         hint = () if error.hint in hints else (error.hint,)
         hints.add(error.hint)
-        places += [Message(f"Edit {number}: ", error.message), *error.places(), *hint]
+        places += [Advice(f"Edit {number}: ", error.message), *error.places(), *hint]
         failures.append({"edit": number, "code": error.code, "message": str(error.message), **error.details})
     if tried < total:
         reason = "too many fail" if len(errors) == _MOST_FAILED else "there was no time"

@@ -6,12 +6,12 @@ from itertools import accumulate, chain, pairwise
 from typing import NoReturn
 
 from agentfs import call_context
+from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
 from agentfs.editing.document import Draft, Edited, LfView, Replacement, to_lf
 from agentfs.editing.edit import EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.line_ranges import VersionWithIds
-from agentfs.messages import Joined, Message, ParameterName, ToolName, call
 from agentfs.nearest import closest
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import EditResult, LineChange
@@ -48,7 +48,7 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
     tracker = target.tracker
     if not changes:
         raise InvalidArgumentError(
-            Message(ParameterName("changes", quoted=True), " is empty."),
+            Advice(ParameterName("changes", quoted=True), " is empty."),
             hint="Pass at least one change.",
             details={"parameter": "changes"},
         )
@@ -59,10 +59,10 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
             _check_fresh(tracker, current, revision)
         versions = tracker.versions_with_ids(current.real_path)
         if not versions:
-            read = Message(call("read", path=current.path, line_ids=True), " first")
+            read = Advice(call("read", path=current.path, line_ids=True), " first")
             raise UnreadError(
                 f"No line ids of {quote(current.path)} have been given, so none can be meant.",
-                hint=Message("Call ", Joined(", or ", read, ToolName("edit")), "."),
+                hint=Advice("Call ", Joined(", or ", read, ToolName("edit")), "."),
                 details={"path": current.path},
             )
         view = LfView(draft.text)
@@ -88,10 +88,10 @@ def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:
     if given is None:
         message = f"No line ids of {path} hold: it has not been read, or has been changed here since."
         raise UnreadError(
-            message, hint=Message("Call ", read, " first; nothing was written."), details=details
+            message, hint=Advice("Call ", read, " first; nothing was written."), details=details
         )
     message = f"{path} has changed since it was read, so the ids of its lines no longer hold."
-    raise StaleError(message, hint=Message("Call ", read, " again; nothing was written."), details=details)
+    raise StaleError(message, hint=Advice("Call ", read, " again; nothing was written."), details=details)
 
 
 def _replacements(
@@ -193,8 +193,8 @@ def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: 
     )
 
 
-def _read_with_ids(path: str) -> Message:
-    return Message("Call ", call("read", path=path, line_ids=True), ".")
+def _read_with_ids(path: str) -> Advice:
+    return Advice("Call ", call("read", path=path, line_ids=True), ".")
 
 
 def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) -> list[str]:

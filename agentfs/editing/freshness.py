@@ -3,11 +3,11 @@
 import sys
 from typing import NamedTuple
 
+from agentfs.advice import Advice, Joined, NextCall, ToolName, call
 from agentfs.editing.change_text import diff_lines
 from agentfs.errors import AlreadyExistsError, StaleError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.line_ranges import Hunk
-from agentfs.messages import Joined, Message, NextCall, ToolName, call
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
 from agentfs.text import decode, footer, is_binary, lf_view, line_changes, line_ranges, plural, unified_diff
@@ -56,10 +56,10 @@ def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite
         return
     path, details = quote(current.path), {"path": current.path, "revision": current.revision}
     if overwrite == "never":
-        edit = Message("call ", ToolName("edit"), " to change a part of it")
+        edit = Advice("call ", ToolName("edit"), " to change a part of it")
         raise AlreadyExistsError(
             f"{path} exists already, and existing files are not replaced here.",
-            hint=Message(Joined(", or ", "Choose another path", edit), "."),
+            hint=Advice(Joined(", or ", "Choose another path", edit), "."),
             details={"path": current.path},
         )
     if tracker.fully_read(current.real_path, current.revision):
@@ -68,13 +68,13 @@ def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite
     read = call("read", path=current.path)
     binary = is_binary(current.data)
     if last is None and binary:
-        other = Joined(", or ", "choose another path", Message("delete it first with ", ToolName("delete")))
+        other = Joined(", or ", "choose another path", Advice("delete it first with ", ToolName("delete")))
         raise UnreadError(
             f"{path} is a binary file that was not shown: all of it would be replaced.",
             hint=Joined(
                 " ",
-                Message("Call ", read, " first if it is an image."),
-                Message("No read shows other binaries: ", other, "."),
+                Advice("Call ", read, " first if it is an image."),
+                Advice("No read shows other binaries: ", other, "."),
             ),
             details=details,
         )
@@ -107,7 +107,7 @@ def _stale(current: Current, text: str | None, before: str | None, expected: str
     }
     message = f"{quote(current.path)} has changed since it was shown"
     read = call("read", path=current.path)
-    hint = Message("Call ", read, ", then make the change again with that taken in.")
+    hint = Advice("Call ", read, ", then make the change again with that taken in.")
     if before is None or text is None:
         return StaleError(f"{message}.", hint=hint, details=details)
     diff = unified_diff(before, text, current.path)
@@ -115,6 +115,6 @@ def _stale(current: Current, text: str | None, before: str | None, expected: str
     return StaleError(f"{message}; this is what changed:", hint=hint, details=details)
 
 
-def _read_or_edit(read: NextCall, what: str) -> Message:
-    ways = Joined(", or ", Message(read, " first"), Message(ToolName("edit"), f" to change a part of {what}"))
-    return Message("Call ", ways, ".")
+def _read_or_edit(read: NextCall, what: str) -> Advice:
+    ways = Joined(", or ", Advice(read, " first"), Advice(ToolName("edit"), f" to change a part of {what}"))
+    return Advice("Call ", ways, ".")

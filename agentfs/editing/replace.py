@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from agentfs import call_context
+from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry
 from agentfs.editing.change_text import placeholder_notes
 from agentfs.editing.document import Document, Draft, LfView, Replacement, check_no_nul, to_lf
 from agentfs.editing.edit import apply_edits, check_edit, record_edit
@@ -35,7 +36,6 @@ from agentfs.history.report import conflict_error, patch_lines
 from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.line_ranges import Hunk
-from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.read_tracker import ReadTracker
@@ -50,7 +50,7 @@ MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, as a permission callback is shown all of it
 _MOST_NAMED = 20
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
-_NARROW = Message(
+_NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
@@ -250,7 +250,7 @@ def _expand(match: re.Match[str], template: str) -> str:
         return match.expand(template)
     except Exception as error:  # noqa: BLE001 - of the engine's own class, or IndexError for an unknown group
         raise InvalidArgumentError(
-            Message(_NEW, f" cannot be used with this pattern: {error}."),
+            Advice(_NEW, f" cannot be used with this pattern: {error}."),
             hint=r"Groups are \1 or \g<name>, a line end is \n, and a backslash is \\.",
             details={"parameter": "new_string"},
         ) from None
@@ -259,7 +259,7 @@ def _expand(match: re.Match[str], template: str) -> str:
 def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:
     """Return the error of a pattern in terms of the parameter that it came from."""
     suggestion = error.details.get("suggestion")
-    hint = Message("To match it literally, ", Retry({"old_string": suggestion}), ".") if suggestion else ""
+    hint = Advice("To match it literally, ", Retry({"old_string": suggestion}), ".") if suggestion else ""
     return InvalidPatternError(error.message, hint=hint or error.hint, details=error.details)
 
 
@@ -290,7 +290,7 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
     below = "" if paths_of(options.path) == ["."] else None
     if below is not None and len(faults) <= _MOST_NAMED and len(faults) < total:
         globs = ["!/" + _GLOB_SPECIAL.sub(r"\\\1", path) for path in faults]
-        hint = Message("To leave them out, ", Retry({"glob": [*as_list(options.glob), *globs]}), ".")
+        hint = Advice("To leave them out, ", Retry({"glob": [*as_list(options.glob), *globs]}), ".")
     return type(first)(
         f"{len(faults)} of {plural(total, 'file')} cannot be changed, so that nothing was changed:",
         hint=hint,
@@ -317,7 +317,7 @@ def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: F
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
     hints = map(_in_own_terms, watched(diagnose)(root, limits, options.search, found))
     return NoMatchError(
-        Message(_OLD, f" is not in {searched}; nothing was changed."),
+        Advice(_OLD, f" is not in {searched}; nothing was changed."),
         hint=Joined("\n", *hints, footer(skip_report(found.skipped, can_open=False))),
         details={"searched_files": found.searched},
     )
@@ -331,18 +331,18 @@ def _in_own_terms(hint: str) -> str:
         return str(fact)
     arguments = {_SHARED[name]: value for name, value in retry.arguments.items()}
     own = Retry(arguments, tuple(_SHARED[name] for name in retry.without))
-    return FirstOf(Message(f"{str(fact)[:-1]}: ", own, "."), fact)
+    return FirstOf(Advice(f"{str(fact)[:-1]}: ", own, "."), fact)
 
 
 def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: int) -> AmbiguousError:
     return AmbiguousError(
-        Message(
+        Advice(
             _OLD,
             f" is there {plural(total, 'time')} in {plural(len(files), 'file')}, not {options.expect} as ",
             ParameterName("expect"),
             " says; nothing was changed:",
         ),
-        hint=Message("If all of them are meant, ", Retry({"expect": total}), "."),
+        hint=Advice("If all of them are meant, ", Retry({"expect": total}), "."),
         details={
             "expect": options.expect,
             "replacements": total,

@@ -4,6 +4,7 @@ import codecs
 from typing import Literal, NamedTuple
 
 from agentfs import call_context
+from agentfs.advice import ParameterName
 from agentfs.editing.change_text import placeholder_notes, with_diff
 from agentfs.editing.document import check_no_nul
 from agentfs.editing.freshness import check_overwrite
@@ -11,7 +12,6 @@ from agentfs.editing.match import shown_characters
 from agentfs.errors import BinaryError, EncodingError, TooLargeError
 from agentfs.fs import Current, Root, quote
 from agentfs.limits import Limits
-from agentfs.messages import ParameterName
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.media import check_notebook

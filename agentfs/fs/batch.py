@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from agentfs import call_context
+from agentfs.advice import Joined
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
@@ -24,7 +25,6 @@ from agentfs.fs.recovery_log import RecoveryLog
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.take_back import Terms, UndoableBatch
 from agentfs.fs.temporary import remove_stale_temporaries, sync_directory, unicode_duplicate_notes
-from agentfs.messages import Joined
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
 _RETRY_SECONDS = 0.5  # how long one batch tries again what is to be undone

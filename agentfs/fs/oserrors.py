@@ -7,6 +7,7 @@ import stat
 import unicodedata
 from typing import Any
 
+from agentfs.advice import Advice, Joined, call
 from agentfs.errors import (
     AgentFSError,
     BusyError,
@@ -26,7 +27,6 @@ from agentfs.errors import (
     closed,
 )
 from agentfs.fs.path import display_name, quote
-from agentfs.messages import Joined, Message, call
 
 _ONLY_REGULAR = "Only regular files can be read or changed; choose another path."
 _TRY_AGAIN = "Try the same call again."
@@ -88,7 +88,7 @@ def missing(path: str, failed_at: str | None = None, similar: tuple[str, ...] = 
         what += f": there is no {quote(failed_at)}"
     directory = display_name(os.path.dirname(failed_at or path)) or "."
     hint = _hint_for_missing(path, failed_at or path, similar)
-    see = Message("Call ", call("ls", path=directory), " to see what is there.")
+    see = Advice("Call ", call("ls", path=directory), " to see what is there.")
     return NotFoundError(f"{what}.", hint=Joined(" ", hint, see), details=details)
 
 
@@ -119,7 +119,7 @@ def not_usable(path: str, only: list[str]) -> OutsideWorkspaceError:
 def not_a_directory(path: str, failed_at: str | None = None, *, readable: bool = True) -> NotDirectoryError:
     """Return not_a_directory for a path, `failed_at` being the part of it that is a file."""
     where = path if failed_at is None else failed_at
-    read = Message("Call ", call("read", path=display_name(where)), " to see its content.")
+    read = Advice("Call ", call("read", path=display_name(where)), " to see its content.")
     return NotDirectoryError(
         f"{quote(where)} is a file, not a directory.",
         hint=read if readable else "Choose a directory.",
@@ -131,7 +131,7 @@ def not_a_file(path: str) -> NotAFileError:
     """Return not_a_file for a path."""
     return NotAFileError(
         f"{quote(path)} is a directory, not a file.",
-        hint=Message("Call ", call("ls", path=display_name(path)), " to see what is in it."),
+        hint=Advice("Call ", call("ls", path=display_name(path)), " to see what is in it."),
         details=_details(path),
     )
 
@@ -193,7 +193,7 @@ def too_large(path: str, size: int, limit: int) -> TooLargeError:
     """Return too_large for a file that is to be searched or changed."""
     return TooLargeError(
         f"{quote(path)} has {size} bytes; a file that is searched or changed has at most {limit}.",
-        hint=Message("Read it by pages: call ", call("read", path=path, offset=1), "."),
+        hint=Advice("Read it by pages: call ", call("read", path=path, offset=1), "."),
         details={"path": path, "size": size, "limit": limit},
     )
 

@@ -9,6 +9,7 @@ from threading import RLock
 from typing import NamedTuple
 
 from agentfs import call_context
+from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
 from agentfs.errors import (
     AgentFSError,
     BusyError,
@@ -22,7 +23,6 @@ from agentfs.fs import Change, DirectoryNode, Node, Root, quote
 from agentfs.history.report import MayShow, conflict_error, name_paths
 from agentfs.history.store import Store
 from agentfs.history.timeline import Move, NetChanges, Step, Timeline
-from agentfs.messages import Joined, Message, ParameterName, ToolName, call
 from agentfs.text import plural
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
@@ -157,9 +157,7 @@ class Journal:
         if start > self.timeline.position:
             raise InvalidArgumentError(
                 f"The checkpoint {quote(str(checkpoint))} lies ahead, among steps that were undone.",
-                hint=Message(
-                    "Call ", Joined(" or ", ToolName("redo"), ToolName("rollback")), " to go there."
-                ),
+                hint=Advice("Call ", Joined(" or ", ToolName("redo"), ToolName("rollback")), " to go there."),
                 details={"parameter": "since"},
             )
         return start
@@ -332,7 +330,7 @@ def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int
     """Return the number of steps; raise if it is below 1 or over the count that there is."""
     if steps < 1:
         raise InvalidArgumentError(
-            Message(ParameterName("steps"), f" must be 1 or more, not {steps}."),
+            Advice(ParameterName("steps"), f" must be 1 or more, not {steps}."),
             details={"parameter": "steps"},
         )
     if steps > count:
@@ -341,7 +339,7 @@ def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int
         )
         raise InvalidArgumentError(
             message + out_of_reach,
-            hint=Message("Call ", call(verb, steps=count), ".") if count else "",
+            hint=Advice("Call ", call(verb, steps=count), ".") if count else "",
             details={"parameter": "steps", "steps": count},
         )
     return steps

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from agentfs import call_context
+from agentfs.advice import Advice, call
 from agentfs.errors import StaleError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, display_name, entry_type, quote
 from agentfs.history.timeline import Move, NetChanges, Step, moved_file
-from agentfs.messages import Message, call
 from agentfs.results import ChangesResult, FileChange, UndoResult
 from agentfs.text import Blob, bounded_lines, first_names, footer, git_patch, hunks, plural
 
@@ -178,7 +178,7 @@ def conflict_error(
     read, action = call("read", path=display_name(change.path)), "change what is to be different."
     return StaleError(
         f"{what}, by {by}; nothing was {doing}." + (" This is what changed:" if lines else ""),
-        hint=Message("Call ", read, f" to see it, and {action}")
+        hint=Advice("Call ", read, f" to see it, and {action}")
         if shown and isinstance(found, FileNode)
         else f"Look at what is there now, and {action}",
         details={

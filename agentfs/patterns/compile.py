@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from agentfs.advice import Advice, Retry
 from agentfs.errors import InvalidPatternError
-from agentfs.messages import Message, Retry
 from agentfs.patterns.engine import engine as regex_engine
 from agentfs.patterns.engine import engine_note
 from agentfs.patterns.literals import Plan, make_plan
@@ -213,7 +213,7 @@ def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternErr
     suggestion = _suggestion(engine, written) if isinstance(error, engine.error) else None
     hint = ""
     if suggestion is not None:
-        hint = Message("To match it literally, ", Retry({"pattern": suggestion}), ".")
+        hint = Advice("To match it literally, ", Retry({"pattern": suggestion}), ".")
     first = max(0, position - _EXCERPT)
     ahead = visible(written[first:position].replace("\n", " ").replace("\t", " "))
     behind = visible(written[position : position + _EXCERPT].replace("\n", " "))

@@ -2,10 +2,10 @@
 
 from typing import Any, Literal
 
+from agentfs.advice import Advice, Joined, NextCall, Retry
 from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, NextCall, Retry
 from agentfs.reading.images import ImageInfo, as_image, image_info, image_problem, scale_down
 from agentfs.reading.notebook import NotANotebookError, read_cell, read_cells
 from agentfs.reading.page import ReadRequest
@@ -98,7 +98,7 @@ def check_text(path: str, data: bytes, limits: Limits) -> None:
         return
     raise BinaryError(
         f"{quote(path)} is {kind}, and only text can be edited.",
-        hint=Message("To change its bytes as if they were text, ", Retry({"raw": True}), "."),
+        hint=Advice("To change its bytes as if they were text, ", Retry({"raw": True}), "."),
         details={"path": path},
     )
 
@@ -114,7 +114,7 @@ def check_notebook(path: str, before: bytes, after: bytes) -> None:
         hint=Joined(
             " ",
             r"It is stored as JSON: in a text, write \" for a quote, \n for a line end, \\ for a backslash.",
-            Message("To change it all the same, ", Retry({"raw": True}), "."),
+            Advice("To change it all the same, ", Retry({"raw": True}), "."),
         ),
         details={"path": path},
     )

@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
+from agentfs.advice import Advice, NextCall, Retry
 from agentfs.errors import InvalidArgumentError, must_be, past_end
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
-from agentfs.messages import Message, NextCall, Retry
 from agentfs.results import Newline, ReadResult
 from agentfs.text import (
     UNKNOWN_8BIT,
@@ -75,7 +75,7 @@ class ReadRequest(NamedTuple):
             "column": self.column < 1,
         }
         names = tuple(name for name in wrong if wrong[name])
-        hint = Message("To read as far as fits, ", Retry({}, names), ".")
+        hint = Advice("To read as far as fits, ", Retry({}, names), ".")
         if self.offset == 0:
             offsets = "a line number from 1, or a negative number to count from the end"
             return must_be("offset", offsets, self.offset, hint)
@@ -337,7 +337,7 @@ def _result(
         _range_note(page, info, budget, request),
         f"from character {request.column} on" if request.column > 1 else "",
         _cut_note(page, limits.line_chars),
-        "" if rest is None else Message(f"the rest of line {page.cut[0]}: ", rest),
+        "" if rest is None else Advice(f"the rest of line {page.cut[0]}: ", rest),
         _encoding_note(info.encoding, request),
         carriage_return_note(body),
         *notes,
@@ -359,7 +359,7 @@ def _result(
         bom=info.bom != b"",
         total_exact=info.exact,
         line_ids=tuple(page.ids),
-        text=Message(*(body, "\n", note) if request.numbered else (note, "\n", body)) if note else body,
+        text=Advice(*(body, "\n", note) if request.numbered else (note, "\n", body)) if note else body,
         notes=said,
         next=following,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentfs import call_context, search
+from agentfs.advice import Advice, Joined, NextCall, ParameterName
 from agentfs.cache import NO_LINE_IDS, OutputStore
 from agentfs.errors import (
     AgentFSError,
@@ -20,7 +21,6 @@ from agentfs.errors import (
 from agentfs.fs import OpenFile, Root, link_note, quote, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.line_ranges import ReadRecord
-from agentfs.messages import Joined, Message, NextCall, ParameterName
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import binary_result, read_media
@@ -87,7 +87,7 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
     """Return one page of a text that is no file."""
     if request.encoding is not None:
         raise InvalidArgumentError(
-            Message(
+            Advice(
                 ParameterName("encoding", quoted=True), f" does not apply to {quote(name)}, which is text."
             ),
             hint="Leave it out.",
@@ -233,7 +233,7 @@ def _read_large(
         if not 0 < request.offset <= counted.total:
             raise DeadlineExceededError(
                 f"{quote(file.path)} could not be counted to its end in {seconds:g} seconds.",
-                hint=Message(
+                hint=Advice(
                     "Pass an ", ParameterName("offset"), f" from 1 to {counted.total}: so far it was counted."
                 ),
                 details={"path": file.path, "total_lines": counted.total},

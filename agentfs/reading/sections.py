@@ -4,16 +4,16 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from agentfs import call_context
+from agentfs.advice import Advice, FirstOf, Joined, NextCall, ToolName
 from agentfs.errors import DeadlineExceededError
 from agentfs.limits import Limits
-from agentfs.messages import FirstOf, Joined, Message, NextCall, ToolName
 from agentfs.reading.page import ReadRequest
 from agentfs.results import Image, ReadResult
 from agentfs.text import Shrink, continuation, cut_line, fitted, footer, lf_view, notes_of, visible_lines
 
 _MAX_IMAGES = 10
-_AS_JSON = Message(ToolName("edit"), " works on its JSON")
-_EDITED_AS_JSON = FirstOf(Message(_AS_JSON, ", as ", ToolName("grep"), " shows it"), _AS_JSON)
+_AS_JSON = Advice(ToolName("edit"), " works on its JSON")
+_EDITED_AS_JSON = FirstOf(Advice(_AS_JSON, ", as ", ToolName("grep"), " shows it"), _AS_JSON)
 
 
 class Section(NamedTuple):

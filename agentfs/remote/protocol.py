@@ -19,9 +19,9 @@ from os import PathLike, fspath
 from typing import Annotated, Any, TypedDict, get_type_hints
 
 from agentfs import errors, results
+from agentfs.advice import Advice, FirstOf, Joined, NextCall, ParameterName, Part, Retry, ToolName
 from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, UnsupportedSystemError
 from agentfs.limits import MIB, Limits
-from agentfs.messages import FirstOf, Joined, Message, NextCall, ParameterName, Part, Retry, ToolName
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
 from agentfs.tools.checking import ArgumentChecker
@@ -78,7 +78,7 @@ _CLASSES: dict[str, type[Any]] = {
     for each in (
         *(each for each in vars(results).values() if isinstance(each, type) and is_dataclass(each)),
         *(PermissionRequest, Allow, Deny, Policy, Protect, Limits),
-        *(ToolName, ParameterName, Retry, Message, Joined, FirstOf),
+        *(ToolName, ParameterName, Retry, Advice, Joined, FirstOf),
     )
 }
 _SETTINGS = {Policy, Protect, Limits, Allow, Deny}
@@ -281,7 +281,7 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
     if kind is tuple:
         return {"$": [encode(each, functions) for each in many]}
     if _CLASSES.get(name) is kind:
-        given = {"parts": [*many.parts]} if isinstance(value, Message) else _given(many, kind)
+        given = {"parts": [*many.parts]} if isinstance(value, Advice) else _given(many, kind)
         return {"$": name, **{field: encode(each, functions) for field, each in given.items()}}
     if kind is bytes:
         return {"$": "bytes", "base64": base64.b64encode(many).decode()}
@@ -364,7 +364,7 @@ def _make(cls: Any, name: str, given: dict[str, Any], function: Callable[[int], 
         if name == "function" and function is not None and type(given["number"]) is int:
             return function(given["number"])
         raise TypeError(name)
-    if issubclass(cls, Message):
+    if issubclass(cls, Advice):
         parts = given["parts"]
         separator = parts[0] if cls is Joined else ""
         if not (

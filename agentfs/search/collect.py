@@ -10,10 +10,10 @@ from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar
 
 from agentfs import call_context
+from agentfs.advice import Advice, ParameterName
 from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError, past_end
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
-from agentfs.messages import Message, ParameterName
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import untimed_length
 from agentfs.results import Entry, Skipped
@@ -114,7 +114,7 @@ def _bound(root: Root, glob: str, path: str) -> str:
             base = f"/{directory.path}/" if directory.path else "/"
         if not rest.startswith(top + base):
             message = f"The glob {literal(rest)} does not lie in the search directory {literal(path)}."
-            hint = Message("Leave out ", _PATH, ", or make the glob relative to it.")
+            hint = Advice("Leave out ", _PATH, ", or make the glob relative to it.")
             raise OutsideWorkspaceError(message, hint=hint, details={"pattern": rest})
         return negation + rest[len(top + base) - 1 :]
     start = None if negation else _LITERAL_START.match(rest)
@@ -122,7 +122,7 @@ def _bound(root: Root, glob: str, path: str) -> str:
         message = f"The glob {literal(glob)} begins with '/', which means the search directory, "
         message += f"and there is no {literal(start[1])} in it."
         advice = "Only the workspace can be searched: leave out the '/', and put a directory in "
-        raise OutsideWorkspaceError(message, hint=Message(advice, _PATH, "."), details={"pattern": glob})
+        raise OutsideWorkspaceError(message, hint=Advice(advice, _PATH, "."), details={"pattern": glob})
     return glob
 
 

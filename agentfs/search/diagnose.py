@@ -14,10 +14,10 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
+from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, call, plural
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote, watched
 from agentfs.limits import Limits
-from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry, call, plural
 from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_character
 from agentfs.search.collect import PAGE_BYTES, FoundEntries, Page, find_entries
 from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, has_wildcard
@@ -141,7 +141,7 @@ def explain_no_entries(
         if found is not None:
             shown = f", such as {one_line(found.entries[0].path)}" if found.entries else ""
             fact = f"{_or_more(found)} without {' and '.join(without)}{shown}"
-            return FirstOf(Message(f"{fact}: ", Retry({}, tuple(without))), fact)
+            return FirstOf(Advice(f"{fact}: ", Retry({}, tuple(without))), fact)
     return _hint_of_syntax(options)
 
 
@@ -150,7 +150,7 @@ def _hint_of_syntax(options: GlobOptions | FindOptions) -> str:
     if isinstance(options, FindOptions):
         if not options.pattern or options.full_path or not has_character(options.pattern, "/"):
             return ""
-        retry = Message(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
+        retry = Advice(Retry({"full_path": True}), " to look in paths, or use ", ParameterName("glob"))
         return Joined(": ", "no name has a '/' in it", retry)
     has_set = any("[" in glob.replace("\\[", "") for glob in options.globs)
     return "[ ] matches one character of a set: write \\[ for the bracket itself" if has_set else ""
@@ -226,7 +226,7 @@ def _retry(options: GrepOptions | GlobOptions, changes: Mapping[str, Any]) -> Re
 
 
 def _hint(fact: str, retry: Retry) -> str:
-    return FirstOf(Message(f"{fact}: ", retry, "."), f"{fact}.")
+    return FirstOf(Advice(f"{fact}: ", retry, "."), f"{fact}.")
 
 
 def _lines(found: Finding, noun: str = "line", *, exact: bool = True) -> str:
@@ -281,7 +281,7 @@ def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundErro
     if not path or "as_glob" in error.details:
         return
     if has_wildcard(path) and (files := count_of_glob(Probe(root, limits, _SECONDS), GlobOptions(path))):
-        error.hint = Message(
+        error.hint = Advice(
             f"As a glob it matches {files}: call ", call("glob", pattern=path), " to see them."
         )
         return

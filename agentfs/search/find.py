@@ -4,10 +4,10 @@ import time
 from dataclasses import replace
 from typing import TypeVar
 
+from agentfs.advice import Joined
 from agentfs.errors import NotFoundError
 from agentfs.fs import Root, unicode_duplicates_among, watched
 from agentfs.limits import Limits
-from agentfs.messages import Joined
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.collect import FoundEntries, check_offset, find_entries

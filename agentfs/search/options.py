@@ -9,10 +9,10 @@ from os import PathLike, fspath
 from typing import Any, ClassVar, Literal
 
 from agentfs import call_context
+from agentfs.advice import NextCall
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
 from agentfs.limits import HARD_FILE_BYTES, Limits
-from agentfs.messages import NextCall
 from agentfs.patterns.compile import Pattern, compile_pattern
 from agentfs.patterns.syntax import escape, has_capital
 from agentfs.results import GlobResult

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import groupby, islice, pairwise
 from operator import attrgetter
 
+from agentfs.advice import Advice, Joined, ParameterName, Retry, plural
 from agentfs.fs import display_name, quote
 from agentfs.limits import Limits
-from agentfs.messages import Joined, Message, ParameterName, Retry, plural
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import FileCount, GlobResult, GrepResult, Match, Skipped
 from agentfs.search.collect import check_offset
@@ -68,7 +68,7 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
     if not counted and not skipped.unread_rules:
         return ""
     if can_open and not repeated and (skipped.hidden or skipped.ignored):
-        report = Joined(" ", report, Message("(", OPEN_IGNORED, " for hidden and ignored)"))
+        report = Joined(" ", report, Advice("(", OPEN_IGNORED, " for hidden and ignored)"))
     unread = ""
     if skipped.unread_rules:
         unread = first_names([one_line(display_name(file)) for file in skipped.unread_rules], _MAX_RULES)
@@ -126,7 +126,7 @@ def stop_report(skipped: Skipped, timeout: float) -> str:
     if skipped.reached is None:
         return ""
     limit = f"{timeout:g} s" if skipped.reached == "timeout" else _REACHED[skipped.reached]
-    advice = Message("search a smaller directory with ", ParameterName("path", quoted=True))
+    advice = Advice("search a smaller directory with ", ParameterName("path", quoted=True))
     return Joined(": ", f"stopped early after {limit}, so there may be more", advice)
 
 
@@ -280,7 +280,7 @@ def _empty_group_note(options: GrepOptions) -> str:
     if options.fixed_strings or not _EMPTY_GROUP.search(options.pattern):
         return ""
     meant = _EMPTY_GROUP.sub(r"\1\\(\\)", options.pattern)
-    return Message("() in a pattern matches nothing: to match it, ", Retry({"pattern": meant}))
+    return Advice("() in a pattern matches nothing: to match it, ", Retry({"pattern": meant}))
 
 
 def _content_lines(matches: Sequence[Match], *, numbers: bool) -> list[str]:

@@ -1,6 +1,6 @@
 """Pure text: decode, split lines, make visible, number, cut, diff, estimate tokens."""
 
-from agentfs.messages import plural as plural
+from agentfs.advice import plural as plural
 from agentfs.text.decoding import HEAD as HEAD
 from agentfs.text.decoding import UNKNOWN_8BIT as UNKNOWN_8BIT
 from agentfs.text.decoding import Decoded as Decoded

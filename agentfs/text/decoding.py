@@ -4,8 +4,8 @@ import codecs
 import re
 from typing import NamedTuple
 
+from agentfs.advice import Advice, ParameterName
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError
-from agentfs.messages import Message, ParameterName
 from agentfs.text.lines import count_lines
 from agentfs.visible import literal
 
@@ -197,7 +197,7 @@ def codec_name(encoding: str) -> str:
 def _not_in(encoding: str) -> EncodingError:
     return EncodingError(
         f"The file is not text in {encoding}.",
-        hint=Message("Leave out ", ParameterName("encoding"), ", or pass the one that the file has."),
+        hint=Advice("Leave out ", ParameterName("encoding"), ", or pass the one that the file has."),
         details={"encoding": encoding},
     )
 

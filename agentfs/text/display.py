@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentfs.messages import FirstOf, Joined, Message, NextCall, plural
+from agentfs.advice import Advice, FirstOf, Joined, NextCall, plural
 from agentfs.text.lines import without_end
 from agentfs.visible import visible
 
@@ -66,12 +66,12 @@ def notes_of(*parts: str) -> tuple[str, ...]:
 def footer(*parts: str) -> str:
     """Return what a result has left out as one line in square brackets, "" for empty parts alone."""
     present = [part for part in parts if part]
-    return Message("[", Joined("; ", *present), "]") if present else ""
+    return Advice("[", Joined("; ", *present), "]") if present else ""
 
 
 def continuation(call: NextCall | None) -> str:
     """Return the part of a footer that continues a result: `more: read(path="a.py", offset=2001)`."""
-    return "" if call is None else FirstOf(Message("more: ", call), "there is more")
+    return "" if call is None else FirstOf(Advice("more: ", call), "there is more")
 
 
 def first_names(names: Sequence[str], most: int) -> str:

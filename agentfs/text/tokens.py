@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
+from agentfs.advice import Joined
 from agentfs.limits import Limits
-from agentfs.messages import Joined
 from agentfs.results import Result
 from agentfs.text.display import footer
 

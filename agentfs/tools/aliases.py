@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
+from agentfs.advice import Advice, Joined, call
 from agentfs.errors import InvalidArgumentError
-from agentfs.messages import Joined, Message, call
 from agentfs.tools.kinds import (
     Anything,
     ArgumentReader,
@@ -173,7 +173,7 @@ def _new_name(name: str, given: _Arguments) -> _Arguments:
         to = f"{path.rpartition('/')[0]}/{name}"
         raise InvalidArgumentError(
             f"A new name is a path from the root, and {short_repr(name)} would move the file elsewhere.",
-            hint=Message("To rename the file where it is, call ", call("move", path=path, to=to), "."),
+            hint=Advice("To rename the file where it is, call ", call("move", path=path, to=to), "."),
         )
     return {"to": name}
 

@@ -12,8 +12,8 @@ from functools import cache, wraps
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 
+from agentfs.advice import Advice, ParameterName
 from agentfs.errors import InvalidArgumentError
-from agentfs.messages import Message, ParameterName
 from agentfs.tools.kinds import Anything, ArgumentReader, Kind, kind_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -30,7 +30,7 @@ class _Parameter(NamedTuple):
         read = self.kind.read(value, self.name, reader)
         for where, message in reader.problems:
             raise InvalidArgumentError(
-                Message("`", ParameterName(self.name), f"{message.removeprefix(f'`{self.name}')}."),
+                Advice("`", ParameterName(self.name), f"{message.removeprefix(f'`{self.name}')}."),
                 hint=self.hint,
                 details={"argument": self.name, "place": where},
             )

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from agentfs.advice import Advice, Joined
 from agentfs.errors import AgentFSError, UnknownToolError
-from agentfs.messages import Joined, Message
 from agentfs.nearest import nearest
 from agentfs.results import Coercion, plain
 from agentfs.tools.aliases import (
@@ -55,7 +55,7 @@ def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
 def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[Tool, Any, Coercion]:
     """Return the tool that an unknown name means, with its arguments; raise `unknown_tool` without one."""
     near = None
-    proposals: list[Message] = []
+    proposals: list[Advice] = []
     if isinstance(name, str):
         given: dict[Any, Any] = {}
         with suppress(AgentFSError):  # which is reported once the tool is known
@@ -74,7 +74,7 @@ def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[To
             if (tool := _tool_for(tools, each)) is not None
         ]
     meant = f" (did you mean `{near}`?)" if near and not proposals else ""
-    call = Message("Call ", Joined(" or ", *proposals), ".") if proposals else ""
+    call = Advice("Call ", Joined(" or ", *proposals), ".") if proposals else ""
     raise UnknownToolError(
         f"There is no tool {short_repr(name)}{meant}.",
         hint=Joined(" ", call, f"The tools are {', '.join(tools)}."),
@@ -82,16 +82,16 @@ def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[To
     )
 
 
-def _proposal(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> Message:
+def _proposal(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> Advice:
     """Return the call of a tool with these arguments, or its name if it does not take them."""
     bound = bind_call(tools, tool, given)
     if bound.problems:
-        return Message(f"`{tool.name}`")
+        return Advice(f"`{tool.name}`")
     values = {name: plain(value) for name, value in bound.values.items()}
     pattern = values.get("pattern")
     if tool.own_name == "glob" and isinstance(pattern, str) and not any(mark in pattern for mark in "*?[{"):
         values["pattern"] = f"**/*{pattern}*" if "/" in pattern else f"*{pattern}*"
-    return Message({"name": bound.tool.name, "arguments": values})
+    return Advice({"name": bound.tool.name, "arguments": values})
 
 
 def _tool_for(tools: Mapping[str, Tool], method: str) -> Tool | None:

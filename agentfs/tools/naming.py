@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentfs.messages import Names, NextCall, Retry
+from agentfs.advice import Names, NextCall, Retry
 from agentfs.results import plain
 from agentfs.tools.kinds import Record
 from agentfs.tools.spec import Tool

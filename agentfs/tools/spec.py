@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_type_hints
 
+from agentfs.advice import METHODS, Names, NextCall, Retry
 from agentfs.errors import InvalidArgumentError
-from agentfs.messages import METHODS, Names, NextCall, Retry
 from agentfs.permissions import Effect
 from agentfs.providers import FORMATS, STRICT_FORMATS
 from agentfs.providers.provider import Schema, SchemaRules, ToolDescription

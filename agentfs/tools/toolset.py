@@ -10,9 +10,9 @@ from string import Formatter
 from typing import Any, Self
 
 from agentfs import call_context
+from agentfs.advice import METHODS, Names
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent
-from agentfs.messages import METHODS, Names
 from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry
 from agentfs.errors import InvalidArgumentError
-from agentfs.messages import FirstOf, Joined, Message, ParameterName, Retry
 from agentfs.nearest import closest
 from agentfs.tree.globs import compile_globs
 from agentfs.visible import literal
@@ -114,7 +114,7 @@ def _find(name: str) -> str:
     nearest = f"Nearest: {', '.join(near)}." if near else ""
     by_name = Retry({"glob": "*.py"}, ("type",))
     otherwise = FirstOf(
-        Message("To choose files by name, ", by_name, "."), Message("Leave ", ParameterName("type"), " out.")
+        Advice("To choose files by name, ", by_name, "."), Advice("Leave ", ParameterName("type"), " out.")
     )
     raise InvalidArgumentError(
         f"There is no file type {literal(name)}.",

@@ -16,8 +16,8 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
+from agentfs.advice import Advice, ParameterName
 from agentfs.errors import InvalidPatternError, OutsideWorkspaceError
-from agentfs.messages import Message, ParameterName
 from agentfs.tree.wildcards import (
     ANY_PARTS,
     MalformedPatternError,
@@ -165,7 +165,7 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CH
         if ".." in each.split("/"):
             raise OutsideWorkspaceError(
                 f"The glob {literal(each)} has a part '..', which leads out of the search directory.",
-                hint=Message(
+                hint=Advice(
                     "Put the directory to search in ",
                     ParameterName("path", quoted=True),
                     " and the rest in the glob.",

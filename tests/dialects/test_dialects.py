@@ -12,10 +12,10 @@ from types import ModuleType
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace, dialects
+from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, call
 from agentfs.dialects import Dialect
 from agentfs.dialects.toolkit import problem_of
 from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError
-from agentfs.messages import Joined, Message, ParameterName, Retry, ToolName, call
 from agentfs.policy import VIEWED
 from agentfs.tools.spec import ToolSpec
 
@@ -163,12 +163,12 @@ def read(path: str, offset: int = 1) -> str:
         offset: First line.
     """
     raise NotFoundError(
-        Message(ParameterName("offset", quoted=True), f" or path={path}, call read: write, edit and grep"),
+        Advice(ParameterName("offset", quoted=True), f" or path={path}, call read: write, edit and grep"),
         hint=Joined(
             " ",
-            Message("Call ", call("read", path=path, offset=3), " first, or edit, write or grep by hand."),
-            Message("Call ", ToolName("write"), " to make it."),
-            Message("If it was that, ", Retry({"path": "call grep"}, ("offset",)), "."),
+            Advice("Call ", call("read", path=path, offset=3), " first, or edit, write or grep by hand."),
+            Advice("Call ", ToolName("write"), " to make it."),
+            Advice("If it was that, ", Retry({"path": "call grep"}, ("offset",)), "."),
         ),
     )
 
@@ -197,7 +197,7 @@ def test_an_error_keeps_its_class_and_its_details_and_is_pickled_whole():
             old_string: What.
         """
         raise NoMatchError(
-            Message(ParameterName("old_string"), ' is not in "old_string.py"'), details={"cause": "absent"}
+            Advice(ParameterName("old_string"), ' is not in "old_string.py"'), details={"cause": "absent"}
         )
 
     told = []

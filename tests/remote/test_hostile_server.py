@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from agentfs import Allow, Limits, PermissionRequest, Policy, Workspace
+from agentfs.advice import NextCall
 from agentfs.errors import AgentFSError, DisconnectedError, NotFoundError, UnsupportedSystemError
-from agentfs.messages import NextCall
 from agentfs.remote import protocol
 from agentfs.remote.client import connect
 from agentfs.tools.declaration import declaration_of
@@ -279,7 +279,7 @@ def test_an_error_of_a_newer_version_keeps_what_it_says():
 
 def test_advice_that_no_tool_can_follow_is_no_exception_of_a_tool():
     """The error of a call is put into the names of the tools where nothing catches what that raises."""
-    advice = {"$": "Message", "parts": ["Call ", next_call("read", offset=5)]}
+    advice = {"$": "Advice", "parts": ["Call ", next_call("read", offset=5)]}
     wrong = {"code": "not_found", "message": "m", "hint": advice}
     answer, results = {"value": None}, []
 
@@ -393,11 +393,11 @@ LEAVES = sorted(protocol._leaves())
 @pytest.mark.parametrize("code", [*LEAVES, HIDDEN])
 def test_each_text_of_an_error_has_no_hidden_characters(code):
     wrong = {"code": code, "message": HIDDEN, "hint": HIDDEN}
-    hints = [HIDDEN, {"$": "Message", "parts": [HIDDEN]}, {"$": "ToolName", "method": HIDDEN}]
+    hints = [HIDDEN, {"$": "Advice", "parts": [HIDDEN]}, {"$": "ToolName", "method": HIDDEN}]
     parts = [{"$": "ToolName", "method": HIDDEN}, {"$": "ParameterName", "name": HIDDEN, "quoted": True}]
     parts += [{"$": "Retry", "arguments": {HIDDEN: HIDDEN}}, {"$": "Retry", "arguments": {"a": HIDDEN}}]
     parts += [{"$": "Retry", "arguments": {}, "without": {"$": [HIDDEN]}}, next_call("read", path=HIDDEN)]
-    hints += [{"$": kind, "parts": ["", part]} for kind in ("Message", "Joined", "FirstOf") for part in parts]
+    hints += [{"$": kind, "parts": ["", part]} for kind in ("Advice", "Joined", "FirstOf") for part in parts]
     wrongs = [{**wrong, "hint": hint, "message": hint} for hint in hints]
     wrongs += [{**wrong, "details": {name: value}} for name in DETAILS for value in DETAIL_VALUES]
     for each in wrongs:
@@ -537,7 +537,7 @@ def test_the_largest_answers_that_are_taken_take_no_more_memory_than_is_allowed(
 
 def test_texts_that_come_from_there_have_no_hidden_characters():
     hidden = "\x1b]0;title\x07\u202e\u2066name\x9b31m"
-    wrong = {"code": "not_found", "message": hidden, "hint": {"$": "Message", "parts": [hidden]}}
+    wrong = {"code": "not_found", "message": hidden, "hint": {"$": "Advice", "parts": [hidden]}}
     value = {"answer": 1, "error": wrong}
     error, _, _ = run(far_side(lambda n: iter([line({**value, "answer": n})])), lambda ws: ws.read(hidden))
     assert isinstance(error, NotFoundError)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agentfs import ToolResult, Toolset, Workspace
+from agentfs.advice import Joined, call
 from agentfs.errors import InvalidArgumentError, NotFoundError
-from agentfs.messages import Joined, call
 from agentfs.results import ReadResult
 from agentfs.text import continuation, footer
 from agentfs.tools.spec import RenderContext, ToolSpec

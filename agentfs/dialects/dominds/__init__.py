@@ -25,8 +25,8 @@ from agentfs.dialects.dominds.documents import (
 )
 from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments, vary
 from agentfs.dialects.toolkit import (
+    Advice,
     Dialect,
-    Message,
     NextCall,
     RenderContext,
     ToolSpec,
@@ -182,7 +182,7 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
             raise
     if found.kind == "directory":
         message = f"{to_json(path)} is a directory."
-        raise NotAFileError(message, hint=Message("Call ", call("ls", path=path), "."))
+        raise NotAFileError(message, hint=Advice("Call ", call("ls", path=path), "."))
     if found.next is None or (last is not None and found.end_line >= last):
         return found
     # The continuation ends where the requested range does.

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar, get_type_hints
 from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
     HARD_FILE_BYTES,
+    Advice,
     Dialect,
-    Message,
     RenderContext,
     Retry,
     ToolSpec,
@@ -239,7 +239,7 @@ def _grep(workspace: Workspace, globs: _Globs, arguments: Mapping[str, Any]) -> 
     except InvalidPatternError as error:
         # find_and_grep has another parameter `pattern`, so the suggestion names `query`.
         suggestion = error.details.get("suggestion")
-        advice = Message("To match it literally, ", Retry({"query": suggestion}), ".")
+        advice = Advice("To match it literally, ", Retry({"query": suggestion}), ".")
         raise InvalidPatternError(
             error.message,
             hint=advice if suggestion else error.hint,

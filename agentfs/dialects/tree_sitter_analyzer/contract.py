@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.toolkit import FirstOf, Message, Names, NextCall, Problem, Retry, ToolName, say
+from agentfs.dialects.toolkit import Advice, FirstOf, Names, NextCall, Problem, Retry, ToolName, say
 from agentfs.errors import InvalidArgumentError
 
 Language = Literal["en", "ja"]
@@ -210,7 +210,7 @@ _OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
 }
 
 _LOOK_JA = FirstOf(
-    Message(ToolName("ls"), " で存在するパスを確認してください。"), "存在するパスを確認してください。"
+    Advice(ToolName("ls"), " で存在するパスを確認してください。"), "存在するパスを確認してください。"
 )
 # The errors of agentfs, by code; the English message follows in brackets.
 _CODES_JA: Mapping[str, tuple[str, str]] = {

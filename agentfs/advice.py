@@ -1,7 +1,7 @@
 """Texts that name tools and parameters, as data until the names are known.
 
 A method does not know under which name it is called: a toolset may prefix it, a dialect may rename it and its
-parameters, or offer nothing that can follow its advice. So a text that gives advice is a `Message`: a string
+parameters, or offer nothing that can follow its advice. So a text that gives advice is an `Advice`: a string
 in the names of the workspace's methods, which keeps its parts. A toolset renders it in the names of its
 tools, without the sentences that none of its tools can follow.
 """
@@ -85,10 +85,10 @@ class _MethodNames(Names):
 METHODS: Names = _MethodNames()
 
 
-class Message(str):
+class Advice(str):
     """A text of several parts, all of which must have a name; as a string it has the names of the methods.
 
-    Formatting it or adding to it gives a plain string, so longer texts are made of it by another `Message`.
+    Formatting it or adding to it gives a plain string, so longer texts are made of it by another `Advice`.
     """
 
     __slots__ = ("parts",)
@@ -113,7 +113,7 @@ class Message(str):
         """Yield the complete calls that the text advises, in other names."""
         for part, _ in self._rendered(self.parts, names) or ():
             found: NextCall | None = None
-            if isinstance(part, Message):
+            if isinstance(part, Advice):
                 yield from part.calls(names)
             elif isinstance(part, Retry):
                 changed = names.retry(part)
@@ -135,7 +135,7 @@ class Message(str):
         return texts if len(texts) == len(parts) else None
 
 
-class Joined(Message):
+class Joined(Advice):
     """The parts that have a name, with a separator between them, which is the first argument."""
 
     __slots__ = ()
@@ -150,7 +150,7 @@ class Joined(Message):
         return [(part, text) for part in parts[1:] if (text := _part_text(part, names))] or None
 
 
-class FirstOf(Message):
+class FirstOf(Advice):
     """The first of several parts that has a name."""
 
     __slots__ = ()
@@ -163,12 +163,12 @@ class FirstOf(Message):
 
 def say(text: str, names: Names) -> str:
     """Return a text in the names of the tools at hand, "" where it needs one that they do not have."""
-    return text.render(names) or "" if isinstance(text, Message) else text
+    return text.render(names) or "" if isinstance(text, Advice) else text
 
 
 def calls_in(text: str, names: Names = METHODS) -> list[NextCall]:
     """Return the complete calls that a text advises."""
-    return list(text.calls(names)) if isinstance(text, Message) else []
+    return list(text.calls(names)) if isinstance(text, Advice) else []
 
 
 def call_text(call: NextCall) -> str:
@@ -184,7 +184,7 @@ def plural(count: int, noun: str, several: str = "") -> str:
 def _part_text(part: Part, names: Names) -> str | None:
     if type(part) is str:  # most are
         return part
-    if isinstance(part, Message):
+    if isinstance(part, Advice):
         return part.render(names)
     if isinstance(part, str):
         return part
