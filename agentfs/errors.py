@@ -21,7 +21,7 @@ class AgentFSError(Exception):
     Attributes:
         code: A stable, machine-readable name of the failure.
         message: One sentence: what was wrong, and what is there instead.
-        hint: What to do or call next, or "". Like `message` it is a `Advice` where it names tools or
+        hint: What to do or call next, or "". Like `message` it is an `Advice` where it names tools or
             parameters.
         details: Typed facts about the failure, ready for JSON; `suggested_calls` has the complete calls that
             the hint advises, each a `name` and `arguments`.
