@@ -15,7 +15,7 @@ from agentfs.advice import Advice, ParameterName
 from agentfs.errors import EncodingError, InvalidArgumentError, NoChangeError, TooLargeError
 from agentfs.fs import quote
 from agentfs.limits import Limits
-from agentfs.line_ranges import Hunk
+from agentfs.read_tracker import Hunk
 from agentfs.reading.media import check_notebook, check_text
 from agentfs.text import (
     UNKNOWN_8BIT,

@@ -11,7 +11,13 @@ from typing import Any, cast
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName
-from agentfs.editing.change_text import placeholder_notes, with_diff
+from agentfs.editing.change_text import (
+    ExternalChanges,
+    check_revision,
+    external_changes,
+    placeholder_notes,
+    with_diff,
+)
 from agentfs.editing.diagnostics import (
     KnownTexts,
     explain_ambiguous,
@@ -29,7 +35,6 @@ from agentfs.editing.document import (
     check_no_nul,
     to_lf,
 )
-from agentfs.editing.freshness import ExternalChanges, check_revision, external_changes
 from agentfs.editing.match import occurrences, shown_characters, tolerant_matches
 from agentfs.errors import (
     AgentFSError,
@@ -44,9 +49,8 @@ from agentfs.errors import (
 )
 from agentfs.fs import Current, Root, quote, revision_of
 from agentfs.limits import Limits
-from agentfs.line_ranges import Hunk
 from agentfs.policy import Matching
-from agentfs.read_tracker import ReadTracker
+from agentfs.read_tracker import Hunk, ReadTracker
 from agentfs.results import Edit, EditResult
 from agentfs.text import (
     count_lines,

@@ -11,9 +11,8 @@ from agentfs.editing.document import Draft, Edited, LfView, Replacement, to_lf
 from agentfs.editing.edit import EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
-from agentfs.line_ranges import VersionWithIds
 from agentfs.nearest import closest
-from agentfs.read_tracker import ReadTracker
+from agentfs.read_tracker import ReadTracker, VersionWithIds
 from agentfs.results import EditResult, LineChange
 from agentfs.text import bodies_of, changed_lines, cut_line, first_names, footer, visible
 

@@ -21,9 +21,8 @@ from agentfs.errors import (
     closed,
 )
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.apply import apply_changes, repair
-from agentfs.fs.batch import Applied
-from agentfs.fs.checks import check_may_change, check_replaceable
+from agentfs.fs.apply import apply_changes, check_may_change, check_replaceable, repair
+from agentfs.fs.batch import Applied, Terms
 from agentfs.fs.context import FileAccess, RootContext, RootHandle, SharedHandle
 from agentfs.fs.directory import Directory, entry_of, node_at, node_in
 from agentfs.fs.file import OpenFile, open_regular
@@ -43,7 +42,6 @@ from agentfs.fs.node import (
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, is_simple, quote, split_path
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.fs.take_back import Terms
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry, WatchReport
 

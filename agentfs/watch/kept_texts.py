@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import TIME_RESOLUTION, RootContext
 from agentfs.fs.file import read_start
-from agentfs.fs.mounts import Mounts
+from agentfs.fs.syscalls import Mounts
 from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import Find, TextBlocks
 

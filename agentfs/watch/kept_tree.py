@@ -21,9 +21,9 @@ from agentfs.errors import AgentFSError
 from agentfs.forks import watch_forks
 from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.mounts import Mounts, without_events
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath
+from agentfs.fs.syscalls import Mounts, without_events
 from agentfs.results import WatchReport
 from agentfs.watch.kept_entries import KeptDirectory, KeptEntry, KeptFile, KeptOther
 from agentfs.watch.kept_texts import KeptTexts
