@@ -7,8 +7,8 @@ from typing import NoReturn
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
+from agentfs.editing.change_file import EditTarget, change_file
 from agentfs.editing.document import Draft, Edited, LfView, Replacement, to_lf
-from agentfs.editing.edit import EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.nearest import closest

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry
-from agentfs.editing.change_text import ExternalChanges, external_changes, placeholder_notes
+from agentfs.editing.change_file import ExternalChanges, external_changes, placeholder_notes, record_edit
 from agentfs.editing.document import Document, Draft, LfView, Replacement, check_no_nul, to_lf
-from agentfs.editing.edit import apply_edits, check_edit, record_edit
+from agentfs.editing.edit import apply_edits, check_edit
 from agentfs.errors import (
     AccessError,
     AgentFSError,

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import ParameterName
-from agentfs.editing.change_text import check_overwrite, placeholder_notes, with_diff
+from agentfs.editing.change_file import check_overwrite, placeholder_notes, with_diff
 from agentfs.editing.document import check_no_nul
 from agentfs.editing.match import shown_characters
 from agentfs.errors import BinaryError, EncodingError, TooLargeError

@@ -11,18 +11,11 @@ from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, Prote
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.batch import Applied, Batch, NotRenamed, Terms
 from agentfs.fs.context import RootContext
-from agentfs.fs.directory import node_at
+from agentfs.fs.file import node_at
 from agentfs.fs.lock import ATTEMPTS, file_locks
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Node, StagedNodes
 from agentfs.fs.path import display_name, quote
-from agentfs.fs.plan import (
-    PlannedChange,
-    directories_above,
-    is_second_name,
-    is_single,
-    plan_changes,
-    plan_single,
-)
+from agentfs.fs.plan import PlannedChange, directories_above, is_second_name, plan_changes, plan_single
 from agentfs.fs.recovery_log import RecoveryLog, recovery_log, unfinished_batches
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
@@ -55,8 +48,8 @@ def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change
         else:
             changes = _with_parents(cleared, changes, terms.max_bytes)
             changes = _checked(context, cleared, changes, terms)
-        if is_single(changes):
-            return Batch(context, plan_single(changes), terms, single=True).apply(changes)
+        if (single := plan_single(changes)) is not None:
+            return Batch(context, single, terms, single=True).apply(changes)
         for rename_directories in (True, False):
             plans = plan_changes(context, changes, rename_directories=rename_directories)
             with suppress(NotRenamed), recovery_log(context, root_path, plans) as log:

@@ -21,10 +21,11 @@ from agentfs.advice import Joined
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.directory import node_at, node_in
 from agentfs.fs.file import (
     apply_metadata,
     create_temporary,
+    node_at,
+    node_in,
     remove_stale_temporaries,
     sync_directory,
     unicode_duplicate_notes,
@@ -70,7 +71,7 @@ class Batch:
     def __init__(
         self, context: RootContext, plans: Sequence[PlannedChange], terms: Terms, *, single: bool = False
     ) -> None:
-        """Take what was planned; `single` is what `is_single` says of the changes."""
+        """Take what was planned; `single` tells that `plan_single` planned it."""
         self._context = context
         self._plans = sorted(plans, key=attrgetter("change.path"))
         self._max_bytes = terms.max_bytes

@@ -11,11 +11,15 @@ from contextlib import suppress
 from typing import Final, Protocol, Self
 
 from agentfs import call_context
+from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.node import FileNode, Metadata
+from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
+from agentfs.fs.path import display_name, quote
+from agentfs.fs.resolve import ResolvedPath, resolve_real
 
 BINARY: Final = "binary"  # the content of a file whose text is not kept, as it is never searched
+_MAX_ATTEMPTS = 20  # to open what others swap meanwhile
 _CHUNK = 64 * 1024  # read at once: a slow file is left after no more than this
 # Attributes that hold for the old content only, or that give it power: they go as the setuid bit does.
 _DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
@@ -141,14 +145,60 @@ def open_regular(
     return OpenFile(fd, status, path, real_path)
 
 
-def read_node(context: RootContext, fd: int, path: str, real_path: str, max_bytes: int) -> FileNode:
-    """Return the node of an open file, and close it; TooLargeError for more than `max_bytes`."""
-    file = open_regular(context, fd, path, real_path)
+def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
+    """Return what is at a path whose links are resolved, but for the last; None where nothing is."""
     try:
-        data = file.read_whole(max_bytes)
-        return FileNode.of(file.stat.st_mode, data, metadata_of(fd, file.stat))
+        with resolve_real(context, real_path) as resolved:
+            return node_in(context, resolved, max_bytes)
+    except (NotFoundError, NotDirectoryError):
+        return None
+
+
+def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
+    """Return what is at a resolved path, as `node_at`; TooLargeError for more than `max_bytes`."""
+    parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
+    if resolved.missing:
+        return None
+    for _ in range(_MAX_ATTEMPTS):
+        try:
+            status = syscalls.lstat(parent, name)
+            if stat.S_ISLNK(status.st_mode):
+                return LinkNode(syscalls.readlink(parent, name))
+            if stat.S_ISDIR(status.st_mode):
+                return _directory_node(parent, name)
+            if not stat.S_ISREG(status.st_mode):
+                raise oserrors.not_regular(resolved.display_path, status.st_mode)
+            fd = syscalls.open_file(parent, name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
+                continue  # swapped between lstat and open
+            raise resolved.error(error) from None
+        file = open_regular(context, fd, resolved.display_path, real_path)
+        try:
+            data = file.read_whole(max_bytes)
+            return FileNode.of(file.stat.st_mode, data, metadata_of(fd, file.stat))
+        finally:
+            file.close()
+    raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
+
+
+def _directory_node(parent: int, name: str) -> DirectoryNode:
+    fd = syscalls.enter(parent, name)
+    try:
+        status = os.fstat(fd)
+        mode = stat.S_IMODE(status.st_mode)
+        try:
+            readable = syscalls.open_directory(fd, ".")
+        except PermissionError:
+            return DirectoryNode(mode, Metadata(mode, (status.st_uid, status.st_gid)))
+        try:
+            return DirectoryNode(mode, metadata_of(readable, status)._replace(mode=mode))
+        finally:
+            syscalls.close(readable)
     finally:
-        file.close()
+        syscalls.close(fd)
 
 
 def metadata_of(fd: int, status: os.stat_result) -> Metadata:

@@ -24,8 +24,8 @@ from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.apply import apply_changes, check_may_change, check_replaceable, repair
 from agentfs.fs.batch import Applied, Terms
 from agentfs.fs.context import FileAccess, RootContext, RootHandle, SharedHandle
-from agentfs.fs.directory import Directory, entry_of, node_at, node_in
-from agentfs.fs.file import OpenFile, open_regular
+from agentfs.fs.directory import Directory, entry_of
+from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.node import (
     Change,
@@ -250,7 +250,7 @@ class Root:
 
     def check_open(self) -> None:
         """Raise `closed` if the root is closed."""
-        if self._context.handle.fd == -1:
+        if self._context.shared_handle.handle.fd == -1:
             raise closed()
 
     def __enter__(self) -> Self:
@@ -262,7 +262,7 @@ class Root:
     @property
     def containment(self) -> Containment:
         """What confines calls to the root, and what keeps writers apart, as it works at this moment."""
-        root = self._context.handle
+        root = self._context.shared_handle.handle
         fd = syscalls.open_beneath(root.fd, ".", directory=True)
         if fd >= 0:
             syscalls.close(fd)
@@ -279,7 +279,7 @@ class Root:
         parsed = None if simple else self._split(path)
         direct = path if parsed is None else "" if parsed.directory else _direct_path(parsed)
         if direct and context.is_usable(direct):
-            root = context.handle
+            root = context.shared_handle.handle
             fd = syscalls.open_beneath(root.fd, direct)
             del root  # an exception that is kept must not keep the root open
             if fd >= 0:
@@ -296,7 +296,7 @@ class Root:
         context, parsed = self._context, self._split(path or ".")
         direct = _direct_path(parsed)
         if direct and context.is_usable(direct):
-            root = context.handle
+            root = context.shared_handle.handle
             handle = syscalls.open_beneath(root.fd, direct, directory=True)
             del root
             if handle != -1:

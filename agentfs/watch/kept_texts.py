@@ -120,7 +120,7 @@ class KeptTexts:
     def is_current(self, file: KeptFile) -> bool:
         """Return True if a file has the status with which it was read."""
         try:  # only compared: a link on the way may lead outside
-            status = syscalls.lstat(self._context.handle.fd, file.real_path)
+            status = syscalls.lstat(self._context.shared_handle.handle.fd, file.real_path)
         except OSError:
             return False
         return signature_of(status) == file.signature

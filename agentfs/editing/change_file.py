@@ -1,15 +1,20 @@
-"""The text of a change: its diff, bounded, and warnings about placeholders for left-out text."""
+"""The change of a text file: open, decode, compute the new text (pure), replace, record, render.
+
+The text of the result has the diff, bounded, and warnings about placeholders for left-out text.
+"""
 
 import re
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from agentfs.advice import Advice, Joined, NextCall, ToolName, call
-from agentfs.errors import AlreadyExistsError, StaleError, UnreadError
-from agentfs.fs import Current, quote
+from agentfs import call_context
+from agentfs.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
+from agentfs.editing.document import Document, Draft, Edited, changed_ranges
+from agentfs.errors import AlreadyExistsError, BinaryError, NotFoundError, StaleError, UnreadError
+from agentfs.fs import Current, Root, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import Hunk, ReadTracker
@@ -20,6 +25,8 @@ from agentfs.text import (
     around_changes,
     bounded_lines,
     carriage_return_note,
+    count_lines,
+    declared_encoding,
     decode,
     fitted,
     footer,
@@ -27,10 +34,19 @@ from agentfs.text import (
     lf_view,
     line_changes,
     line_ranges,
+    newline_of,
     plural,
     quoted,
     unified_diff,
 )
+
+_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
+_FOUND_BY = {
+    "trailing_whitespace": Advice(_OLD, " was found with white space at line ends ignored"),
+    "indentation": Advice(_OLD, " was found at another indentation, and ", _NEW, " shifted to it"),
+    "typography": Advice(_OLD, " was found with typographic characters taken for plain ones"),
+    "visible_escapes": Advice(_OLD, " was found with ⟦U+…⟧ taken for the character shown so"),
+}
 
 _DIFF_LINES = 120
 _EXTERNAL_DIFF_LINES = 40
@@ -62,6 +78,130 @@ _OMISSION_WORD = re.compile(
 
 
 R = TypeVar("R", EditResult, WriteResult)
+
+
+class ExternalChanges(NamedTuple):
+    """How a file differs from what was read of it last: a note, its diff for a model, the lines replaced."""
+
+    note: str
+    diff: tuple[str, ...]
+    hunks: tuple[Hunk, ...]
+
+
+@dataclass(frozen=True)
+class EditTarget:
+    """A file, its codec, the only version of it that may be changed, and how the change is made.
+
+    With `preview` nothing is written, with `raw` the file may become unreadable as what it is.
+    """
+
+    root: Root
+    tracker: ReadTracker
+    limits: Limits
+    path: str
+    encoding: str | None = None
+    expect_revision: str | None = None
+    preview: bool = False
+    raw: bool = False
+
+
+def change_file(
+    target: EditTarget, compute: Callable[[Draft, Current], Edited], *, unit: str, diff_if_many: bool = True
+) -> EditResult:
+    """Change a text file as `compute` makes it of a draft; `unit` is what the result counts.
+
+    Without `diff_if_many` the text of a result with several replacements only says which lines they are in.
+    """
+    tracker, limits, preview = target.tracker, target.limits, target.preview
+
+    def change(current: Current) -> tuple[bytes, tuple[Document, Edited, ExternalChanges | None, str]]:
+        before = _decode(current, target.encoding)
+        check_revision(current, before.text, tracker, target.expect_revision)
+        edited = compute(Draft(before, current.path, limits, raw=target.raw), current)
+        # What takes time is done before the file is replaced: from then on nothing ends the call.
+        known = tracker.knows(current.real_path)
+        external = external_changes(tracker, current, before.text) if known else None
+        call_context.check()
+        diff = unified_diff(before.text, edited.document.text, current.path, changes=edited.hunks)
+        warnings = (*placeholder_notes(diff), *_encoding_notes(before, edited.document))
+        call_context.check()
+        edited = edited._replace(notes=(*edited.notes, *warnings))
+        return edited.document.data, (before, edited, external, diff)
+
+    changed, (before, edited, external, diff) = target.root.update(
+        target.path, change, max_bytes=limits.file_bytes, preview=preview
+    )
+    text = edited.document.text
+    total = count_lines(text)
+    if not preview:
+        record_edit(tracker, changed.real_path, before, edited.document, edited.hunks, external)
+    ranges = changed_ranges(edited.hunks, total)
+    notes = (*changed.notes, *edited.notes, *([external.note] if external else ()))
+    done = "Would edit (preview: nothing was written)" if preview else "Edited"
+    counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
+    found_by = [_FOUND_BY[step] for step in edited.applied_via.split(", ") if step in _FOUND_BY]
+    head = Advice(Joined("; ", counted, *found_by), f", {line_ranges(ranges)}.")
+    result = EditResult(
+        path=changed.path,
+        replacements=edited.replacements,
+        applied_via=edited.applied_via,
+        diff=diff,
+        changed=ranges,
+        revision=changed.revision,
+        newline=newline_of(before.text),
+        notes=notes,
+        lines_changed=edited.lines,
+    )
+    known = edited.replacements > 1 and not diff_if_many and not preview
+    return with_diff(result, limits, "" if known else diff, [head, *notes], external.diff if external else ())
+
+
+def _encoding_notes(before: Document, after: Document) -> list[str]:
+    """Return a warning where a file has come to name another encoding than the one that it keeps."""
+    if after.text.isascii():
+        return []
+    named = declared_encoding(after.text)
+    if named in {None, after.decoded.encoding, declared_encoding(before.text)}:
+        return []
+    kept = f"and is still in {after.decoded.encoding}; to convert it, write all of it"
+    return [f"warning: the file names the encoding {named} now, {kept}"]
+
+
+def record_edit(
+    tracker: ReadTracker,
+    real_path: str,
+    before: Document,
+    after: Document,
+    hunks: Sequence[Hunk],
+    external: ExternalChanges | None,
+) -> None:
+    """Carry what was read of a file over to what a change made of it."""
+    if not tracker.knows(real_path):
+        return
+    revision = revision_of(before.data)
+    if external is not None:
+        tracker.record_external_change(real_path, revision, before.text, external.hunks)
+    total = count_lines(after.text)
+    tracker.record_edit(real_path, revision, revision_of(after.data), after.text, hunks=hunks, total=total)
+
+
+def _decode(current: Current, encoding: str | None) -> Document:
+    if current.data is None:
+        glob = Advice(ToolName("glob"), " to find the file")
+        write = Advice(ToolName("write"), f" to create {quote(current.path)}")
+        raise NotFoundError(
+            f"{quote(current.path)} does not exist, so there is nothing to edit.",
+            hint=Advice("Call ", Joined(", or ", glob, write), "."),
+            details={"path": current.path},
+        )
+    try:
+        return Document.of(current.data, encoding)
+    except BinaryError as error:
+        raise BinaryError(
+            f"{quote(current.path)} is binary, and only text can be edited.",
+            hint="Leave the file as it is, or choose another path.",
+            details={**error.details, "path": current.path},
+        ) from None
 
 
 def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
@@ -131,14 +271,6 @@ def _omits(body: str) -> bool:
     if _ELLIPSIS.search(body):
         return others <= 2 and len(words) <= 9 and (len(words) > 1 or words[0] in {"unchanged", "omitted"})
     return not others and (len(words) > 2 or words[0] in {"existing", "unchanged"})
-
-
-class ExternalChanges(NamedTuple):
-    """How a file differs from what was read of it last: a note, its diff for a model, the lines replaced."""
-
-    note: str
-    diff: tuple[str, ...]
-    hunks: tuple[Hunk, ...]
 
 
 def external_changes(tracker: ReadTracker, current: Current, text: str) -> ExternalChanges | None:
