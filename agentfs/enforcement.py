@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import takewhile
+from operator import methodcaller
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agentfs import call_context, search
@@ -37,7 +38,7 @@ from agentfs.nearest import nearest
 from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import ReplaceResult
-from agentfs.tools.checking import ArgumentChecker
+from agentfs.tools.checking import ArgumentChecker, checker_of, checks_arguments
 from agentfs.tools.declaration import declaration_of, declarations, declare
 from agentfs.tree.globs import compile_globs
 from agentfs.visible import one_line, visible
@@ -104,26 +105,13 @@ def check_rules(policy: Policy, cls: type[Any]) -> None:
 
 def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that first checks that the workspace is open, and the types of its arguments."""
-    checker = _checker_of(method)
     needs_open = method.__name__ not in ("__init__", "close", "tool_names")
-
-    @functools.wraps(method)
-    def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if needs_open:
-            self._check_open()
-        positional, named = checker().check(args, kwargs)
-        return method(self, *positional, **named)
-
-    return checked
-
-
-def _checker_of(method: Callable[..., Any]) -> Callable[[], ArgumentChecker]:
-    return functools.cache(lambda: ArgumentChecker(method))  # most methods are never called
+    return checks_arguments(method, methodcaller("_check_open") if needs_open else None)
 
 
 def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
     """Return a tool that checks its arguments and its permission, and runs within a deadline."""
-    checker = _checker_of(method)
+    checker = checker_of(method)
     signature = functools.cache(lambda: inspect.signature(method))
     changes = effect in GROUPS["change"]
 

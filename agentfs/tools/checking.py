@@ -68,12 +68,19 @@ class ArgumentChecker:
         return (args if checked is None else checked), kwargs
 
 
-def checks_arguments(method: _F) -> _F:
-    """Make a method check the types of its arguments first."""
-    checker = cache(lambda: ArgumentChecker(method))
+def checker_of(method: Callable[..., Any]) -> Callable[[], ArgumentChecker]:
+    """Return a function that makes the checker of a method, once: most methods are never called."""
+    return cache(lambda: ArgumentChecker(method))
+
+
+def checks_arguments(method: _F, first: Callable[[Any], object] | None = None) -> _F:
+    """Make a method check the types of its arguments first, and before them its object by `first`."""
+    checker = checker_of(method)
 
     @wraps(method)
     def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if first is not None:
+            first(self)
         positional, named = checker().check(args, kwargs)
         return method(self, *positional, **named)
 
