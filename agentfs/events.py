@@ -9,11 +9,10 @@ from typing import Any, Literal, TypeAlias, cast
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
 from agentfs.results import Coercion, ToolResult
 from agentfs.text import estimate_tokens
-from agentfs.values import Value
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Event(Value):
+@dataclass(frozen=True)
+class Event:
     """One thing that happened to a call.
 
     Attributes:

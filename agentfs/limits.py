@@ -5,14 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.values import Value
 
 MIB = 1024 * 1024
 LARGEST = 2**63 - 1  # of the integers that are taken, and sent
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Limits(Value):
+@dataclass(frozen=True)
+class Limits:
     """Bounds on what one call may read, show and cost.
 
     A result says what a limit cut, and has the call that gets the rest.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.values import Value
 
 Mode = Literal["default", "accept_edits", "plan", "bypass"]
 # What a method does to the files; one of "none" needs no permission.
@@ -26,8 +25,8 @@ READING: tuple[Effect, ...] = ("none", "read", "search")
 _RULE = re.compile(r"(?P<name>\*|[a-z][a-z0-9_]*)(?:\((?P<glob>[^\n]+)\))?")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PermissionRequest(Value):
+@dataclass(frozen=True)
+class PermissionRequest:
     """What a permission callback is given.
 
     Attributes:
@@ -55,8 +54,8 @@ class PermissionRequest(Value):
         return self.effect in GROUPS["change"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Allow(Value):
+@dataclass(frozen=True)
+class Allow:
     """Let the call happen.
 
     Attributes:
@@ -72,8 +71,8 @@ class Allow(Value):
             raise InvalidArgumentError(f"Allow.arguments must be a mapping by name or None, not {given!r}.")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Deny(Value):
+@dataclass(frozen=True)
+class Deny:
     """Do not let the call happen.
 
     Attributes:

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Mode, Permission, Rule, parse_rule
-from agentfs.values import Value
 
 Overwrite = Literal["seen", "always", "never"]
 Overflow = Literal["cut", "keep"]
@@ -24,8 +23,8 @@ VIEWED = frozenset(
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Protect(Value):
+@dataclass(frozen=True)
+class Protect:
     """The names that are protected, wherever they lie in the tree.
 
     A pattern is a name, or several with `/` between them; `*` matches any characters of one name, and a
@@ -96,8 +95,8 @@ def _names_something(pattern: object) -> bool:
     return bool(names - {"", "."}) and ".." not in names  # no real path has a `..` in it
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Policy(Value):
+@dataclass(frozen=True)
+class Policy:
     """What a workspace allows; the first value of each field is the default.
 
     Attributes:

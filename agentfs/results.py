@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypedDict, cast
 
 from agentfs.advice import Advice, Names, NextCall, plural, say
-from agentfs.values import Value
 from agentfs.visible import one_line
 
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
@@ -33,8 +32,8 @@ class Containment(TypedDict):
     locks: Literal["processes", "threads"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class WatchReport(Value):
+@dataclass(frozen=True)
+class WatchReport:
     """What `Workspace.watch` reports.
 
     Attributes:
@@ -59,8 +58,8 @@ class WatchReport(Value):
     not_watched: dict[str, int]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Image(Value):
+@dataclass(frozen=True)
+class Image:
     """An image for the model.
 
     Attributes:
@@ -72,8 +71,8 @@ class Image(Value):
     media_type: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Edit(Value):
+@dataclass(frozen=True)
+class Edit:
     """One replacement of `multi_edit`.
 
     Attributes:
@@ -87,8 +86,8 @@ class Edit(Value):
     replace_all: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class LineChange(Value):
+@dataclass(frozen=True, kw_only=True)
+class LineChange:
     """One change of `edit_lines`: of the line `line_id`, or of those from `start_line_id` to `end_line_id`.
 
     Attributes:
@@ -104,8 +103,8 @@ class LineChange(Value):
     end_line_id: str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Entry(Value):
+@dataclass(frozen=True)
+class Entry:
     """One name in a directory.
 
     Attributes:
@@ -131,8 +130,8 @@ class Entry(Value):
     protected: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Match(Value):
+@dataclass(frozen=True)
+class Match:
     """One matching line, or one match over several lines with `multiline`.
 
     Attributes:
@@ -157,8 +156,8 @@ class Match(Value):
     cut: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FileCount(Value):
+@dataclass(frozen=True)
+class FileCount:
     """What a search found in one file.
 
     Attributes:
@@ -170,8 +169,8 @@ class FileCount(Value):
     matches: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Skipped(Value):
+@dataclass(frozen=True)
+class Skipped:
     """What a walk or a search left out, counted by reason.
 
     An ignored or hidden directory counts once; what lies in it is not looked at.
@@ -220,8 +219,8 @@ class Skipped(Value):
         return self.total > 0 or self.reached is not None or bool(self.unread_rules)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FileChange(Value):
+@dataclass(frozen=True)
+class FileChange:
     """What was done to one path.
 
     Attributes:
@@ -243,8 +242,8 @@ class FileChange(Value):
     protected: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Result(Value):
+@dataclass(frozen=True)
+class Result:
     """The base of all results.
 
     Attributes:
@@ -300,7 +299,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class ReadResult(Result):
     """What `read` returns.
 
@@ -348,7 +347,7 @@ class ReadResult(Result):
         return f"Read {one_line(self.path)}: lines {self.start_line}-{self.end_line} of {self.total_lines}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class ReadManyResult(Result):
     """What `read_many` returns.
 
@@ -363,7 +362,7 @@ class ReadManyResult(Result):
     left: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class WriteResult(Result):
     """What `write` returns.
 
@@ -388,7 +387,7 @@ class WriteResult(Result):
         return f"{done} {one_line(self.path)}, {plural(self.bytes_written, 'byte')}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class EditResult(Result):
     """What `edit`, `multi_edit`, `edit_lines` and `splice` return.
 
@@ -420,7 +419,7 @@ class EditResult(Result):
         return f"Edited {one_line(self.path)}: {plural(self.replacements, 'replacement')}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class ReplaceResult(Result):
     """What `replace` returns.
 
@@ -444,7 +443,7 @@ class ReplaceResult(Result):
         return f"{plural(self.replacements, 'replacement')} in {plural(len(self.files), 'file')}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class DeleteResult(Result):
     """What `delete` returns.
 
@@ -457,7 +456,7 @@ class DeleteResult(Result):
     type: EntryType
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class MoveResult(Result):
     """What `move` returns.
 
@@ -474,7 +473,7 @@ class MoveResult(Result):
     files: int = 1
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class ChangesResult(Result):
     """What `changes` returns.
 
@@ -493,7 +492,7 @@ class ChangesResult(Result):
         return {**super().to_dict(), "patch": self.patch.decode("utf-8", "backslashreplace")}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class UndoResult(Result):
     """What `undo`, `redo` and `rollback` return.
 
@@ -510,7 +509,7 @@ class UndoResult(Result):
     redoable: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class CheckpointResult(Result):
     """What `checkpoint` returns.
 
@@ -523,7 +522,7 @@ class CheckpointResult(Result):
     steps: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class ListResult(Result):
     """What `ls` returns.
 
@@ -545,7 +544,7 @@ class ListResult(Result):
         return plural(self.total, "entry", "entries")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class GlobResult(Result):
     """What `glob` returns.
 
@@ -573,7 +572,7 @@ class GlobResult(Result):
         return plural(self.total, "file")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class GrepResult(Result):
     """What `grep` returns.
 
@@ -609,8 +608,8 @@ class GrepResult(Result):
         return f"{plural(self.total_matches, 'match', 'matches')} in {plural(self.total_files, 'file')}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Coercion(Value):
+@dataclass(frozen=True)
+class Coercion:
     """One thing that a model did not send as the schema has it, and that was taken all the same.
 
     Attributes:
@@ -622,8 +621,8 @@ class Coercion(Value):
     rule: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ToolResult(Value):
+@dataclass(frozen=True)
+class ToolResult:
     """What a tool call returns: never an exception for anything that a model can send.
 
     Attributes:

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 LAYERS = [
     {"visible", "forks", "lazy"},
     {"advice"},
-    {"errors", "values"},
+    {"errors"},
     {"call_context", "permissions"},
     {"limits", "policy", "results", "nearest"},
     {"fs", "text"},

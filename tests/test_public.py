@@ -5,11 +5,12 @@ import pickle
 import subprocess
 import sys
 import typing
+from dataclasses import FrozenInstanceError, is_dataclass
 
 import pytest
 
 import agentfs
-from agentfs import AgentFSError, Workspace
+from agentfs import AgentFSError, Workspace, events, results
 from agentfs.errors import FileIOError
 
 NAMES = """
@@ -144,3 +145,18 @@ def test_import_loads_none_of_the_dependencies():
     code = f"import sys, agentfs; print([name for name in {late} if name in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
+
+
+def test_all_public_values_are_frozen_and_compare_by_their_fields():
+    found = 0
+    publics = {name: getattr(module, name) for module in (agentfs, results, events) for name in dir(module)}
+    for name, public in publics.items():
+        if isinstance(public, type) and is_dataclass(public):
+            found += 1
+            assert public.__dataclass_params__.frozen, name
+            assert public.__dataclass_params__.eq, name
+    assert found > 25
+    count = results.FileCount(1, 2)
+    assert count == results.FileCount(1, 2) != results.FileCount(2, 2)
+    with pytest.raises(FrozenInstanceError):
+        count.lines = 3

@@ -30,14 +30,13 @@ from agentfs.remote.transport import CommandStream, Stream, disconnected
 from agentfs.results import Containment, Result, WatchReport
 from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of
-from agentfs.values import Value
 from agentfs.workspace import Workspace
 
 Opener = Callable[[list[str]], Stream]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RemoteReport(Value):
+@dataclass(frozen=True)
+class RemoteReport:
     """What `remote` of a remote workspace reports of the far side.
 
     Attributes:
