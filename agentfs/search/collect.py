@@ -402,20 +402,16 @@ class _EntrySearch:
 
     def _named(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
         """Return the files whose names pass; in a watched tree, keep those of the last search."""
-        derived = directory.derived
-        if (
-            derived
-            and (kept := derived.get(_NAMED))
-            and kept[0] is files
-            and kept[1] == below + self.names_key
-        ):
+        derived, key = directory.derived, below + self.names_key
+        kept = derived.get(_NAMED) if derived is not None else None
+        if kept is not None and kept[0] is files and kept[1] == key:
             named: list[DirEntry] = kept[2]
             return named
         named = files
         for test in self.tests:
             named = [listed for listed in named if test(below + listed.name)]
         if derived is not None:
-            derived[_NAMED] = files, below + self.names_key, named
+            derived[_NAMED] = files, key, named
         return named
 
     def _takes(self, directory: Directory, listed: DirEntry) -> bool:

@@ -39,7 +39,7 @@ class WatchedDirectory(Directory):
     def at_start(cls, context: RootContext, path: str, kept: KeptDirectory, texts: KeptTexts) -> Self:
         """Return the directory where a walk starts; that of an earlier walk makes those below it reusable."""
         opened: Self | None = kept.derived.get(cls)
-        if opened is None or opened._context is not context or opened.path != path:
+        if opened is None or (opened._context, opened.path) != (context, path):  # noqa: SLF001 - as below
             opened = kept.derived[cls] = cls(context, path, kept, texts)
         return opened
 
