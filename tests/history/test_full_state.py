@@ -13,6 +13,8 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import FileIOError, UnreadError
+from agentfs.history import read_history
+from agentfs.history.database import Database
 from tests.faults.tracing import needs_tracing, run_traced
 from tests.history.judges import can_mount, snapshot
 
@@ -189,6 +191,29 @@ def fail_in_the_kernel(root, tmp_path, fault, step):
     assert "failed" in outcomes, "without a fault nothing fails"
     assert len(outcomes) > 1, "a fault is told"
     assert all("io" in text for text in outcomes - {"failed"})
+
+
+def test_while_the_disk_is_full_the_unwritten_read_history_is_bounded(root, tmp_path, monkeypatch):
+    monkeypatch.setattr(read_history, "_MOST_UNWRITTEN", 20)
+    for number in range(100):
+        (root / f"{number}.txt").write_text(f"{number}\n")
+    with Workspace(root, state=tmp_path / "state") as ws:
+        ws.read("a.txt")
+        with monkeypatch.context() as full:
+            full.setattr(Database, "write", fails)
+            for number in range(100):
+                ws.read(f"{number}.txt")
+                assert len(ws._read_tracker._unwritten) <= 20
+    with Workspace(root, state=tmp_path / "state") as ws:  # it was written when the other was closed
+        for number in range(100):
+            ws.write(f"{number}.txt", "new\n")
+        ws.write("a.txt", "new\n")
+        with pytest.raises(UnreadError):
+            ws.write("b.txt", "new\n")
+
+
+def fails(*_, **__):
+    raise FileIOError("The disk is full.")
 
 
 LIMITED = """
