@@ -106,7 +106,10 @@ def test_a_multiline_search_says_which_text_was_too_long(ws: Workspace) -> None:
     assert (result.total_files, result.skipped.long_lines) == (1, 1)
 
 
-@pytest.mark.parametrize("pattern", ["a", "[ab]", "(?i)A", "a|b", "(?<=a)a"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["a", "a|b", *(pytest.param(each, marks=pytest.mark.long) for each in ("[ab]", "(?i)A", "(?<=a)a"))],
+)
 def test_regression_a_line_of_a_million_matches_does_not_keep_a_million_spans(
     ws: Workspace, pattern: str
 ) -> None:
@@ -123,9 +126,9 @@ def test_regression_a_line_of_a_million_matches_does_not_keep_a_million_spans(
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [
-        ("context=20", ""),
+        pytest.param("context=20", "", marks=pytest.mark.long),
         ("context=20", "overlap=True"),
-        ("", ""),
+        pytest.param("", "", marks=pytest.mark.long),
         ("output_mode='summary'", "samples=10**9"),
     ],
 )
