@@ -20,7 +20,6 @@ _LOCAL = {
         "test_a_copy_of_the_process_writes_nothing_into_it",
         "test_a_forked_process_has_events_of_its_own",
         "test_a_kill_before_some_calls_leaves_all_old_or_all_new",
-        "test_a_kill_before_some_calls_leaves_all_old_or_all_new",
         "test_a_process_forked_during_a_search_does_not_wait_for_its_end",
         "test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_something_else",
         "test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had",
