@@ -414,6 +414,10 @@ def _run_history(arguments: argparse.Namespace) -> int:
         result = getattr(workspace, arguments.method)(arguments.argument)
     if arguments.json:
         print_text(to_json(result.to_dict()))
+    elif wants_data("auto"):
+        for line in result.text.split("\n"):
+            is_note = line in result.notes or line.startswith("[")
+            (print_error if is_note else print_text)(line)
     else:
         print_text(result.text)
     return 0

@@ -170,7 +170,7 @@ def sweep(top: Any, dialect: str, policy: Policy, every: int = 1) -> None:
         assert made > 50
         unseen(faces(ws.changes()))
         unseen(ws.changes().patch.decode())
-        for name in list(ws._outputs._outputs._entries):
+        for name in list(ws._outputs._outputs):
             unseen(ws.read(name).text)
 
 

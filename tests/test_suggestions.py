@@ -273,7 +273,7 @@ def check(
             tools.call("undo", {})
 
 
-@part_or_all(4)
+@part_or_all(6)
 @pytest.mark.parametrize("view", VIEWS)
 def test_what_is_advised_can_be_done(tmp_path, view, every):
     """With nothing read yet, and with files read of which one has changed since."""

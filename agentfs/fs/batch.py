@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Joined
@@ -40,8 +40,6 @@ _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
 _RETRY_SECONDS = 0.5  # how long one batch tries again what is to be undone
 _RETRY_PAUSE = 0.001
 _NOTED_PATHS = 5
-
-_Step = tuple[Callable[[PlannedChange], list[str]], PlannedChange]
 
 
 class Terms(NamedTuple):
@@ -87,13 +85,6 @@ class Batch:
         self._kept_directories: list[str] = []
         self._begun: set[str] = set()  # the paths whose change may have been made
         self._settled: dict[str, Change] = {}  # those of new files, with the mode that the system gave them
-        self._methods = {
-            "make": self._make_directory,
-            "rename": self._rename_directory,
-            "put": self._put,
-            "remove": self._remove,
-            "unmake": self._remove_directory,
-        }
 
     def apply(self, changes: Sequence[Change], log: RecoveryLog | None = None) -> Applied:
         """Make the changes, or bring everything back."""
@@ -104,7 +95,7 @@ class Batch:
             # The temporary of a single file waits in its own directory, which is made first.
             first = steps[:-1] if self._is_single else []
             for step, plan in first:
-                self._methods[step](plan)
+                self._METHODS[step](self, plan)
             for plan in self._plans:
                 call_context.check()
                 for note in self._prepare(plan):
@@ -115,7 +106,7 @@ class Batch:
                 try:
                     call_context.complete()  # a call that is cancelled while it is recorded changes nothing
                     for step, plan in steps[len(first) :]:
-                        for note in self._methods[step](plan):
+                        for note in self._METHODS[step](self, plan):
                             notes.setdefault(note, []).append(plan.change.path)
                 except BaseException:
                     self._take_back(log)  # before the journal looks at what was made
@@ -525,3 +516,12 @@ class Batch:
                 if now > self._retry_until:
                     return None
                 time.sleep(_RETRY_PAUSE)
+
+    # Methods of the class: bound ones would tie each batch, and the contents of its changes, into a cycle.
+    _METHODS: ClassVar[dict[str, Callable[["Batch", PlannedChange], list[str]]]] = {
+        "make": _make_directory,
+        "rename": _rename_directory,
+        "put": _put,
+        "remove": _remove,
+        "unmake": _remove_directory,
+    }

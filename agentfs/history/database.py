@@ -120,10 +120,14 @@ class Database:
             self._deferred += statements
 
     def flush(self) -> None:
-        """Carry out what was deferred; where that fails, it is part of the next transaction."""
+        """Carry out what was deferred; if that fails, it is part of the next transaction."""
         if self._deferred:
             with suppress(AgentFSError):
-                self.write(())
+                try:
+                    self.write(())
+                except FileIOError:
+                    self.truncate_log()  # a full disk may have room for it then
+                    self.write(())
 
     def write(self, statements: Iterable[Statement], *, sync: bool = False) -> None:
         """Carry out what was deferred and these statements as one transaction; raises FileIOError (io).

@@ -24,6 +24,7 @@ from agentfs.history.database import (
 from agentfs.read_tracker import Key, ReadRecord, ReadTracker
 
 _RETRY_SECONDS = 5.0  # until a full disk is tried again
+_MOST_UNWRITTEN = 10_000  # versions; if more are unwritten, everything is written anew
 _READ_HISTORY = """
     SELECT path, revision, number, record, reads.checksum, text, texts.checksum
     FROM reads LEFT JOIN texts USING (path, revision) ORDER BY number
@@ -91,6 +92,9 @@ class PersistentReadTracker(ReadTracker):
     def _changed(self, path: str, revision: str) -> None:
         self._unwritten.pop((path, revision), None)
         self._unwritten[path, revision] = None
+        if self._database is not None and len(self._unwritten) > _MOST_UNWRITTEN:
+            self._unwritten.clear()
+            self._must_clear = True
 
     def _restore(self, database: Database) -> None:
         (generation,) = database.read("SELECT value FROM meta WHERE key = 'generation'")
@@ -130,7 +134,8 @@ class PersistentReadTracker(ReadTracker):
     def _write(self, database: Database) -> None:
         """Write the versions that have changed as they are now, in one transaction."""
         statements, texts = [*_CLEAR] if self._must_clear else [], self._cache.texts
-        for key in self._unwritten:
+        keys = self._known() if self._must_clear else self._unwritten
+        for key in keys:
             path, revision = to_bytes(key[0]), key[1]
             if plain := self._plain(*key):
                 self._number += 1
@@ -148,11 +153,16 @@ class PersistentReadTracker(ReadTracker):
         database.write(statements)
         if self._must_clear:
             self._stored.clear()
-        for key in self._unwritten:
+        for key in keys:
             (self._stored.add if key in texts else self._stored.discard)(key)
         self._written_generation = self._cache.generation
         self._unwritten.clear()
         self._must_clear = False
+
+    def _known(self) -> dict[Key, None]:
+        """Return every version in memory, the latest used last."""
+        keys = [(path, revision) for path, records in self._records.items() for revision in records]
+        return dict.fromkeys([*keys, *self._cache.texts])
 
     def _plain(self, path: str, revision: str) -> dict[str, Any]:
         """Return the record and the line ids of a version as JSON; nothing if it was dropped."""

@@ -273,7 +273,7 @@ class Watch:
                 return None
         except OSError:
             return None
-        return WatchedDirectory(context, path, directory, self.texts)
+        return WatchedDirectory.at_start(context, path, directory, self.texts)
 
     def enter(self, directory: KeptDirectory) -> bool:
         """Watch a directory, then list it; return False if it cannot be kept. Raises OSError."""

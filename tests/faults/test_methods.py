@@ -29,11 +29,13 @@ ERRNOS = [
 LOOKING = {"fstat", "stat", "lstat", "close", "open", "listdir", "scandir", "unlink"}
 
 
-def transaction(ws: Workspace) -> None:
+def transaction(ws: Workspace, *, reads: bool = True) -> None:
     with ws.transaction() as tx:
         tx.edit("f", "old", "new")
         tx.write("made/x", "x\n")
         tx.move("link", "made/link")
+        if reads:
+            tx.read("g")
         tx.delete("g")
 
 

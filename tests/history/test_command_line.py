@@ -129,6 +129,19 @@ def test_a_failure_is_2_and_on_standard_error(session, root, arguments, said):
     assert snapshot(root) == before
 
 
+def test_notes_and_footers_of_undo_go_to_standard_error(root, over):
+    with Workspace(root, state=over[-1]) as ws, ws.transaction() as tx:
+        for number in range(60):
+            tx.write(f"new/{number:02}.txt", "x\n")
+    (root / "new/mine.txt").write_text("mine\n")
+    done = run("undo", *over)
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert (len(lines), lines[0], lines[2]) == (51, "Undid 1 step.", 'deleted "new/00.txt"')
+    assert 'the directory "new" stays: something else is in it\n' in done.stderr
+    assert done.stderr.endswith("[11 more]\n")
+
+
 @pytest.mark.parametrize("command", ["log", "undo", "diff"])
 def test_without_a_state_directory(tmp_path, command):
     assert "--state" in run(command).stderr

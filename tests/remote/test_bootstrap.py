@@ -278,6 +278,12 @@ def test_the_package_is_small_and_has_all_that_the_server_imports(tmp_path):
     # The near side runs `Workspace.tools` and `connect`; only a type checker imports the rules of schemas.
     near = {"agentfs.tools.spec", "agentfs.tools.toolset", "agentfs.remote.client"}
     assert missing <= near | {"agentfs.providers.provider"}
+    modules = [name[:-3].replace("/", ".") for name in texts if name.startswith("agentfs/")]
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!a})"
+    script += f"; from importlib import import_module; list(map(import_module, {modules!a}))"
+    script += "; print([name for name in sys.modules if name.startswith('agentfs.providers')])"
+    command = [sys.executable, "-I", "-c", script]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_the_command_needs_no_quoting():

@@ -409,6 +409,31 @@ def test_no_limit_of_a_view_widens_an_answer(tree, start):
     (tree / "long.txt").unlink()
 
 
+OPTIONS = ["samples", "overlap", "unique", "whole_line", "invert", "dot_all"]
+
+
+@pytest.mark.parametrize(("method", "name"), [*(("grep", name) for name in OPTIONS), ("find", "unique")])
+def test_no_option_of_a_search_widens_an_answer(tree, start, method, name):
+    """Attack: a number of samples, or another option, that leaves out the limits of a search."""
+    (tree / "long.txt").write_text(f"{'one line of a text ' * 15}\n" * 2000)
+    client = start()
+    arguments = {"grep": {"pattern": "one", "output_mode": "summary", "context": 2}}.get(method, {})
+    if name == "overlap":
+        arguments["output_mode"] = "content"
+    if name == "dot_all":
+        arguments |= {"pattern": "one.line", "multiline": True}
+    call = {"call": 1, "method": method, "arguments": arguments}
+    for number, line in enumerate(lines_with(call, "arguments", name)):
+        client.send(line.replace(b'"call": 1', b'"call": %d' % number))
+        answer = next(protocol.messages(client.input.readline))
+        assert len(json.dumps(answer)) < 300_000, line[-80:]
+        value = json.loads(line)["arguments"][name]
+        if type(value) is not (int if name == "samples" else bool):
+            assert code(answer) == "invalid_argument", value
+    assert "value" in client.call("read", {"path": "a.txt"})
+    (tree / "long.txt").unlink()
+
+
 CALL_FIELDS = ["method", "arguments", "views", "transaction", "key", "tool", "progress", "seconds", "again"]
 
 
