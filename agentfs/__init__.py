@@ -15,11 +15,10 @@ from agentfs.errors import (
     OperationalError,
     PathError,
 )
-from agentfs.lazy import lazy_names
+from agentfs.lazy import lazy_names, set_finder
 from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
-from agentfs.tools.declaration import set_finder
 
 if TYPE_CHECKING:
     from agentfs.events import Event

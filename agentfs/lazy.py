@@ -1,4 +1,4 @@
-"""Names of a package whose modules are imported on first use, so that a process loads only what it calls."""
+"""Names and dialects whose modules are imported on first use, so that a process loads only what it calls."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -23,3 +23,16 @@ def lazy_names(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[st
         return value
 
     return __getattr__
+
+
+_finders: list[Callable[[str], Any]] = []
+
+
+def set_finder(find: Callable[[str], Any]) -> None:
+    """Look dialects up with a function that takes their name."""
+    _finders[:] = [find]
+
+
+def find_dialect(name: str) -> Any:
+    """Return the dialect of a name; raise `invalid_argument` if there is none."""
+    return _finders[0](name)

@@ -16,7 +16,7 @@ LAYERS = [
     {"advice"},
     {"errors", "values"},
     {"call_context", "permissions"},
-    {"limits", "policy", "results", "line_ranges", "nearest"},
+    {"limits", "policy", "results", "nearest"},
     {"fs", "text"},
     {"tree", "patterns"},
     {"watch", "read_tracker", "cache"},

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentfs import read_tracker as module
-from agentfs.line_ranges import Hunk
-from agentfs.read_tracker import ReadTracker
+from agentfs.read_tracker import Hunk, ReadTracker
 
 
 def test_nothing_is_read_at_first():

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from agentfs.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from agentfs.editing.change_file import EditTarget
     from agentfs.editing.delete_move import delete_path, move_path
-    from agentfs.editing.edit import EditTarget, edit_file, splice_file
+    from agentfs.editing.edit import edit_file, splice_file
     from agentfs.editing.edit_lines import edit_lines_file
     from agentfs.editing.replace import ReplaceOptions, replace_in_files
     from agentfs.editing.write import write_file
@@ -27,7 +28,8 @@ __getattr__ = lazy_names(
     __name__,
     {
         "agentfs.editing.delete_move": ["delete_path", "move_path"],
-        "agentfs.editing.edit": ["EditTarget", "edit_file", "splice_file"],
+        "agentfs.editing.change_file": ["EditTarget"],
+        "agentfs.editing.edit": ["edit_file", "splice_file"],
         "agentfs.editing.edit_lines": ["edit_lines_file"],
         "agentfs.editing.replace": ["ReplaceOptions", "replace_in_files"],
         "agentfs.editing.write": ["write_file"],

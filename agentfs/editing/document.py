@@ -6,7 +6,6 @@ text, so that all other bytes stay as they are.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from io import StringIO
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from agentfs.advice import Advice, ParameterName
 from agentfs.errors import EncodingError, InvalidArgumentError, NoChangeError, TooLargeError
 from agentfs.fs import quote
 from agentfs.limits import Limits
-from agentfs.line_ranges import Hunk
+from agentfs.read_tracker import Hunk
 from agentfs.reading.media import check_notebook, check_text
 from agentfs.text import (
     UNKNOWN_8BIT,
@@ -116,22 +115,18 @@ def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], 
     )
 
 
-@dataclass(frozen=True)
-class Document:
-    """The bytes of a file, and their text with its encoding and byte order mark."""
+class Document(NamedTuple):
+    """The bytes of a file, their exact text, and its encoding and byte order mark."""
 
     data: bytes
+    text: str
     decoded: Decoded
 
     @classmethod
     def of(cls, data: bytes, encoding: str | None = None) -> "Document":
-        """Decode the bytes of a file, in the codec that the caller knows it to have, if any."""
-        return cls(data, decode(data) if encoding is None else decode_as(data, encoding))
-
-    @property
-    def text(self) -> str:
-        """The exact text."""
-        return self.decoded.text
+        """Decode the bytes of a file; `encoding` overrides detection."""
+        decoded = decode(data) if encoding is None else decode_as(data, encoding)
+        return cls(data, decoded.text, decoded)
 
     def changed(self, text: str) -> "Document":
         """Return the document with another text; what encodes as it did keeps its bytes."""
@@ -143,7 +138,7 @@ class Document:
                 hint="Use only characters that the encoding has of its own.",
                 details={"encoding": encoding},
             )
-        return Document(bom + data, self.decoded._replace(text=text))
+        return Document(bom + data, text, self.decoded._replace(text=text))
 
 
 class Edited(NamedTuple):

@@ -1,17 +1,16 @@
-"""`edit`, `multi_edit` and `splice`: open, decode, compute the new text (pure), replace, record, render.
+"""`edit`, `multi_edit` and `splice`: what they make of the text of a file (pure).
 
 The old text proves what the caller means, so no earlier read is required.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, cast
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName
-from agentfs.editing.change_text import placeholder_notes, with_diff
+from agentfs.editing.change_file import EditTarget, change_file
 from agentfs.editing.diagnostics import (
     KnownTexts,
     explain_ambiguous,
@@ -19,77 +18,28 @@ from agentfs.editing.diagnostics import (
     explain_no_match,
     has_other_cause,
 )
-from agentfs.editing.document import (
-    Document,
-    Draft,
-    Edited,
-    LfView,
-    Replacement,
-    changed_ranges,
-    check_no_nul,
-    to_lf,
-)
-from agentfs.editing.freshness import ExternalChanges, check_revision, external_changes
+from agentfs.editing.document import Draft, Edited, LfView, Replacement, check_no_nul, to_lf
 from agentfs.editing.match import occurrences, shown_characters, tolerant_matches
 from agentfs.errors import (
     AgentFSError,
     AmbiguousError,
-    BinaryError,
     DeadlineExceededError,
     InvalidArgumentError,
     NoChangeError,
-    NotFoundError,
     OverlapError,
     must_be,
 )
-from agentfs.fs import Current, Root, quote, revision_of
-from agentfs.limits import Limits
-from agentfs.line_ranges import Hunk
+from agentfs.fs import Current, quote
 from agentfs.policy import Matching
-from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, EditResult
-from agentfs.text import (
-    count_lines,
-    declared_encoding,
-    first_names,
-    footer,
-    lf_view,
-    line_ranges,
-    newline_of,
-    plural,
-    unified_diff,
-)
+from agentfs.text import first_names, footer, lf_view, plural
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
-_FOUND_BY = {
-    "trailing_whitespace": Advice(_OLD, " was found with white space at line ends ignored"),
-    "indentation": Advice(_OLD, " was found at another indentation, and ", _NEW, " shifted to it"),
-    "typography": Advice(_OLD, " was found with typographic characters taken for plain ones"),
-    "visible_escapes": Advice(_OLD, " was found with ⟦U+…⟧ taken for the character shown so"),
-}
-
 # Edits made already that an error names one by one.
 _MOST_NUMBERS = 20
 _MOST_FAILED = 20  # edits of one call whose failure is explained
 
 Span = tuple[int, int, str]
-
-
-@dataclass(frozen=True)
-class EditTarget:
-    """A file, its codec, the only version of it that may be changed, and how the change is made.
-
-    With `preview` nothing is written, with `raw` the file may become unreadable as what it is.
-    """
-
-    root: Root
-    tracker: ReadTracker
-    limits: Limits
-    path: str
-    encoding: str | None = None
-    expect_revision: str | None = None
-    preview: bool = False
-    raw: bool = False
 
 
 def edit_file(
@@ -169,105 +119,6 @@ def _is_span(value: Any) -> bool:
             return True
         case _:
             return False
-
-
-def change_file(
-    target: EditTarget, compute: Callable[[Draft, Current], Edited], *, unit: str, diff_if_many: bool = True
-) -> EditResult:
-    """Change a text file as `compute` makes it of a draft; `unit` is what the result counts.
-
-    Without `diff_if_many` the text of a result with several replacements only says which lines they are in.
-    """
-    tracker, limits, preview = target.tracker, target.limits, target.preview
-
-    def change(current: Current) -> tuple[bytes, tuple[Document, Edited, ExternalChanges | None, str]]:
-        before = _decode(current, target.encoding)
-        check_revision(current, before.text, tracker, target.expect_revision)
-        edited = compute(Draft(before, current.path, limits, raw=target.raw), current)
-        # What takes time is done before the file is replaced: from then on nothing ends the call.
-        known = tracker.knows(current.real_path)
-        external = external_changes(tracker, current, before.text) if known else None
-        call_context.check()
-        diff = unified_diff(before.text, edited.document.text, current.path, changes=edited.hunks)
-        warnings = (*placeholder_notes(diff), *_encoding_notes(before, edited.document))
-        call_context.check()
-        edited = edited._replace(notes=(*edited.notes, *warnings))
-        return edited.document.data, (before, edited, external, diff)
-
-    changed, (before, edited, external, diff) = target.root.update(
-        target.path, change, max_bytes=limits.file_bytes, preview=preview
-    )
-    text = edited.document.text
-    total = count_lines(text)
-    if not preview:
-        record_edit(tracker, changed.real_path, before, edited.document, edited.hunks, external)
-    ranges = changed_ranges(edited.hunks, total)
-    notes = (*changed.notes, *edited.notes, *([external.note] if external else ()))
-    done = "Would edit (preview: nothing was written)" if preview else "Edited"
-    counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
-    found_by = [_FOUND_BY[step] for step in edited.applied_via.split(", ") if step in _FOUND_BY]
-    head = Advice(Joined("; ", counted, *found_by), f", {line_ranges(ranges)}.")
-    result = EditResult(
-        path=changed.path,
-        replacements=edited.replacements,
-        applied_via=edited.applied_via,
-        diff=diff,
-        changed=ranges,
-        revision=changed.revision,
-        newline=newline_of(before.text),
-        notes=notes,
-        lines_changed=edited.lines,
-    )
-    known = edited.replacements > 1 and not diff_if_many and not preview
-    return with_diff(result, limits, "" if known else diff, [head, *notes], external.diff if external else ())
-
-
-def _encoding_notes(before: Document, after: Document) -> list[str]:
-    """Return a warning where a file has come to name another encoding than the one that it keeps."""
-    if after.text.isascii():
-        return []
-    named = declared_encoding(after.text)
-    if named in {None, after.decoded.encoding, declared_encoding(before.text)}:
-        return []
-    kept = f"and is still in {after.decoded.encoding}; to convert it, write all of it"
-    return [f"warning: the file names the encoding {named} now, {kept}"]
-
-
-def record_edit(
-    tracker: ReadTracker,
-    real_path: str,
-    before: Document,
-    after: Document,
-    hunks: Sequence[Hunk],
-    external: ExternalChanges | None,
-) -> None:
-    """Carry what was read of a file over to what a change made of it."""
-    if not tracker.knows(real_path):
-        return
-    revision = revision_of(before.data)
-    if external is not None:
-        tracker.record_external_change(real_path, revision, before.text, external.hunks)
-    total = count_lines(after.text)
-    tracker.record_edit(real_path, revision, revision_of(after.data), after.text, hunks=hunks, total=total)
-
-
-def _decode(current: Current, encoding: str | None) -> Document:
-    if current.data is None:
-        glob = Advice(ToolName("glob"), " to find the file")
-        write = Advice(ToolName("write"), f" to create {quote(current.path)}")
-        raise NotFoundError(
-            f"{quote(current.path)} does not exist, so there is nothing to edit.",
-            hint=Advice("Call ", Joined(", or ", glob, write), "."),
-            details={"path": current.path},
-        )
-    try:
-        return Document.of(current.data, encoding)
-    except BinaryError as error:
-        raise BinaryError(
-            f"{quote(current.path)} is binary, and only text can be edited.",
-            hint="Leave the file as it is, or choose another path.",
-            details={**error.details, "path": current.path},
-        ) from None
 
 
 def check_edit(edit: Edit) -> None:

@@ -7,13 +7,12 @@ from typing import NoReturn
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
+from agentfs.editing.change_file import EditTarget, change_file
 from agentfs.editing.document import Draft, Edited, LfView, Replacement, to_lf
-from agentfs.editing.edit import EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
-from agentfs.line_ranges import VersionWithIds
 from agentfs.nearest import closest
-from agentfs.read_tracker import ReadTracker
+from agentfs.read_tracker import ReadTracker, VersionWithIds
 from agentfs.results import EditResult, LineChange
 from agentfs.text import bodies_of, changed_lines, cut_line, first_names, footer, visible
 

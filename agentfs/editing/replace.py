@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry
-from agentfs.editing.change_text import placeholder_notes
+from agentfs.editing.change_file import ExternalChanges, external_changes, placeholder_notes, record_edit
 from agentfs.editing.document import Document, Draft, LfView, Replacement, check_no_nul, to_lf
-from agentfs.editing.edit import apply_edits, check_edit, record_edit
-from agentfs.editing.freshness import ExternalChanges, external_changes
+from agentfs.editing.edit import apply_edits, check_edit
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -35,10 +34,9 @@ from agentfs.fs.oserrors import read_only, too_large
 from agentfs.history.report import conflict_error, patch_lines
 from agentfs.history.store import Store
 from agentfs.limits import Limits
-from agentfs.line_ranges import Hunk
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
-from agentfs.read_tracker import ReadTracker
+from agentfs.read_tracker import Hunk, ReadTracker
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import diagnose, explain_glob_path
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of

@@ -5,9 +5,8 @@ from typing import Literal, NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import ParameterName
-from agentfs.editing.change_text import placeholder_notes, with_diff
+from agentfs.editing.change_file import check_overwrite, placeholder_notes, with_diff
 from agentfs.editing.document import check_no_nul
-from agentfs.editing.freshness import check_overwrite
 from agentfs.editing.match import shown_characters
 from agentfs.errors import BinaryError, EncodingError, TooLargeError
 from agentfs.fs import Current, Root, quote

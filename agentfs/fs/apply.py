@@ -1,30 +1,23 @@
 """Several changes applied as one: all of them, or none; and what a dead process left of one, taken back."""
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 
-from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, ProtectedError
-from agentfs.fs import oserrors
-from agentfs.fs.batch import Applied, Batch, NotRenamed
-from agentfs.fs.checks import check_hard_links, check_may_change_at
+from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, ProtectedError, RefusedError
+from agentfs.fs import oserrors, syscalls
+from agentfs.fs.batch import Applied, Batch, NotRenamed, Terms
 from agentfs.fs.context import RootContext
-from agentfs.fs.directory import node_at
+from agentfs.fs.file import node_at
 from agentfs.fs.lock import ATTEMPTS, file_locks
 from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Node, StagedNodes
-from agentfs.fs.path import quote
-from agentfs.fs.plan import (
-    PlannedChange,
-    directories_above,
-    is_second_name,
-    is_single,
-    plan_changes,
-    plan_single,
-)
+from agentfs.fs.path import display_name, quote
+from agentfs.fs.plan import PlannedChange, directories_above, is_second_name, plan_changes, plan_single
 from agentfs.fs.recovery_log import RecoveryLog, recovery_log, unfinished_batches
-from agentfs.fs.resolve import resolve_real
-from agentfs.fs.take_back import Terms, UndoableBatch
+from agentfs.fs.resolve import ResolvedPath, resolve_real
 
 _REPAIR_BYTES = 200 * 1024 * 1024
 
@@ -55,8 +48,8 @@ def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change
         else:
             changes = _with_parents(cleared, changes, terms.max_bytes)
             changes = _checked(context, cleared, changes, terms)
-        if is_single(changes):
-            return Batch(context, plan_single(changes), terms, single=True).apply(changes)
+        if (single := plan_single(changes)) is not None:
+            return Batch(context, single, terms, single=True).apply(changes)
         for rename_directories in (True, False):
             plans = plan_changes(context, changes, rename_directories=rename_directories)
             with suppress(NotRenamed), recovery_log(context, root_path, plans) as log:
@@ -149,7 +142,7 @@ def _repair_batch(
     """Take paths of one batch back, as far as they can be reached; return what was done, in words."""
     blocked: dict[str, Exception] = {}
     lockable: list[str] = []
-    batch = UndoableBatch(context, plans, Terms(_REPAIR_BYTES, _no_conflict))
+    batch = Batch(context, plans, Terms(_REPAIR_BYTES, _no_conflict))
     for plan in sorted(plans, key=lambda plan: plan.change.path):
         path, second_names = plan.change.path, [name for name in (plan.temporary, plan.backup) if name]
         second_names += filter(is_second_name, {os.path.dirname(name) for name in second_names})
@@ -205,3 +198,65 @@ def _protection(context: RootContext, paths: Sequence[str]) -> ProtectedError | 
 
 def _unfinished(*paths: str) -> str:
     return f"a change of {', '.join(map(quote, paths))} that had not come to its end"
+
+
+def check_may_change_at(context: RootContext, real_path: str) -> None:
+    """Refuse a real path as `check_may_change`."""
+    with resolve_real(context, real_path, create_parents=True) as resolved:
+        check_may_change(context, resolved, real_path)
+
+
+def check_may_change(context: RootContext, resolved: ResolvedPath, path: str) -> None:
+    """Refuse a path that is protected, or that the permission rules do not let the call change.
+
+    A hard link to a protected file is protected too.
+    """
+    real_path = resolved.real_path
+    if context.unreadable.covers(real_path):
+        raise oserrors.protected(path, context.display_path(real_path))
+    status = resolved.stat()
+    if context.unwritable.covers(real_path) or resolved.is_write_protected(status):
+        raise oserrors.protected(path, context.display_path(real_path), readable=True)
+    if context.access is not None:
+        context.access.check_change(real_path)
+    if status is None or status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
+        return
+    if context.is_hard_link_to(status, context.unwritable):
+        raise oserrors.protected(path, context.display_path(real_path), readable=True)
+
+
+def check_hard_links(context: RootContext, path: str, status: os.stat_result | None) -> None:
+    """Refuse to change a file of several names where the policy changes none."""
+    if status is not None and status.st_nlink > 1 and context.hardlinks == "refuse":
+        raise RefusedError(
+            f"{quote(path)} has {status.st_nlink} hard links; this workspace changes no such file.",
+            hint="Ask the user whether the other names shall change too.",
+            details={"path": display_name(path), "links": status.st_nlink},
+        )
+
+
+def check_replaceable(context: RootContext, resolved: ResolvedPath, path: str) -> None:
+    """Refuse to give a file, which need not exist yet, a new content where that would fail."""
+    status = resolved.stat()
+    if status is not None:
+        _check_writable(resolved, path, status)
+        check_hard_links(context, path, status)
+    number = syscalls.access_errno(resolved.parent, ".", os.W_OK | os.X_OK)
+    if not number and status is not None and os.geteuid() not in {0, status.st_uid}:
+        here = syscalls.lstat(resolved.parent, ".")
+        if here.st_mode & stat.S_ISVTX and os.geteuid() != here.st_uid:
+            number = errno.EPERM
+    if number:
+        raise resolved.error(OSError(number, os.strerror(number)))
+
+
+def _check_writable(resolved: ResolvedPath, path: str, status: os.stat_result) -> None:
+    # A rename needs no permission on the file itself, but whoever made it read-only meant it, and the
+    # superuser is no exception.
+    if not status.st_mode & 0o222:
+        raise oserrors.write_protected(path, status.st_mode)
+    number = syscalls.access_errno(resolved.parent, resolved.name, os.W_OK)
+    if number == errno.EACCES:
+        raise oserrors.write_protected(path, status.st_mode)
+    if number:
+        raise resolved.error(OSError(number, os.strerror(number)))

@@ -36,7 +36,10 @@ class RootHandle:
 
 @dataclass(slots=True)
 class SharedHandle:
-    """The root handle of a context and its copies, which are closed together."""
+    """The root handle of a context and its copies, which are closed together.
+
+    It stays open for as long as a caller keeps it.
+    """
 
     handle: RootHandle
 
@@ -77,11 +80,6 @@ class RootContext:
         default_factory=dict[NameMatcher, tuple[tuple[int, int], _Identities]]
     )
 
-    @property
-    def handle(self) -> RootHandle:
-        """The handle of the root; it stays open for as long as the caller keeps it."""
-        return self.shared_handle.handle
-
     def display_path(self, real_path: str) -> str:
         """Return a path as it is displayed: relative to the directory in which relative paths start."""
         if not self.workdir and real_path.isascii():
@@ -116,7 +114,7 @@ class RootContext:
 
     def has_hard_link_to(self, matcher: NameMatcher) -> bool:
         """Return whether a protected file in the root has a second name."""
-        handle = self.handle
+        handle = self.shared_handle.handle
         for name in self.protected_identities(matcher).values():
             with suppress(OSError):
                 status = syscalls.lstat(handle.fd, name)
@@ -130,7 +128,7 @@ class RootContext:
         They are cached until the times of the root change. These are coarse: what has only just changed is
         read again each time.
         """
-        handle = self.handle  # kept, so that it stays open
+        handle = self.shared_handle.handle  # kept, so that it stays open
         try:
             root = syscalls.lstat(handle.fd, ".")
         except OSError:

@@ -10,23 +10,13 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
-from agentfs.errors import (
-    AccessError,
-    AgentFSError,
-    LinkLoopError,
-    NotDirectoryError,
-    NotFoundError,
-    RefusedError,
-)
+from agentfs.errors import AccessError, AgentFSError, LinkLoopError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.file import OpenFile, metadata_of, open_regular, read_node
-from agentfs.fs.node import DirectoryNode, LinkNode, Metadata, Node
-from agentfs.fs.path import ParsedPath, display_name, quote
-from agentfs.fs.resolve import ResolvedPath, resolve_real
+from agentfs.fs.file import OpenFile, open_regular
+from agentfs.fs.path import ParsedPath, display_name
+from agentfs.fs.resolve import ResolvedPath
 from agentfs.results import Entry, EntryType
-
-_MAX_ATTEMPTS = 20
 
 Outcome = TypeVar("Outcome")
 
@@ -54,57 +44,6 @@ class DirEntry(Protocol):
     def stat(self, *, follow_symlinks: bool = ...) -> os.stat_result:
         """Return its status."""
         ...
-
-
-def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
-    """Return what is at a path whose links are resolved, but for the last; None where nothing is."""
-    try:
-        with resolve_real(context, real_path) as resolved:
-            return node_in(context, resolved, max_bytes)
-    except (NotFoundError, NotDirectoryError):
-        return None
-
-
-def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
-    """Return what is at a resolved path, as `node_at`."""
-    parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
-    if resolved.missing:
-        return None
-    for _ in range(_MAX_ATTEMPTS):
-        try:
-            status = syscalls.lstat(parent, name)
-            if stat.S_ISLNK(status.st_mode):
-                return LinkNode(syscalls.readlink(parent, name))
-            if stat.S_ISDIR(status.st_mode):
-                return _directory_node(parent, name)
-            if not stat.S_ISREG(status.st_mode):
-                raise oserrors.not_regular(resolved.display_path, status.st_mode)
-            fd = syscalls.open_file(parent, name)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
-                continue  # swapped between lstat and open
-            raise resolved.error(error) from None
-        return read_node(context, fd, resolved.display_path, real_path, max_bytes)
-    raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
-
-
-def _directory_node(parent: int, name: str) -> DirectoryNode:
-    fd = syscalls.enter(parent, name)
-    try:
-        status = os.fstat(fd)
-        mode = stat.S_IMODE(status.st_mode)
-        try:
-            readable = syscalls.open_directory(fd, ".")
-        except PermissionError:
-            return DirectoryNode(mode, Metadata(mode, (status.st_uid, status.st_gid)))
-        try:
-            return DirectoryNode(mode, metadata_of(readable, status)._replace(mode=mode))
-        finally:
-            syscalls.close(readable)
-    finally:
-        syscalls.close(fd)
 
 
 def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:

@@ -1,21 +1,34 @@
-"""Open files, a buffer that is reused to read one file after the other, and a spool for bytes."""
+"""Open files, their content and metadata, and the temporaries that are to replace them."""
 
 import errno
 import os
+import re
 import stat
+import time
+import unicodedata
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from typing import Final, Protocol, Self
 
 from agentfs import call_context
+from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.node import FileNode, Metadata
+from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
+from agentfs.fs.path import display_name, quote
+from agentfs.fs.resolve import ResolvedPath, resolve_real
 
 BINARY: Final = "binary"  # the content of a file whose text is not kept, as it is never searched
+_MAX_ATTEMPTS = 20  # to open what others swap meanwhile
 _CHUNK = 64 * 1024  # read at once: a slow file is left after no more than this
 # Attributes that hold for the old content only, or that give it power: they go as the setuid bit does.
 _DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
 _BUFFER_SIZE = 256 * 1024
+STALE = 3600.0  # seconds after which a temporary is nobody's: a change takes a fraction of one
+_TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
+_MAX_CLEANED = 10_000
+_ACLS = {"system.posix_acl_access", "system.posix_acl_default"}
+_FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
 class KeptText(Hashable, Protocol):
@@ -132,14 +145,60 @@ def open_regular(
     return OpenFile(fd, status, path, real_path)
 
 
-def read_node(context: RootContext, fd: int, path: str, real_path: str, max_bytes: int) -> FileNode:
-    """Return the node of an open file, and close it; TooLargeError for more than `max_bytes`."""
-    file = open_regular(context, fd, path, real_path)
+def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
+    """Return what is at a path whose links are resolved, but for the last; None where nothing is."""
     try:
-        data = file.read_whole(max_bytes)
-        return FileNode.of(file.stat.st_mode, data, metadata_of(fd, file.stat))
+        with resolve_real(context, real_path) as resolved:
+            return node_in(context, resolved, max_bytes)
+    except (NotFoundError, NotDirectoryError):
+        return None
+
+
+def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
+    """Return what is at a resolved path, as `node_at`; TooLargeError for more than `max_bytes`."""
+    parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
+    if resolved.missing:
+        return None
+    for _ in range(_MAX_ATTEMPTS):
+        try:
+            status = syscalls.lstat(parent, name)
+            if stat.S_ISLNK(status.st_mode):
+                return LinkNode(syscalls.readlink(parent, name))
+            if stat.S_ISDIR(status.st_mode):
+                return _directory_node(parent, name)
+            if not stat.S_ISREG(status.st_mode):
+                raise oserrors.not_regular(resolved.display_path, status.st_mode)
+            fd = syscalls.open_file(parent, name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
+                continue  # swapped between lstat and open
+            raise resolved.error(error) from None
+        file = open_regular(context, fd, resolved.display_path, real_path)
+        try:
+            data = file.read_whole(max_bytes)
+            return FileNode.of(file.stat.st_mode, data, metadata_of(fd, file.stat))
+        finally:
+            file.close()
+    raise RefusedError(f"{quote(real_path)} keeps changing.", details={"path": display_name(real_path)})
+
+
+def _directory_node(parent: int, name: str) -> DirectoryNode:
+    fd = syscalls.enter(parent, name)
+    try:
+        status = os.fstat(fd)
+        mode = stat.S_IMODE(status.st_mode)
+        try:
+            readable = syscalls.open_directory(fd, ".")
+        except PermissionError:
+            return DirectoryNode(mode, Metadata(mode, (status.st_uid, status.st_gid)))
+        try:
+            return DirectoryNode(mode, metadata_of(readable, status)._replace(mode=mode))
+        finally:
+            syscalls.close(readable)
     finally:
-        file.close()
+        syscalls.close(fd)
 
 
 def metadata_of(fd: int, status: os.stat_result) -> Metadata:
@@ -256,3 +315,127 @@ def _pread_into(fd: int, views: Sequence[memoryview], position: int) -> int:
 
 
 _read_at = getattr(os, "preadv", _pread_into)
+
+
+def create_temporary(
+    context: RootContext,
+    handle: int,
+    name: str,
+    node: FileNode,
+    replaced: os.stat_result | None,
+    metadata: Metadata | None,
+) -> list[str]:
+    """Create a temporary; return notes on what it does not have of the file that it replaces.
+
+    Without `metadata` the system decides which permissions of the node it gets. After a failure the
+    temporary may be there.
+    """
+    fd = syscalls.create_file(handle, name, node.mode if metadata is None else 0o600)
+    try:
+        write_all(fd, node.load())
+        notes = [] if replaced is None else _notes_on(replaced)
+        notes += [] if metadata is None else apply_metadata(fd, metadata._replace(mode=node.mode))
+        if context.durability != "fast":
+            syscalls.sync(fd, to_medium=context.durability == "full")
+    except BaseException:
+        syscalls.close(fd)
+        raise
+    os.close(fd)
+    return notes
+
+
+def _notes_on(replaced: os.stat_result) -> list[str]:
+    """Return notes on what a replacement does not have of the file that it replaces."""
+    notes: list[str] = []
+    if replaced.st_nlink > 1:
+        notes.append(f"the file had {replaced.st_nlink} hard links; the other names keep the old content")
+    if replaced.st_mode & (stat.S_ISUID | stat.S_ISGID):
+        notes.append("the setuid and setgid bits were dropped")
+    return notes
+
+
+def unicode_duplicate_notes(directory: int, name: str) -> list[str]:
+    """Return a note if a new name in an open directory looks like another one there."""
+    if name.isascii():
+        return []
+    normal = unicodedata.normalize("NFC", name)
+    with suppress(OSError):
+        for other in syscalls.first_names(directory):
+            if other != name and unicodedata.normalize("NFC", other) == normal:
+                return ["another name in its directory looks the same: it has another Unicode form"]
+    return []
+
+
+def sync_directory(handle: int) -> list[str]:
+    """Bring the names in a directory to the disk; a failure is only noted, as the change is done."""
+    try:
+        opened = syscalls.open_directory(handle, ".")
+        try:
+            os.fsync(opened)
+        finally:
+            syscalls.close(opened)
+    except OSError as error:
+        return [f"durability_unconfirmed: the directory could not be brought to the disk ({error.strerror})"]
+    return []
+
+
+def remove_stale_temporaries(context: RootContext, handle: int) -> None:
+    """Remove temporaries that a killed process has left in a directory, when it is first changed."""
+    names: list[str] = []
+    with suppress(OSError):
+        here = syscalls.lstat(handle, ".")
+        if (here.st_dev, here.st_ino) in context.cleaned:
+            return
+        if len(context.cleaned) >= _MAX_CLEANED:
+            context.cleaned.clear()
+        context.cleaned.add((here.st_dev, here.st_ino))
+        names = [name for name in syscalls.first_names(handle) if _TEMPORARY.fullmatch(name)]
+    for name in names:
+        with suppress(OSError):  # another process may have removed it just now
+            if time.time() - syscalls.lstat(handle, name).st_mtime > STALE:
+                os.unlink(name, dir_fd=handle)
+
+
+def apply_metadata(fd: int, metadata: Metadata) -> list[str]:
+    """Give a file or directory an owner, mode and attributes; return notes on what could not be kept."""
+    notes: list[str] = []
+    mode, owner, attributes = metadata
+    if owner is not None:
+        now = os.fstat(fd)
+        if (now.st_uid, now.st_gid) != owner:
+            notes, mode = _change_owner(fd, owner, mode)
+    os.fchmod(fd, mode)
+    if attributes is None or not hasattr(os, "setxattr"):
+        return notes
+    with suppress(OSError):
+        for name in _ACLS.intersection(os.listxattr(fd)) - attributes.keys():
+            os.removexattr(fd, name)  # inherited from the directory
+    lost: list[str] = []
+    for name, value in attributes.items():
+        if name in _ACLS and mode != metadata.mode:  # it would give the rights to another group
+            lost.append(name)
+            continue
+        try:
+            os.setxattr(fd, name, value)
+        except OSError as error:
+            if error.errno in _FATAL:
+                raise
+            lost.append(name)
+    if lost:
+        notes.append(f"extended attributes could not be kept: {', '.join(lost)}")
+    return notes
+
+
+def _change_owner(fd: int, owner: tuple[int, int], mode: int) -> tuple[list[str], int]:
+    user, group = owner
+    try:
+        os.fchown(fd, user, group)
+    except PermissionError:
+        notes = [f"the owner could not be kept: it was {user}"]
+        try:
+            os.fchown(fd, -1, group)
+        except PermissionError:
+            # What one group was allowed is not for another.
+            return [*notes, f"the group could not be kept: it was {group}"], mode & ~(stat.S_ISGID | 0o070)
+        return notes, mode
+    return [], mode

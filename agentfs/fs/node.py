@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 
@@ -42,7 +43,7 @@ class FileNode:
     @classmethod
     def of(cls, mode: int, data: bytes, metadata: Metadata | None = None) -> "FileNode":
         """Return the node of a file with this content in memory."""
-        return cls(mode & _PERMISSIONS, revision_of(data), len(data), lambda: data, metadata)
+        return cls(mode & _PERMISSIONS, revision_of(data), len(data), partial(bytes, data), metadata)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import cast
 
 from agentfs.errors import ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.batch import Applied
-from agentfs.fs.checks import check_may_change_at
+from agentfs.fs.apply import check_may_change_at
+from agentfs.fs.batch import Applied, Terms
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, DirEntry
 from agentfs.fs.file import OpenFile, open_regular, write_all
@@ -20,7 +20,6 @@ from agentfs.fs.node import Change, DirectoryNode, FileNode, Node, Recorder, Sta
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.root import Root
-from agentfs.fs.take_back import Terms
 
 
 class StagedEntry:

@@ -13,7 +13,6 @@ from itertools import chain
 
 from agentfs.fs import syscalls
 from agentfs.fs.lock import lock_directories
-from agentfs.fs.mounts import mount_table
 from agentfs.fs.protect import fold
 
 STATE_MARK = "agentfs.lock"  # in every state directory
@@ -113,7 +112,7 @@ def is_below(path: str, top: str) -> bool:
 
 def _is_mounted_below(path: str, top: str) -> bool:
     try:
-        mounts = mount_table()
+        mounts = syscalls.mount_table()
     except OSError:
         return False
 

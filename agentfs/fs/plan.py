@@ -39,23 +39,21 @@ def is_second_name(path: str) -> bool:
     return _SECOND_NAME.fullmatch(path) is not None
 
 
-def plan_single(changes: Sequence[Change]) -> list[PlannedChange]:
-    """Return how to make changes of which `is_single` is true."""
+def plan_single(changes: Sequence[Change]) -> list[PlannedChange] | None:
+    """Return how to make one change, or a new file with the new directories above it; None for others.
+
+    One rename or removal makes it, so it needs no recovery log: a kill leaves at most empty directories.
+    """
+    if len(changes) > 1:
+        files = [each for each in changes if not _is_made_on_the_way(each)]
+        if len(files) != 1:
+            return None
+        if not all(each in files or _is_above(each.path, files[0].path) for each in changes):
+            return None
     return [
         PlannedChange(change, os.path.join(os.path.dirname(change.path), new_temporary()))
         for change in changes
     ]
-
-
-def is_single(changes: Sequence[Change]) -> bool:
-    """Return True for one change, and for a new file with the new directories above it.
-
-    One rename or removal makes it, so it needs no recovery log: a kill leaves at most empty directories.
-    """
-    if len(changes) == 1:
-        return True
-    files = [each for each in changes if not _is_made_on_the_way(each)]
-    return len(files) == 1 and all(each in files or _is_above(each.path, files[0].path) for each in changes)
 
 
 def _is_made_on_the_way(change: Change) -> bool:

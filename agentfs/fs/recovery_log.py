@@ -62,7 +62,7 @@ def recovery_log(
         yield None
         return
     rows = [_row(plan) for plan in plans]
-    born = syscalls.birth_time(context.handle.fd)
+    born = syscalls.birth_time(context.shared_handle.handle.fd)
     content = json.dumps({"version": _VERSION, "root": root_path, "born": born, "rows": rows}).encode()
     with ExitStack() as stack:
         try:
@@ -111,7 +111,7 @@ def unfinished_batches(
                 found = _parse(file.read())
                 if found is None:
                     continue
-                born = syscalls.birth_time(context.handle.fd)
+                born = syscalls.birth_time(context.shared_handle.handle.fd)
                 same_birth = None if found.born is None or born is None else found.born == born
                 if found.plans and (found.root == root_path if same_birth is None else same_birth):
                     yield found.plans, found.left, log
@@ -144,7 +144,7 @@ def _parse(log: bytes) -> _Parsed | None:
 
 
 def _prefix(context: RootContext) -> str:
-    here = syscalls.lstat(context.handle.fd, ".")
+    here = syscalls.lstat(context.shared_handle.handle.fd, ".")
     return f"repair-{here.st_dev:x}-{here.st_ino:x}-"
 
 

@@ -11,6 +11,7 @@ import stat
 import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from itertools import islice
 from typing import Self
 
@@ -62,7 +63,7 @@ class ResolvedPath:
         """
         self._context = context
         self._follow = follow
-        self._root = context.handle
+        self._root = context.shared_handle.handle
         self._path = path
         self._parsed = parsed
         self._pending = [*reversed(parsed.parts)]
@@ -77,6 +78,7 @@ class ResolvedPath:
         self._retries = 0
         self.parent = self._root.fd  # the parent directory, or the last directory above it that exists
         self.name = "."  # the last name, not followed; "." where the path ends in `parent` itself
+        self.real_path = ""  # from the root on, links resolved except the last; "" is the root
         self.missing: list[str] = []  # the directories between them that do not exist yet
 
     def __enter__(self) -> Self:
@@ -126,13 +128,7 @@ class ResolvedPath:
         except OSError:
             return None
 
-    @property
-    def real_path(self) -> str:
-        """The path from the root on, links resolved but for the last; "" is the root."""
-        parts = [*self._real, *self.missing]
-        return "/".join(parts if self.name == "." else [*parts, self.name])
-
-    @property
+    @cached_property
     def display_path(self) -> str:
         """The path as it was requested, normalised and fit to show; resolved where it has a `..`."""
         parsed = self._parsed
@@ -161,7 +157,8 @@ class ResolvedPath:
         if above != self._real[:depth]:
             return None
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, name=name, missing=[], _real=above)
+        other.__dict__.update(self.__dict__, name=name, real_path=real_path, missing=[], _real=above)
+        other.__dict__.pop("display_path", None)
         other.parent = self._directories[depth - 1] if depth else self._root.fd
         return other
 
@@ -233,10 +230,12 @@ class ResolvedPath:
                 self._check_usable(name, on_the_way=not last)
             if last:
                 self.name = name
+                self.real_path = self._real_path(name)
                 return
             self._enter(name)
         self._check_usable()
         self.name = "."
+        self.real_path = self._real_path()
 
     def _enter(self, name: str) -> None:
         staged = self._context.staged

@@ -21,12 +21,11 @@ from agentfs.errors import (
     closed,
 )
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.apply import apply_changes, repair
-from agentfs.fs.batch import Applied
-from agentfs.fs.checks import check_may_change, check_replaceable
+from agentfs.fs.apply import apply_changes, check_may_change, check_replaceable, repair
+from agentfs.fs.batch import Applied, Terms
 from agentfs.fs.context import FileAccess, RootContext, RootHandle, SharedHandle
-from agentfs.fs.directory import Directory, entry_of, node_at, node_in
-from agentfs.fs.file import OpenFile, open_regular
+from agentfs.fs.directory import Directory, entry_of
+from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.node import (
     Change,
@@ -43,7 +42,6 @@ from agentfs.fs.node import (
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, is_simple, quote, split_path
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-from agentfs.fs.take_back import Terms
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry, WatchReport
 
@@ -252,7 +250,7 @@ class Root:
 
     def check_open(self) -> None:
         """Raise `closed` if the root is closed."""
-        if self._context.handle.fd == -1:
+        if self._context.shared_handle.handle.fd == -1:
             raise closed()
 
     def __enter__(self) -> Self:
@@ -264,7 +262,7 @@ class Root:
     @property
     def containment(self) -> Containment:
         """What confines calls to the root, and what keeps writers apart, as it works at this moment."""
-        root = self._context.handle
+        root = self._context.shared_handle.handle
         fd = syscalls.open_beneath(root.fd, ".", directory=True)
         if fd >= 0:
             syscalls.close(fd)
@@ -281,7 +279,7 @@ class Root:
         parsed = None if simple else self._split(path)
         direct = path if parsed is None else "" if parsed.directory else _direct_path(parsed)
         if direct and context.is_usable(direct):
-            root = context.handle
+            root = context.shared_handle.handle
             fd = syscalls.open_beneath(root.fd, direct)
             del root  # an exception that is kept must not keep the root open
             if fd >= 0:
@@ -298,7 +296,7 @@ class Root:
         context, parsed = self._context, self._split(path or ".")
         direct = _direct_path(parsed)
         if direct and context.is_usable(direct):
-            root = context.handle
+            root = context.shared_handle.handle
             handle = syscalls.open_beneath(root.fd, direct, directory=True)
             del root
             if handle != -1:

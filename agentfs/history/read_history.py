@@ -21,8 +21,7 @@ from agentfs.history.database import (
     to_bytes,
     to_json,
 )
-from agentfs.line_ranges import ReadRecord
-from agentfs.read_tracker import Key, ReadTracker
+from agentfs.read_tracker import Key, ReadRecord, ReadTracker
 
 _RETRY_SECONDS = 5.0  # until a full disk is tried again
 _MOST_UNWRITTEN = 10_000  # versions; if more are unwritten, everything is written anew

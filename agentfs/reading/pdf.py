@@ -1,7 +1,7 @@
 """The text of PDFs, by pypdf, where the `media` extra is installed."""
 
 import importlib
-import logging
+import sys
 import time
 from functools import partial
 from io import BytesIO
@@ -61,6 +61,7 @@ class Pdf:
                 details={"path": path, "extra": "media"},
             ) from None
         # It logs each irregularity of a file, which is of no use to a caller who wants the text.
+        logging = sys.modules["logging"]  # imported by pypdf; few calls need it
         logging.getLogger("pypdf").setLevel(logging.CRITICAL)
         self._limited = partial(pypdf.apply_configuration, **_LIMITS)
         try:

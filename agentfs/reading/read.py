@@ -20,8 +20,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import OpenFile, Root, link_note, quote, revision_of_stat
 from agentfs.limits import Limits
-from agentfs.line_ranges import ReadRecord
-from agentfs.read_tracker import ReadTracker
+from agentfs.read_tracker import ReadRecord, ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import binary_result, read_media
 from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, text_page

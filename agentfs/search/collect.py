@@ -41,6 +41,7 @@ ENTRY_BYTES = 560  # of an entry, at least, and of what is kept of it meanwhile,
 _BYTES_PER_TOKEN = 1024  # of a page, for each token that a model can be shown
 _MAX_SORTED = 500_000  # paths that are kept with their sort keys, of some 300 bytes each
 _PATH = ParameterName("path", quoted=True)
+_NAMED = "named"  # what is derived from a directory: a list of its files, a key, and those whose names pass
 _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 
 # Some names, what gives the entry of each, and how many more follow that are only counted.
@@ -299,8 +300,8 @@ def _collect_in_order(names: Iterable[Names], page: Page, deadline: float) -> Fo
     found = FoundEntries(page)
     try:
         for entry_of, listed, more in names:
-            start = max(found.total, page.first)
-            for number, each in enumerate(page.part(listed, found.total), start):
+            on_page = page.part(listed, found.total) if found.total < page.end else ()
+            for number, each in enumerate(on_page, max(found.total, page.first)):
                 if number > page.first and time.monotonic() > deadline:
                     page.end_before(number)
                 if number >= page.end:
@@ -354,6 +355,8 @@ class _EntrySearch:
         tests_hidden = hidden or opened is None
         others = _name_tests(root, options, deadline)
         self.tests = self.directory_tests = others
+        # What the tests of names depend on, besides the path below the start.
+        self.names_key = repr((replace(options, offset=0, limit=None), given, any_case))
         if globs or isinstance(options, GlobOptions):
             self.tests = [fold(compile_globs(globs, anchored=anchored, hidden=tests_hidden)), *others]
         if globs and "d" in self.filter.kinds:
@@ -391,13 +394,25 @@ class _EntrySearch:
         """Return the files of a directory that are wanted, or keep them if all is sorted at the end."""
         if self.min_depth > 1 and below.count("/") + 1 < self.min_depth:
             return []
-        for test in self.tests:
-            files = [listed for listed in files if test(below + listed.name)]
-        taken = [listed for listed in files if self._takes(directory, listed)]
+        taken = [listed for listed in self._named(directory, below, files) if self._takes(directory, listed)]
         if self.in_order:
             return taken
         self._keep(directory, taken)
         return []
+
+    def _named(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
+        """Return the files whose names pass; in a watched tree, keep those of the last search."""
+        derived, key = directory.derived, below + self.names_key
+        kept = derived.get(_NAMED) if derived is not None else None
+        if kept is not None and kept[0] is files and kept[1] == key:
+            named: list[DirEntry] = kept[2]
+            return named
+        named = files
+        for test in self.tests:
+            named = [listed for listed in named if test(below + listed.name)]
+        if derived is not None:
+            derived[_NAMED] = files, key, named
+        return named
 
     def _takes(self, directory: Directory, listed: DirEntry) -> bool:
         """Return whether an entry passes the filter; count a link or special file that is no file."""

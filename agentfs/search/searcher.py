@@ -132,6 +132,8 @@ class _Searcher:
         found = self.found
         found.searched += len(every)  # what turns out not to be is taken off again
         entries = every if self.texts is None else self._may_match(every, self.texts)
+        if not entries:
+            return
         for first in range(0, len(entries), _FILES_PER_CHECK):
             call_context.step(0)  # the walk has counted them
             for entry, outcome in read(entries[first : first + _FILES_PER_CHECK], self._read):

@@ -92,19 +92,6 @@ def declared_tools(cls: type[Any]) -> dict[str, Declaration]:
     return dict(sorted(offered.items(), key=lambda item: not item[1].default))
 
 
-_finders: list[Callable[[str], Any]] = []
-
-
-def set_finder(find: Callable[[str], Any]) -> None:
-    """Look dialects up with a function that takes their name."""
-    _finders[:] = [find]
-
-
-def find_dialect(name: str) -> Any:
-    """Return the dialect of a name; raise `invalid_argument` if there is none."""
-    return _finders[0](name)
-
-
 _HEADING = re.compile(
     r"(Args|Arguments|Parameters|Attributes|Returns|Yields|Raises|Warns|Examples?|Notes?|See Also):"
 )

@@ -13,13 +13,14 @@ from agentfs import call_context
 from agentfs.advice import METHODS, Names
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent
+from agentfs.lazy import find_dialect
 from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
 from agentfs.tools.checking import checks_arguments
 from agentfs.tools.coerce import parse_arguments, refusal
-from agentfs.tools.declaration import declaration_of, declared_tools, find_dialect
+from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.interpret import bind_call, find_meant
 from agentfs.tools.kinds import short_repr
 from agentfs.tools.naming import ToolNames

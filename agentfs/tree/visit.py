@@ -11,6 +11,7 @@ from agentfs.fs import Directory, DirEntry
 from agentfs.tree.gitignore import IgnoreRule, IgnoreRules
 
 entry_name = attrgetter("name")
+_NO_ENTRIES: list[DirEntry] = []  # of every visit until its directory is scanned
 
 
 class Visit:
@@ -35,9 +36,8 @@ class Visit:
         self.below = below  # relative to the start of the walk, with a `/` at its end; "" for the start
         self.depth = depth  # 1 for the start of the walk, 2 for the directories in it
         self.rules = rules  # those of its parent, until it is scanned
-        self.files: list[DirEntry] = []  # of the run; with links and special files if the walk has `others`
-        self.all_files: list[DirEntry] = []
-        self.directories: list[DirEntry] = []
+        # Those of the run; with links and special files if the walk has `others`.
+        self.files = self.all_files = self.directories = _NO_ENTRIES
 
     def entries(self, *, directories_first: bool) -> list[DirEntry]:
         """Return the files and the directory in the order of the walk."""

@@ -59,6 +59,7 @@ class Walk:
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
         self._entries_left = self.max_entries
+        self._unchecked = 0  # names that the clock does not know yet
         self._left_out = LeftOut()
         self._counted: set[str] = set()  # with several starts: the directories whose names have been counted
         self._counting = True
@@ -69,7 +70,7 @@ class Walk:
         self._depends_on_target = False  # whether a link was followed to take the names of a directory
         options = self.hidden, self.ignored, self.others, self.listing
         is_plain = not (self.exclude or self.follow or callable(self.hidden)) and self.key is entry_name
-        self._options = options if is_plain else None
+        self._options = f"{options}" if is_plain else None
 
     @property
     def excluded(self) -> list[Excluded]:
@@ -110,13 +111,18 @@ class Walk:
                 self._memory -= stack.pop().memory
                 continue
             child = next(visit.steps)
-            visit.child = child if self.directories else None
+            if self.directories:
+                visit.child = child
             if visit.files or visit.child is not None or visit.more:
                 yield visit
             if child is None:
                 self._memory -= stack.pop().memory
                 visit.directory.close()
-            elif self._goes_below(visit) and (entered := self._enter(stack, child)) is not None:
+            elif (
+                self._reached is None
+                and (self.depth == 0 or visit.depth < self.depth)
+                and (entered := self._enter(stack, child)) is not None
+            ):
                 if entered.directories:
                     self._begin(entered)
                     stack.append(entered)
@@ -133,12 +139,10 @@ class Walk:
                     self._memory -= entered.memory
                     entered.directory.close()
 
-    def _goes_below(self, visit: Visit) -> bool:
-        return self._reached is None and (self.depth == 0 or visit.depth < self.depth)
-
     def _begin(self, visit: Visit) -> None:
         """Begin to visit the files and directories that were found."""
-        descends = self.directories or self._goes_below(visit)
+        below = self._reached is None and (self.depth == 0 or visit.depth < self.depth)
+        descends = self.directories or below
         visit.steps = visit.runs(descends=descends, directories_first=self.listing)
 
     def _skip(self, reason: str, count: int = 1) -> None:
@@ -225,21 +229,23 @@ class Walk:
                 self._scan(visit, derived, rules_known=False)
                 return
             deciding, rules, files, directories, count, left_out = contents
-            if deciding is None or deciding:
+            if deciding or deciding is None:
                 visit.rules = self._reader.inside(directory, visit.rules, deciding)
                 visit.deciding = deciding
             if visit.rules is not rules or count > self._entries_left:
                 self._scan(visit, derived, rules_known=True)
                 return
-            self._look_at(count)
             self._entries_left -= count
+            self._unchecked += count
+            if self._unchecked >= MAX_BATCH:
+                self._look_at(self._unchecked)
+                self._unchecked = 0
             visit.directories = directories
             if left_out is not NOTHING:
                 self._add_left_out(visit, left_out)
-            if self.select is None:
-                visit.all_files = files
-            else:
-                self._choose(visit, files)
+            if self.select is not None and files:
+                files = self.select(directory, visit.below, files)
+            visit.all_files = files
         except TimeoutError:  # of a test of names, or of reading rules
             self._reached = "timeout"
         except (AgentFSError, OSError):
@@ -278,6 +284,7 @@ class Walk:
     def _scan_parts(self, visit: Visit, every: list[DirEntry] | None, *, rules_known: bool) -> None:
         """Take the names of a directory part by part, and add the files to `every` before any is chosen."""
         directory, decides = visit.directory, not (self.ignored or rules_known)
+        visit.all_files, visit.directories = [], []
         try:
             for part in directory.scan_parts(MAX_BATCH):
                 self._look_at(len(part))

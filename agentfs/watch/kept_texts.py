@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import TIME_RESOLUTION, RootContext
 from agentfs.fs.file import read_start
-from agentfs.fs.mounts import Mounts
+from agentfs.fs.syscalls import Mounts
 from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import Find, TextBlocks
 
@@ -120,7 +120,7 @@ class KeptTexts:
     def is_current(self, file: KeptFile) -> bool:
         """Return True if a file has the status with which it was read."""
         try:  # only compared: a link on the way may lead outside
-            status = syscalls.lstat(self._context.handle.fd, file.real_path)
+            status = syscalls.lstat(self._context.shared_handle.handle.fd, file.real_path)
         except OSError:
             return False
         return signature_of(status) == file.signature

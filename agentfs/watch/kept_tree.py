@@ -21,9 +21,9 @@ from agentfs.errors import AgentFSError
 from agentfs.forks import watch_forks
 from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.mounts import Mounts, without_events
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath
+from agentfs.fs.syscalls import Mounts, without_events
 from agentfs.results import WatchReport
 from agentfs.watch.kept_entries import KeptDirectory, KeptEntry, KeptFile, KeptOther
 from agentfs.watch.kept_texts import KeptTexts
@@ -134,7 +134,7 @@ class Watch:
         self._user = _user()
         self._cause = ""
         try:
-            self._mounts = Mounts(self._context.handle.fd)
+            self._mounts = Mounts(self._context.shared_handle.handle.fd)
             self._inotify = inotify.Inotify()
         except OSError as error:
             on_linux = sys.platform == "linux"
@@ -273,7 +273,7 @@ class Watch:
                 return None
         except OSError:
             return None
-        return WatchedDirectory(context, path, directory, self.texts)
+        return WatchedDirectory.at_start(context, path, directory, self.texts)
 
     def enter(self, directory: KeptDirectory) -> bool:
         """Watch a directory, then list it; return False if it cannot be kept. Raises OSError."""
@@ -365,7 +365,7 @@ class Watch:
         return handle
 
     def _open(self, real_path: str) -> int:
-        root = self._context.handle
+        root = self._context.shared_handle.handle
         handle = syscalls.open_beneath(root.fd, real_path or ".", directory=True)
         if handle >= 0:
             return handle

@@ -1,7 +1,7 @@
 """The directories that a search takes from a kept tree."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from agentfs.errors import AccessError
 from agentfs.fs import Directory, DirEntry, display_name, syscalls
@@ -15,9 +15,16 @@ _O = TypeVar("_O")
 class WatchedDirectory(Directory):
     """A directory whose listing and texts are taken from a kept tree, during one call."""
 
-    __slots__ = ("_kept", "_texts", "derived")
+    __slots__ = ("_kept", "_parent", "_texts", "derived")
 
-    def __init__(self, context: RootContext, path: str, kept: KeptDirectory, texts: KeptTexts) -> None:
+    def __init__(
+        self,
+        context: RootContext,
+        path: str,
+        kept: KeptDirectory,
+        texts: KeptTexts,
+        parent: "WatchedDirectory | None" = None,
+    ) -> None:
         # Without `super()`: a search makes one for each directory.
         self._context = context
         self._handle = -1
@@ -26,6 +33,15 @@ class WatchedDirectory(Directory):
         self.derived = kept.derived
         self._kept = kept
         self._texts = texts
+        self._parent = parent
+
+    @classmethod
+    def at_start(cls, context: RootContext, path: str, kept: KeptDirectory, texts: KeptTexts) -> Self:
+        """Return the directory where a walk starts; that of an earlier walk makes those below it reusable."""
+        opened: Self | None = kept.derived.get(cls)
+        if opened is None or (opened._context, opened.path) != (context, path):  # noqa: SLF001 - as below
+            opened = kept.derived[cls] = cls(context, path, kept, texts)
+        return opened
 
     @property
     def handle(self) -> int:
@@ -41,9 +57,14 @@ class WatchedDirectory(Directory):
     def enter(self, listed: DirEntry) -> Directory:
         """Open a directory in this one to walk through it; a link is not followed."""
         if isinstance(listed, KeptDirectory) and (listed.watch >= 0 or listed.tree.enter(listed)):
-            name = display_name(listed.name)
-            path = f"{self.path}/{name}" if self.path else name
-            return WatchedDirectory(self._context, path, listed, self._texts)
+            # Kept for the next walk: the same parent gives the same path.
+            opened: WatchedDirectory | None = listed.derived.get(WatchedDirectory)
+            if opened is None or opened._parent is not self:  # noqa: SLF001 - of the same class
+                name = display_name(listed.name)
+                path = f"{self.path}/{name}" if self.path else name
+                opened = WatchedDirectory(self._context, path, listed, self._texts, self)
+                listed.derived[WatchedDirectory] = opened
+            return opened
         return self.open_directory(listed.name)
 
     def read_files(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentfs.editing.document import Replacement, changed_ranges
-from agentfs.line_ranges import Hunk
+from agentfs.read_tracker import Hunk
 from agentfs.text import count_lines, line_changes
 from tests.conftest import lines_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import Policy
-from agentfs.fs import Root, temporary
+from agentfs.fs import Root, file
 from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.fs.mechanisms import change
 
@@ -90,7 +90,7 @@ def kill_at_each(tmp_path, monkeypatch, path, *, step):
         tree = fresh(tmp_path, str(number))
         said = change_under(tree, path, tmp_path / f"log{number}", f"{name}:signal=KILL:when={at}")
         strays = list(tree.rglob("*.tmp"))
-        monkeypatch.setattr(temporary, "STALE", -1.0)
+        monkeypatch.setattr(file, "STALE", -1.0)
         with Root(tree, Policy()) as root:  # no lock is held, and what was left is swept
             state = state_of(tree, path)
             change(root, path, lambda _: NEW + b"2", max_bytes=1 << 20)

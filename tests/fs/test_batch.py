@@ -169,16 +169,16 @@ def test_every_way_to_replace_a_file_tells_of_broken_hard_links(special, way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_to_replace_a_file_tells_of_what_could_not_be_kept(special, monkeypatch, way):
-    from agentfs.fs import temporary
+    from agentfs.fs import file
 
     def lost(_fd, owner, mode):
         return [f"the owner could not be kept: it was {owner[0]}"], mode
 
     real = os.fstat
     other = os.stat_result((*real(0)[:4], 4242, 4242, *real(0)[6:]))
-    monkeypatch.setattr(temporary, "_change_owner", lost)
+    monkeypatch.setattr(file, "_change_owner", lost)
     with Workspace(special) as ws, monkeypatch.context() as patch:
-        patch.setattr(temporary.os, "fstat", lambda fd: other if fd_is_temporary(fd) else real(fd))
+        patch.setattr(file.os, "fstat", lambda fd: other if fd_is_temporary(fd) else real(fd))
         assert "the owner could not be kept: it was" in "\n".join(way(ws, "f"))
 
 

@@ -616,7 +616,7 @@ def test_every_path_leads_where_the_kernel_says(tmp_path_factory, links, asked):
         if target:
             os.symlink(target, top / name)
     with Root(top, Policy()) as root:
-        expected = kernel_opens(root._context.handle.fd, asked)
+        expected = kernel_opens(root._context.shared_handle.handle.fd, asked)
         try:
             with root.open_file(asked) as file:
                 got: object = (file.stat.st_dev, file.stat.st_ino)

@@ -78,7 +78,7 @@ def test_a_filter_that_comes_later_is_lived_with(number):
 def test_a_call_under_way_keeps_the_root_open(tree):
     """close() in another thread must not hand the descriptor's number to someone else's directory."""
     root = Root(tree, Policy())
-    fd = root._context.handle.fd
+    fd = root._context.shared_handle.handle.fd
 
     def compute(_):
         root.close()

@@ -8,7 +8,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import InvalidArgumentError
-from agentfs.fs import Root, lock, syscalls, temporary
+from agentfs.fs import Root, file, lock, syscalls
 from agentfs.fs.node import Metadata
 from tests.fs.mechanisms import change, force
 
@@ -71,7 +71,7 @@ def test_an_owner_that_cannot_be_kept_is_told_and_gives_no_new_group_rights(tree
     os.chmod(tree / "f", 0o664)
     monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError(errno.EPERM, "no")))
     fd = os.open(tree / "f", os.O_RDWR)
-    notes = temporary.apply_metadata(fd, Metadata(0o664, (4242, 4243), {}))
+    notes = file.apply_metadata(fd, Metadata(0o664, (4242, 4243), {}))
     os.close(fd)
     assert [note.split(" could")[0] for note in notes] == ["the owner", "the group"]
     assert stat.S_IMODE(os.stat(tree / "f").st_mode) == 0o604
@@ -112,7 +112,7 @@ def test_a_directory_that_cannot_be_synced_is_told_and_is_no_failure(tree, monke
 
 
 def test_stray_temporaries_are_swept_and_nothing_else(tree):
-    old = time.time() - 2 * temporary.STALE
+    old = time.time() - 2 * file.STALE
     names = [".agentfs-0123456789abcdef.tmp", ".agentfs-fedcba9876543210.tmp", ".agentfs-short.tmp", "x.tmp"]
     for name in names:
         (tree / name).write_bytes(b"stray")

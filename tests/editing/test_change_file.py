@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import Edit, LineChange, Workspace
-from agentfs.editing.change_text import placeholder_notes
+from agentfs.editing.change_file import placeholder_notes
 
 PLACEHOLDERS = [
     "# ... existing code ...",
