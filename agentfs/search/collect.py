@@ -384,7 +384,10 @@ class _EntrySearch:
     def collect(self) -> FoundEntries:
         """Walk, and return the page."""
         names = self._names() if self.in_order else self._sorted_names()
-        found = _collect_in_order(names, self.page, self.deadline)
+        try:
+            found = _collect_in_order(names, self.page, self.deadline)
+        finally:
+            self.walk.select = None  # a cycle would keep the root open until the garbage is collected
         found.vanished += self.vanished
         found.reached = found.reached or self.reached
         found.add_skipped(self.walk.skipped, symlink=self.links, special=self.special)

@@ -180,6 +180,9 @@ LOOPS = {
         edit(("common line\n" + "".join(f"a\nb{n}\n" for n in range(100))) * 45,
              "common line\n" + "\n".join(f"a\nc{n}" for n in range(20_000))),
     ),
+    "marks of cut lines": Loop(
+        "diagnostics._mark_hint", CLOCK, edit("a" * 1_000_000, "a" + "⟦+1 characters⟧" * 20_000)
+    ),
     "digits of a line number": Loop(
         "causes.without_line_numbers", STEPS, edit("abc\n" * 10, ("9" * 5000 + "|abc\n") * 2)
     ),

@@ -153,7 +153,7 @@ def test_a_million_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, m
     assert set(outcomes) <= ALLOWED, outcomes
 
 
-@pytest.mark.parametrize("events", [True, False], ids=["events", "status"])
+@pytest.mark.parametrize("events", [True, False], ids=["events", "cold"])
 @pytest.mark.parametrize("mechanism", ["openat2", "walk"])
 # Without a pause thousands of events wait for each call.
 @pytest.mark.parametrize(

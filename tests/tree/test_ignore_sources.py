@@ -218,6 +218,16 @@ def test_a_git_directory_in_the_tree_does_not_lead_outside(tmp_path, common):
     assert "guess" in listed(root)[0]
 
 
+def test_a_git_file_does_not_reach_the_tree_by_another_of_its_names(tmp_path):
+    """By that name it would lie outside, and its claim to be this tree's would be true."""
+    as_a_repository(tmp_path / "private")
+    root = tmp_path / "root"
+    forged(root, "../../private")
+    (tmp_path / "other").symlink_to("root")
+    (root / ".git").write_text("gitdir: ../other/wt\n")
+    assert "guess" in listed(root)[0]
+
+
 def test_a_worktree_is_not_followed_through_a_link_in_the_tree(worktree):
     """The link leads to the git directory of a worktree that is not this tree."""
     root = worktree / "root"
