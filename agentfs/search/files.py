@@ -1,8 +1,9 @@
 """Which files a search of contents opens, and in which order."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -124,16 +125,19 @@ class FileSource:
             yield from self._single(files)
             yield from self._tree(directories)
         else:
-            found = [*files]
-            for prefix, entries, _ in self._tree(directories):
-                found += [display_name(prefix + entry.name) for entry in entries]
+            found: dict[str, Batch | None] = dict.fromkeys(files)
+            for prefix, entries, read in self._tree(directories):
+                for entry in entries:
+                    path = display_name(prefix + entry.name)
+                    is_kept = hasattr(entry, "content")  # so its directory need not be open
+                    found.setdefault(path, (prefix, [entry], read) if is_kept else None)
             for path in self._sorted(found):
-                yield self._file(path)
+                yield found[path] or self._file(path)
 
-    def _sorted(self, files: list[str]) -> list[str]:
+    def _sorted(self, files: Iterable[str]) -> list[str]:
         """Return files in order of their size or time, and of their path if that is the same."""
         keyed: list[tuple[float, list[str], str]] = []
-        for path in dict.fromkeys(files):
+        for path in files:
             call_context.step(0)
             if time.monotonic() > self._deadline:
                 raise TimeoutError
@@ -225,10 +229,8 @@ class FileSource:
         self._walk = walk
         follows, linked = walk.follow, self._root.has_linked_secrets()
 
-        def read(entries: Sequence[Any], read_one: ReadFile) -> Iterator[tuple[Any, Outcome]]:
-            return visit.directory.read_files(entries, read_one, linked=linked)
-
         for visit in walk:
+            read = partial(visit.directory.read_files, linked=linked)
             prefix = f"{visit.path}/" if visit.path else ""
             entries = filter_.of(start + visit.below, visit.files)
             if self._seen is not None:

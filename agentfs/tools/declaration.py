@@ -6,6 +6,7 @@ The offered tools, permission checks, MCP annotations and the instructions for a
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from agentfs.permissions import Effect
@@ -106,6 +107,7 @@ class Docstring(NamedTuple):
     parameters: Mapping[str, str]
 
 
+@lru_cache(maxsize=128)  # each `tools()` reads those of all methods
 def read_docstring(text: str | None) -> Docstring:
     """Read a Google-style docstring."""
     description = ""

@@ -47,13 +47,14 @@ class Visit:
 
     def runs(self, *, descends: bool, directories_first: bool) -> Iterator[DirEntry | None]:
         """Take the files run by run, and yield the directory behind each run; None behind the last."""
-        files, first = self.all_files, 0
+        files, first, count = self.all_files, 0, len(self.all_files)
         for child in self.directories if descends else ():
             self.next_directory += 1
-            if not directories_first:
+            self.files = _NO_ENTRIES
+            if first < count and not directories_first and files[first].name < child.name:
                 self.first_file = bisect_left(files, child.name, first, key=entry_name)
-            self.files = files[first : self.first_file]
-            first = self.first_file
+                self.files = files[first : self.first_file]
+                first = self.first_file
             yield child
         self.first_file = len(files)
         self.files, self.more = files[first:] if first else files, self.unkept

@@ -284,7 +284,7 @@ class Walk:
     def _scan_parts(self, visit: Visit, every: list[DirEntry] | None, *, rules_known: bool) -> None:
         """Take the names of a directory part by part, and add the files to `every` before any is chosen."""
         directory, decides = visit.directory, not (self.ignored or rules_known)
-        visit.all_files, visit.directories = [], []
+        visit.all_files, visit.directories = list[DirEntry](), list[DirEntry]()
         try:
             for part in directory.scan_parts(MAX_BATCH):
                 self._look_at(len(part))

@@ -805,7 +805,7 @@ def test_a_rule_that_denies_reading_holds_for_what_is_kept(root):
             assert (found.total_lines, found.skipped.protected) == (2, 4)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"follow_symlinks": True}])
+@pytest.mark.parametrize("arguments", [{}, {"sort": "size"}, {"sort": "oldest"}, {"follow_symlinks": True}])
 def test_what_is_kept_is_not_read_again(ws, root, monkeypatch, arguments):
     (root / "c/link").symlink_to("../a")
     found = ws.grep("first", context=0, **arguments)
