@@ -117,6 +117,7 @@ class Walk:
                 yield visit
             if child is None:
                 self._memory -= stack.pop().memory
+                visit.steps = iter(())  # the generator refers to the visit, which refers to the open root
                 visit.directory.close()
             elif (
                 self._reached is None

@@ -343,6 +343,12 @@ def test_one_that_is_dropped_without_being_closed_holds_nothing(root, tmp_path, 
         ws = Workspace(root, state=tmp_path / "state" if kept else None)
         ws.edit("a.txt", "one", "1")
         ws.undo()
+        ws.read("a.txt")
+        ws.ls()
+        ws.glob("*")
+        ws.find(types="f")
+        ws.grep("one")
+        ws.grep("nothing")
 
     use()
     gc.collect()
