@@ -1,5 +1,6 @@
 """Events of directories from Linux's inotify, by its system calls alone."""
 
+import ctypes
 import errno
 import os
 import struct
@@ -101,8 +102,6 @@ def _call(name: str, *arguments: object) -> int:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), name)
     result = function(*arguments)
     if result < 0:
-        import ctypes  # noqa: PLC0415 - it takes longer to load than all of agentfs
-
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), name)
     return result

@@ -1,5 +1,6 @@
 """The SQLite database of a history: opening it, and transactions whose failures are typed errors."""
 
+import ctypes
 import errno
 import json
 import os
@@ -86,8 +87,6 @@ class Database:
         self._lock = RLock()
         self._forked = True
         if connection is not None:
-            import ctypes  # noqa: PLC0415 - only a forked child needs it
-
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))  # so that it is never closed
 
     def opened(self) -> None:
