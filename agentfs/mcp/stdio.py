@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Generator
 from typing import Any, BinaryIO, Self, cast
 
 import anyio
+import anyio.to_thread
 from mcp import types
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
@@ -36,9 +37,10 @@ async def stdio() -> AsyncGenerator[_Streams]:
     """
     if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - as Python has it
         raise FileIOError("The server speaks over standard input and output, and one of them is closed.")
-    with _private_stdin() as source:
+    with _private_stdin() as source, _private_stdout() as output:
         frames = _Frames(source)
-        async with stdio_server(stdin=cast("anyio.AsyncFile[str]", frames)) as (incoming, outgoing):
+        streams = cast("anyio.AsyncFile[str]", frames), cast("anyio.AsyncFile[str]", _Output(output))
+        async with stdio_server(*streams) as (incoming, outgoing):
             frames.outgoing = outgoing
             with _ended_by_interrupt(frames):
                 yield incoming, outgoing
@@ -91,6 +93,24 @@ class _Frames:
             self._loop.call_soon_threadsafe(self.end)
 
 
+class _Output:
+    """Standard output without a buffer, which would keep what a client that has gone did not take."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    async def write(self, text: str) -> None:
+        await anyio.to_thread.run_sync(self._write_all, text.encode())
+
+    async def flush(self) -> None:
+        """Do nothing: all is written."""
+
+    def _write_all(self, frame: bytes) -> None:
+        left = memoryview(frame)
+        while left:
+            left = left[os.write(self._fd, left) :]
+
+
 def _refusal(line: bytes) -> types.JSONRPCError:
     """Return the answer to a frame that is not a message; its id is that of the frame if it can be read."""
     identity: Any = None
@@ -116,6 +136,18 @@ def _private_stdin() -> Generator[BinaryIO]:
         yield os.fdopen(private, "rb", closefd=False)
     finally:
         os.dup2(private, 0)
+
+
+@contextlib.contextmanager
+def _private_stdout() -> Generator[int]:
+    """Give a duplicate of standard output, which is standard error meanwhile."""
+    private = os.dup(1)
+    with contextlib.suppress(OSError):  # standard error is closed
+        os.dup2(2, 1)
+    try:
+        yield private  # it stays open, as that of standard input
+    finally:
+        os.dup2(private, 1)
 
 
 @contextlib.contextmanager

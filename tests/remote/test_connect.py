@@ -391,7 +391,7 @@ def test_a_command_is_served_by_a_process_of_its_own(tmp_path):
 
 
 def test_connecting_needs_no_posix_modules():
-    script = "import subprocess, sys; sys.platform = 'win32'"
+    script = "import shutil, subprocess, sys; sys.platform = 'win32'"
     script += "; sys.modules.update(dict.fromkeys(['fcntl', 'pwd', 'resource', 'termios']))"
     script += "; import agentfs.remote.client as c"
     script += "; print(c.RemoteWorkspace.read.__doc__[:11])"
