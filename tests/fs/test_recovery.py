@@ -78,7 +78,7 @@ def test_files_that_a_killed_batch_created_are_removed(tmp_path):
     killed_after_creating(top)
     assert (top / "z").exists()
     with Workspace(top) as ws:
-        assert "was taken back" in ws.recovery_notes[0]
+        assert "was undone" in ws.recovery_notes[0]
         assert not snapshot(top)
     assert not logs_of(top)
 
