@@ -154,24 +154,29 @@ def apply_edits(
     """
     steps: list[str] = []
     failed: dict[int, AgentFSError] = {}
-    for number, edit in enumerate(edits, 1):
+    tried = 0
+    for edit in edits:
         try:
             call_context.check()
             via = _apply_edit(draft, edit, match, known or KnownTexts())
         except DeadlineExceededError:
-            if failed:
-                raise _failed(failed, number - 1, len(edits)) from None
-            raise
+            if not failed:
+                raise
+            break
         except AgentFSError as error:
-            failed[number] = error
-            if len(failed) == _MOST_FAILED:
-                raise _failed(failed, number, len(edits)) from None
-            continue
-        if via not in {"exact", *steps}:
-            steps.append(via)
-    if failed:
-        raise _failed(failed, len(edits), len(edits))
-    return draft.result(", ".join(steps) or "exact")
+            failed[tried + 1] = error
+        else:
+            if via not in {"exact", *steps}:
+                steps.append(via)
+        tried += 1
+        if len(failed) == _MOST_FAILED:
+            break
+    if not failed:
+        return draft.result(", ".join(steps) or "exact")
+    try:
+        raise _failed(failed, tried, len(edits))
+    finally:
+        failed.clear()  # its errors refer to this frame: a cycle would keep the workspace alive
 
 
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
