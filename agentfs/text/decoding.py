@@ -39,6 +39,9 @@ _NOT_PLAIN = {"idna", "punycode", "unicode-escape", "raw-unicode-escape"}
 _PLAIN = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
 
+_PYTHON_CODECS = {UNKNOWN_8BIT: "latin-1"}
+
+
 class Decoded(NamedTuple):
     """The exact text of a file without its byte order mark; the codec, which may be UNKNOWN_8BIT."""
 
@@ -61,7 +64,7 @@ class Decoded(NamedTuple):
 def encode(text: str, encoding: str) -> bytes:
     """Encode a text strictly; EncodingError (encoding) names a character that the codec does not have."""
     try:
-        return text.encode(_python_codec(encoding))
+        return text.encode(_PYTHON_CODECS.get(encoding, encoding))
     except UnicodeEncodeError as error:
         raise _cannot_hold(text, error.start, encoding) from None
 
@@ -170,7 +173,10 @@ def is_binary(head: bytes) -> bool:
 
 def bom_of(head: bytes) -> tuple[bytes, str | None]:
     """Return the byte order mark at the start of a file and its codec, or b"" and None."""
-    return next(((bom, encoding) for bom, encoding in _BOMS if head.startswith(bom)), (b"", None))
+    for bom, encoding in _BOMS:
+        if head.startswith(bom):
+            return bom, encoding
+    return b"", None
 
 
 def codec_name(encoding: str) -> str:
@@ -202,13 +208,9 @@ def _not_in(encoding: str) -> EncodingError:
     )
 
 
-def _python_codec(encoding: str) -> str:
-    return "latin-1" if encoding == UNKNOWN_8BIT else encoding
-
-
 def _strictly(data: bytes, encoding: str) -> str | None:
     try:
-        return data.decode(_python_codec(encoding))
+        return data.decode(_PYTHON_CODECS.get(encoding, encoding))
     except UnicodeError:  # the plain form too: some codecs raise nothing finer
         return None
 
@@ -217,7 +219,7 @@ def _exactly(data: bytes, encoding: str) -> str | None:
     """Decode what the codec encodes to the same bytes again."""
     text = _strictly(data, encoding)
     try:
-        same = text is not None and text.encode(_python_codec(encoding)) == data
+        same = text is not None and text.encode(_PYTHON_CODECS.get(encoding, encoding)) == data
     except UnicodeError:
         same = False
     return text if same else None
