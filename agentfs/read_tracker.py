@@ -115,7 +115,7 @@ class ReadTracker:
                 record = self._united(real_path, after, ranges, total)
                 record = record._replace(whole=record.whole or known.whole)
             if known.ids is not None and record.ids is None and text.count("\n") <= MAX_LINES_WITH_IDS:
-                record = record._replace(ids=self._make_ids(real_path, text, known, hunks))
+                record = record._replace(ids=self._make_ids(real_path, text, known))
             self._put(real_path, record._replace(text=text))
 
     def record_external_change(self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk]) -> None:
@@ -252,9 +252,7 @@ class ReadTracker:
         record = record_of(revision, (*known.ranges, *ranges), total)
         return record._replace(text=known.text, ids=known.ids)
 
-    def _make_ids(
-        self, path: str, text: str, before: ReadRecord | None = None, changes: Sequence[Hunk] | None = None
-    ) -> str:
+    def _make_ids(self, path: str, text: str, before: ReadRecord | None = None) -> str:
         """Return ids for lines; lines unchanged since `before`, or the latest revision, keep theirs."""
         versions = [record for record in self._versions(path) if record.ids is not None]
         taken = {name for record in versions for name in (record.ids or "").split()}
@@ -263,7 +261,7 @@ class ReadTracker:
             return " ".join(new_line_ids(bodies_of(text), taken, salt))
         before = before or versions[-1]
         old, ids = bodies_of(before.text or ""), (before.ids or "").split()
-        return " ".join(carry_line_ids(old, ids, bodies_of(text), taken, salt, changes))
+        return " ".join(carry_line_ids(old, ids, bodies_of(text), taken, salt))
 
     def _put(self, path: str, record: ReadRecord) -> None:
         """Keep the record of a revision as the one used last; without a text it keeps the cached one."""

@@ -31,7 +31,7 @@ from agentfs.text import (
     count_lines,
     declared_encoding,
     decode,
-    decode_as,
+    decode_in,
     footer,
     lf_view,
     line_changes,
@@ -322,7 +322,7 @@ def _decoded(current: Current, encoding: str | None) -> Decoded:
             details={"path": current.path},
         )
     try:
-        return decode(current.data) if encoding is None else decode_as(current.data, encoding)
+        return decode(current.data) if encoding is None else decode_in(current.data, encoding, exact=True)
     except BinaryError as error:
         raise BinaryError(
             f"{quote(current.path)} is binary, and only text can be edited.",

@@ -23,7 +23,7 @@ from agentfs.text import (
     count_lines,
     declared_encoding,
     decode,
-    decode_as,
+    decode_in,
     is_binary,
     line_ranges,
     newline_of,
@@ -134,7 +134,7 @@ def _fitted(content: str, data: bytes | None, encoding: str | None, newline: Lin
 def _present(data: bytes, encoding: str | None) -> tuple[Decoded, list[str]]:
     """Decode what is replaced, for the diff and its line ends; with a note where that is not possible."""
     try:
-        return (decode(data) if encoding is None else decode_as(data, encoding)), []
+        return (decode(data) if encoding is None else decode_in(data, encoding, exact=True)), []
     except EncodingError:
         note = f"the file was in another encoding and is {codec_name(encoding or 'utf-8')} now"
         return decode(b"" if b"\x00" in data else data), [note]

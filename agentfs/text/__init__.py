@@ -9,7 +9,6 @@ from agentfs.text.decoding import codec_name as codec_name
 from agentfs.text.decoding import codec_of as codec_of
 from agentfs.text.decoding import declared_encoding as declared_encoding
 from agentfs.text.decoding import decode as decode
-from agentfs.text.decoding import decode_as as decode_as
 from agentfs.text.decoding import decode_in as decode_in
 from agentfs.text.decoding import encode as encode
 from agentfs.text.decoding import is_binary as is_binary

@@ -133,27 +133,31 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded:
         if declared is None or exact is None:
             return Decoded(text, UNKNOWN_8BIT, b"")
         return Decoded(exact, declared, b"")
-    text = _strictly(data, named)
-    if text is None:
-        raise EncodingError(f"The file is not text in {named}.", details={"encoding": named})
-    return Decoded(text, named, b"")
+    return decode_in(data, named)
 
 
-def decode_in(data: bytes, encoding: str) -> Decoded:
-    """Decode a file in the encoding that was named and in no other; EncodingError (encoding) if it is not."""
+def decode_in(data: bytes, encoding: str, *, exact: bool = False) -> Decoded:
+    """Decode a file in the encoding that was named and in no other.
+
+    Args:
+        data: The bytes of the file.
+        encoding: The encoding.
+        exact: Also refuse bytes that the encoding would write differently.
+
+    Returns:
+        The text, its codec, and the byte order mark.
+
+    Raises:
+        AgentFSError: `encoding` if the bytes are not text in it.
+    """
     bom, named = codec_of(data, encoding)
-    text = _strictly(data[len(bom) :], named)
+    text = (_exactly if exact else _strictly)(data[len(bom) :], named)
     if text is None:
-        raise _not_in(named)
-    return Decoded(text, named, bom)
-
-
-def decode_as(data: bytes, encoding: str) -> Decoded:
-    """Decode a file that will be written again: as `decode_in`, if the text gives the same bytes."""
-    bom, named = codec_of(data, encoding)
-    text = _exactly(data[len(bom) :], named)
-    if text is None:
-        raise _not_in(named)
+        raise EncodingError(
+            f"The file is not text in {named}.",
+            hint=Advice("Leave out ", ParameterName("encoding"), ", or pass the one that the file has."),
+            details={"encoding": named},
+        )
     return Decoded(text, named, bom)
 
 
@@ -198,14 +202,6 @@ def codec_name(encoding: str) -> str:
             details={"argument": "encoding", "encoding": encoding[:200]},
         )
     return _PLAIN.get(name, name)
-
-
-def _not_in(encoding: str) -> EncodingError:
-    return EncodingError(
-        f"The file is not text in {encoding}.",
-        hint=Advice("Leave out ", ParameterName("encoding"), ", or pass the one that the file has."),
-        details={"encoding": encoding},
-    )
 
 
 def _strictly(data: bytes, encoding: str) -> str | None:

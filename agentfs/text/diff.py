@@ -2,12 +2,11 @@
 
 import base64
 import zlib
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha1
-from itertools import accumulate
 from typing import NamedTuple
 
 from agentfs.text.display import cut_line, cut_mark, visible_lines
@@ -18,8 +17,8 @@ Change = tuple[int, int, int, int]  # start and end in old, start and end in new
 # Lines of both texts that are compared one by one: a list of more would take more memory than a call may.
 MOST_LINES = 400_000
 # `difflib` compares all pairs of equal lines again for each block that it finds. Texts that could take more
-# comparisons than this are divided at the lines that occur exactly once in each text. Only the cheapest parts
-# are compared: together they take no more comparisons than this.
+# comparisons than this are divided at the lines that occur exactly once in each text, and the parts are
+# compared until this many comparisons are used up.
 _MAX_COMPARISONS = 10_000_000
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
@@ -220,39 +219,23 @@ def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[t
     return [(old_line, new_line, old, new)] if old or new else []
 
 
-def changed_lines(
-    old: Sequence[str], new: Sequence[str], within: Sequence[Change] | None = None
-) -> list[Change]:
-    """Return which lines were replaced, in order and apart: `difflib`'s answer, in bounded time.
-
-    If all changes are known to lie `within` some ranges, only these are compared.
-    """
-    parts = [_narrowed(old, new, part) for part in within or [(0, len(old), 0, len(new))]]
-    costs = [_comparisons(old[a:b], new[c:d]) for a, b, c, d in parts]
-    if sum(costs) > _MAX_COMPARISONS:
-        parts = [smaller for part in parts for smaller in _divided(old, new, part)]
-        costs = [_comparisons(old[a:b], new[c:d]) for a, b, c, d in parts]
-    # The cheapest parts first, so that a costly one does not leave the others out.
-    by_cost = sorted(range(len(parts)), key=costs.__getitem__)
-    sums = list(accumulate(costs[number] for number in by_cost))
-    compared = set(by_cost[: bisect_right(sums, _MAX_COMPARISONS)])
+def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    """Return which lines were replaced, in order and apart: `difflib`'s answer, in bounded time."""
+    head = common_prefix(old, new)
+    tail = common_suffix(old, new, min(len(old), len(new)) - head)
+    parts = [(head, len(old) - tail, head, len(new) - tail)]
+    if _comparisons(old, new, parts[0]) > _MAX_COMPARISONS:
+        parts = _divided(old, new, parts[0])
     changes: list[Change] = []
-    for number, part in enumerate(parts):
-        if number in compared:
+    left = _MAX_COMPARISONS
+    for part in parts:
+        cost = _comparisons(old, new, part)
+        if cost <= left:
+            left -= cost
             changes += _difflib_changes(old, new, part)
         elif part[0] < part[1] or part[2] < part[3]:
             changes.append(part)
     return changes
-
-
-def _narrowed(old: Sequence[str], new: Sequence[str], part: Change) -> Change:
-    """Return a range of both texts without the lines that are the same at its start and its end."""
-    old_start, old_end, new_start, new_end = part
-    shortest = min(old_end - old_start, new_end - new_start)
-    head = next((at for at in range(shortest) if old[old_start + at] != new[new_start + at]), shortest)
-    rest = shortest - head
-    tail = next((at for at in range(rest) if old[old_end - 1 - at] != new[new_end - 1 - at]), rest)
-    return old_start + head, old_end - tail, new_start + head, new_end - tail
 
 
 def bounded_lines(lines: Iterable[str], max_chars: int) -> list[str]:
@@ -355,13 +338,14 @@ def _difflib_changes(old: Sequence[str], new: Sequence[str], part: Change) -> It
             yield old_start + a, old_start + b, new_start + c, new_start + d
 
 
-def _comparisons(old: Sequence[str], new: Sequence[str]) -> int:
+def _comparisons(old: Sequence[str], new: Sequence[str], part: Change) -> int:
     """Return an upper bound of the lines that `difflib` would compare: for each block, every pair."""
-    if not old or not new:
+    old_start, old_end, new_start, new_end = part
+    if old_start == old_end or new_start == new_end:
         return 0
-    counts = Counter(new)
-    pairs = sum(counts[line] for line in old if line in counts)
-    return (len(old) + pairs) * min(len(old), len(new), max(pairs, 1))
+    counts = Counter(new[new_start:new_end])
+    pairs = sum([counts[line] for line in old[old_start:old_end] if line in counts])
+    return (old_end - old_start + pairs) * min(old_end - old_start, new_end - new_start, max(pairs, 1))
 
 
 def _unique_common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:

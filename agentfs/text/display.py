@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Generic, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from agentfs.advice import Advice, FirstOf, Joined, NextCall, plural
 from agentfs.limits import Limits
@@ -150,61 +151,52 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
     """Return the largest result that fits the budget, by the first step that makes one.
 
     The first step with all that it has is the whole result; a smaller one has the whole text in `whole`.
-    Where nothing fits, the last step makes the smallest.
+    If nothing fits, the last step makes the smallest.
     """
     whole: str | None = None
-    smallest: R | None = None
+    result: R | None = None
     for step in steps:
         result = step.render(step.most)
         if fits(result.text, limits):
             return result if whole is None else replace(result, whole=whole)
         whole = result.text if whole is None else whole
-        found, smallest = _largest(limits, step, result)
-        if found is not None:
-            return replace(found, whole=whole)
-    if smallest is None:
-        msg = "a result needs a step that makes it"
-        raise ValueError(msg)
-    return replace(smallest, whole=whole)
+        count = most_that_fit(step.most, partial(_text_of, step), limits)
+        if count or step is steps[-1]:
+            return replace(step.render(count or 1), whole=whole)
+    raise ValueError("a result needs a step that makes it")
 
 
 def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
-    """Return how many of `most` things a text can have within the budget."""
-    if fits(render(most), limits):
-        return most
-    low, high = 0, most  # as far as known, `low` fits and `high` does not
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(render(middle), limits) else (low, middle)
-    return low
+    """Return how many of `most` things a text can have within the budget.
 
-
-def _count(text: str, limits: Limits) -> int:
-    return (limits.count_tokens or estimate_tokens)(text)
-
-
-def _largest(limits: Limits, step: Shrink[R], result: R) -> tuple[R | None, R]:
-    """Return the largest result of a step that fits, if one does, and the smallest that was tried.
-
-    Parts of a result mostly cost alike, so each try is where the budget would end if all did. This is the
-    Illinois method: an end that stays twice counts half, and every fourth try halves what is left.
+    Things mostly cost alike, so each try is where the budget would end if all did. This is the Illinois
+    method: an end that stays twice counts half, and every fourth try halves what is left.
     """
-    found: R | None = None
+    text = render(most)
+    if fits(text, limits):
+        return most
     budget = limits.output_tokens + 0.5  # no number of tokens is just as large
-    low, high = 0, step.most  # as far as known, `low` fits and `high` does not
-    spare, excess = budget, _count(result.text, limits) - budget
+    low, high = 0, most  # as far as known, `low` fits and `high` does not
+    spare, excess = budget, _count(text, limits) - budget
     tries, last_fits = 0, None
     while high - low > 1:
         tries += 1
         share = spare / (spare + excess) if tries % 4 else 0.5
         middle = min(max(low + round((high - low) * share), low + 1), high - 1)
-        tried = step.render(middle)
-        left = budget - _count(tried.text, limits)
+        left = budget - _count(render(middle), limits)
         if left > 0:
-            found, low, spare = tried, middle, left
+            low, spare = middle, left
             excess /= 2 if last_fits else 1
         else:
-            result, high, excess = tried, middle, -left
+            high, excess = middle, -left
             spare /= 2 if last_fits is False else 1
         last_fits = left > 0
-    return found, result
+    return low
+
+
+def _text_of(step: Shrink[Any], count: int) -> str:
+    return step.render(count).text
+
+
+def _count(text: str, limits: Limits) -> int:
+    return (limits.count_tokens or estimate_tokens)(text)

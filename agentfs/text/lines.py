@@ -8,7 +8,7 @@ an empty text has no lines.
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import AnyStr, NamedTuple
 
 from agentfs import call_context
@@ -86,9 +86,9 @@ def line_start(text: AnyStr, number: int, end: AnyStr, position: int = 0) -> int
     return min(position, len(text))
 
 
-def common_prefix(one: str, other: str) -> int:
-    """Return how many characters two texts share at their start."""
-    # Comparing slices is memcmp: halving the doubtful part compares each character about twice.
+def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many characters two texts, or items two lists of lines, share at their start."""
+    # Comparing slices is fast: halving the doubtful part compares each item about twice.
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -99,8 +99,8 @@ def common_prefix(one: str, other: str) -> int:
     return low
 
 
-def common_suffix(one: str, other: str, most: int) -> int:
-    """Return how many characters two texts share at their end, up to `most`."""
+def common_suffix(one: Sequence[str], other: Sequence[str], most: int) -> int:
+    """Return how many characters or items two texts or lists share at their end, up to `most`."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
