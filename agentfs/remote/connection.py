@@ -418,7 +418,7 @@ def _opened(answer: Mapping[str, Any]) -> Mapping[str, Any]:
         raise error_of(answer)
     if not protocol.is_instance(answer, _Opened):
         raise disconnected("The remote side does not describe itself.", made=False)
-    return protocol.shown(answer)
+    return cast("Mapping[str, Any]", protocol.shown(answer))
 
 
 def error_of(answer: Mapping[str, Any]) -> Exception:

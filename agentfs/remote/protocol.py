@@ -273,12 +273,13 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
         TypeError: The value, or a value inside it, has a type that no message can have.
     """
     kind: Any = type(value)
+    name: str = kind.__name__
     many: Any = value
     if value is None or kind in (str, int, bool, float):
         return value
-    if CLASSES.get(kind.__name__) is kind:
+    if CLASSES.get(name) is kind:
         given = {"parts": [*many.parts]} if isinstance(value, Advice) else _given(many, kind)
-        return {"$": kind.__name__, **{field: encode(each, functions) for field, each in given.items()}}
+        return {"$": name, **{field: encode(each, functions) for field, each in given.items()}}
     if kind is bytes:
         return {"$": "bytes", "base64": base64.b64encode(many).decode()}
     if isinstance(value, Mapping):
@@ -301,7 +302,7 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
     if callable(value) and functions is not None:
         functions.append(value)
         return {"$": "function", "number": len(functions) - 1}
-    raise TypeError(f"a value of type {kind.__name__} cannot be sent")
+    raise TypeError(f"a value of type {name} cannot be sent")
 
 
 def decode(

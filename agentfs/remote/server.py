@@ -378,7 +378,7 @@ class Server:
                 case "begin":
                     self._begin_block(workspace, **arguments)
                     return None
-                case "end" if block := self._blocks.pop(message.get("block"), None):
+                case "end" if block := self._blocks.pop(message.get("block", ""), None):
                     block.manager.__exit__(None, None, None)
                     return protocol.BLOCKS[block.method](block.value)
                 case str() as name if name in protocol.REMOTE_METHODS:
@@ -430,11 +430,10 @@ class Server:
 
     def _make_view(self, workspace: Workspace, views: str) -> Workspace:
         for each in json.loads(views):
-            given = _decode(each)
-            policy = self._allowed(
-                given.get("policy", workspace.policy), given.get("limits", workspace.limits)
-            )
-            workspace = workspace.view(**{**given, "policy": policy})
+            given: dict[str, Any] = {"policy": workspace.policy, "limits": workspace.limits}
+            given |= _decode(each)
+            given["policy"] = self._allowed(given["policy"], given["limits"])
+            workspace = workspace.view(**given)
         return workspace
 
     def ask(self, request: _Request, function: int, arguments: tuple[Any, ...]) -> Any:
