@@ -144,7 +144,7 @@ def _perform(
         try:
             return method(workspace, *args, **kwargs)
         except NotFoundError as error:
-            search.explain_missing(workspace._root, workspace.limits, method.__name__, error)
+            search.diagnose.explain_missing(workspace._root, workspace.limits, method.__name__, error)
             raise
         finally:
             if changes:
@@ -345,9 +345,9 @@ class _GuardedCall:
         root = self.workspace._root
         found: list[tuple[str, str]] = []
         for path in (given,) if isinstance(given, str) else given:
-            if search.is_glob(root, path):
+            if search.options.is_glob(root, path):
                 *above, last = path.split("/")
-                literal = "/".join(takewhile(lambda part: not search.has_wildcard(part), above))
+                literal = "/".join(takewhile(lambda part: not search.options.has_wildcard(part), above))
                 pattern = path[len(literal) :] if above else last
                 found.append((root.top.resolve(root.path_from_top(literal or "."))[1], pattern))
         return tuple(found)
