@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 from agentfs import editing, search, tools
 from agentfs import watch as watching
-from agentfs.cache import OutputStore
 from agentfs.enforcement import check_rules, guard_methods
 from agentfs.events import OnEvent
 from agentfs.fs import Root
@@ -18,6 +17,7 @@ from agentfs.history import methods
 from agentfs.history.state import open_history
 from agentfs.history.transaction import Transaction
 from agentfs.limits import Limits
+from agentfs.outputs import OutputStore
 from agentfs.policy import Durability, Policy
 from agentfs.reading import ReadRequest, read_path, read_paths
 from agentfs.results import (
@@ -561,7 +561,7 @@ class Workspace:
             root, tracker, self.limits, fspath(path), encoding, revision, preview, raw
         )
 
-    @tool(effect="change")
+    @tool(effect="manage")
     def delete(self, path: Path) -> DeleteResult:
         """Delete a file, a link, or an empty directory; undo brings it back.
 
@@ -577,7 +577,7 @@ class Workspace:
         """
         return editing.delete_move.delete_path(self._root, self.limits, fspath(path))
 
-    @tool(effect="change")
+    @tool(effect="manage")
     def move(self, path: Path, to: Path) -> MoveResult:
         """Move or rename a file, a link, or a directory with all in it.
 
@@ -894,7 +894,7 @@ class Workspace:
         found = search.grep.grep_files(self._root, self.limits, options, self._read_tracker, self._outputs)
         return self._outputs.keep_full_text(found, self.policy)
 
-    @tool(effect="change")
+    @tool(effect="manage")
     def undo(self, steps: int = 1) -> UndoResult:
         """Take back your last changes to files, all of them or none.
 
@@ -910,7 +910,7 @@ class Workspace:
         """
         return methods.undo(self._journal, self._root, self._read_tracker, steps, self.limits.file_bytes)
 
-    @tool(effect="change")
+    @tool(effect="manage")
     def redo(self, steps: int = 1) -> UndoResult:
         """Make changes again that were undone.
 
@@ -941,7 +941,7 @@ class Workspace:
         """
         return methods.checkpoint(self._journal, name)
 
-    @tool(effect="change")
+    @tool(effect="manage")
     def rollback(self, to: str) -> UndoResult:
         """Take the files back to a checkpoint, all of them or none; redo makes the changes again.
 

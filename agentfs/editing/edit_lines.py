@@ -11,10 +11,10 @@ from agentfs.editing.change_file import EditTarget, change_file
 from agentfs.editing.document import Draft, Edited, LfView, Replacement, to_lf
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
-from agentfs.nearest import closest
 from agentfs.read_tracker import ReadTracker, VersionWithIds
 from agentfs.results import EditResult, LineChange
 from agentfs.text import bodies_of, changed_lines, cut_line, first_names, footer, visible
+from agentfs.text.nearest import closest
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20

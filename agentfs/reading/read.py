@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from agentfs import call_context, search
 from agentfs.advice import Advice, Joined, NextCall, ParameterName
-from agentfs.cache import NO_LINE_IDS, OutputStore
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
@@ -20,6 +19,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import OpenFile, Root, link_note, quote, revision_of_stat
 from agentfs.limits import Limits
+from agentfs.outputs import NO_LINE_IDS, OutputStore
 from agentfs.read_tracker import ReadRecord, ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import binary_result, read_media

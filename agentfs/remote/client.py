@@ -28,8 +28,8 @@ from agentfs.remote.connection import Connection, Exchange
 from agentfs.remote.link import Link, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
 from agentfs.results import Containment, Result, WatchReport
-from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of
+from agentfs.tools.hints import ArgumentChecker
 from agentfs.workspace import Workspace
 
 Opener = Callable[[list[str]], Stream]
