@@ -27,8 +27,8 @@ from agentfs.remote import bootstrap_near, protocol
 from agentfs.remote.connection import Connection, Exchange, Link, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
 from agentfs.results import Containment, Result, WatchReport
-from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of
+from agentfs.tools.hints import ArgumentChecker
 from agentfs.workspace import Workspace
 
 Opener = Callable[[list[str]], Stream]
