@@ -30,7 +30,7 @@ from agentfs.fs.path import (
     split_link,
 )
 from agentfs.fs.protect import fold
-from agentfs.nearest import closest
+from agentfs.text.nearest import closest
 
 MAX_LINKS = 40
 _MAX_RETRIES = 128
