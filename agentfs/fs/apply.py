@@ -693,7 +693,7 @@ class Batch:
         plans = [plan for plan in self._plans if plan.change.path in self.not_undone]
         needed = {name for plan in plans for name in (plan.temporary, plan.backup)}
         needed |= set(map(os.path.dirname, needed))
-        # Longest first: a private directory goes after the names in it.
+        # Longest first: a private directory goes after its entries.
         self.staged = {
             path
             for path in sorted(self.staged, key=len, reverse=True)

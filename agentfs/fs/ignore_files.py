@@ -33,7 +33,7 @@ class Above:
 
 @dataclass(slots=True)
 class OuterRules:
-    """The rule files outside a root that apply in it."""
+    """The rule files outside a root that apply to its files."""
 
     # From the top of the repository down; empty if the root is its top or in no repository.
     directories: list[Above] = field(default_factory=list[Above])
@@ -52,7 +52,7 @@ class OuterRules:
 
 
 def read_outer_rules(root: str) -> OuterRules:
-    """Read the rule files outside a root that apply in it."""
+    """Read the rule files outside a root that apply to its files."""
     rules = OuterRules()
     try:
         excludes = _global_excludes(root)

@@ -7,7 +7,7 @@ import stat
 import unicodedata
 from typing import Any
 
-from agentfs.advice import Advice, Joined, call
+from agentfs.advice import Advice, Joined, call, plural
 from agentfs.errors import (
     AgentFSError,
     BusyError,
@@ -131,7 +131,7 @@ def not_a_file(path: str) -> NotAFileError:
     """Return `not_a_file` for a path."""
     return NotAFileError(
         f"{quote(path)} is a directory, not a file.",
-        hint=Advice("Call ", call("ls", path=display_name(path)), " to see what is in it."),
+        hint=Advice("Call ", call("ls", path=display_name(path)), " to see its entries."),
         details=_details(path),
     )
 
@@ -192,7 +192,7 @@ def write_protected(path: str, mode: int) -> RefusedError:
 def too_large(path: str, size: int, limit: int) -> TooLargeError:
     """Return `too_large` for a file that should be searched or changed."""
     return TooLargeError(
-        f"{quote(path)} has {size} bytes; the limit for search and changes is {limit}.",
+        f"{quote(path)} has {plural(size, 'byte')}; the limit for search and changes is {limit}.",
         hint=Advice("Read it by pages: call ", call("read", path=path, offset=1), "."),
         details={"path": path, "size": size, "limit": limit},
     )

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from agentfs.advice import plural
 from agentfs.errors import InvalidPathError, NameTooLongError, OutsideWorkspaceError
 from agentfs.visible import one_line, quoted, unvisible
 
@@ -132,17 +133,18 @@ def _invalid(path: str, message: str) -> InvalidPathError:
 def _check_lengths(path: str, parts: Sequence[str]) -> None:
     if len(path) * 4 <= MAX_NAME_BYTES:
         return
-    size = _bytes_in(path)
     longest = max(parts, key=_bytes_in, default="")
-    what = ""
-    if size > MAX_PATH_BYTES:
-        what = f"The path {quote(path)} has {size} bytes; the limit is {MAX_PATH_BYTES}."
-    elif _bytes_in(longest) > MAX_NAME_BYTES:
-        what = f"The name {quote(longest)} has {_bytes_in(longest)} bytes; the limit is {MAX_NAME_BYTES}."
-    elif len(parts) > MAX_PARTS:
-        what = f"The path {quote(path)} has {len(parts)} parts; the limit is {MAX_PARTS}."
-    if what:
-        raise NameTooLongError(what, hint="Give a shorter path.", details={"path": display_name(path)[:255]})
+    for what, named, count, noun, limit in (
+        ("path", path, _bytes_in(path), "byte", MAX_PATH_BYTES),
+        ("name", longest, _bytes_in(longest), "byte", MAX_NAME_BYTES),
+        ("path", path, len(parts), "part", MAX_PARTS),
+    ):
+        if count > limit:
+            raise NameTooLongError(
+                f"The {what} {quote(named)} has {plural(count, noun)}; the limit is {limit}.",
+                hint="Give a shorter path.",
+                details={"path": display_name(path)[:255]},
+            )
 
 
 def _bytes_in(text: str) -> int:

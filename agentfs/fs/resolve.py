@@ -44,7 +44,7 @@ _CLOSED = RootHandle(-1)
 
 
 class ResolvedPath:
-    """An open parent directory and a name in it. A context manager, which walks the path on entering."""
+    """An open parent directory with a name. A context manager, which walks the path on entering."""
 
     def __init__(
         self,

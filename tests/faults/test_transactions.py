@@ -256,4 +256,4 @@ def test_what_was_taken_back_is_not_taken_back_again_with_the_rest(tmp_path):
         assert not (top / "made").exists()
     (top / "made").write_text("new\n")
     with Workspace(top):
-        assert (top / "made").exists(), "a file of somebody else was removed"
+        assert (top / "made").exists(), "a file of another program was removed"

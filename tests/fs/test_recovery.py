@@ -102,7 +102,7 @@ def test_a_file_that_replaced_one_of_a_killed_batch_is_kept_although_its_content
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """The home of the user, with a project in it."""
+    """A home directory that contains a project."""
     top = tmp_path / "home"
     (top / "project" / ".git" / "hooks").mkdir(parents=True)
     monkeypatch.setattr(syscalls, "home_of", lambda _: str(top))
