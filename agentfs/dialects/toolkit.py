@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from agentfs import Limits, Policy, Toolset, Workspace
+from agentfs import Edit, Limits, Policy, Toolset, Workspace
 from agentfs.advice import Advice as Advice
 from agentfs.advice import FirstOf as FirstOf
 from agentfs.advice import Names as Names
@@ -20,6 +20,8 @@ from agentfs.advice import say as say
 from agentfs.call_context import check as check
 from agentfs.editing.diagnostics import explain_ambiguous as explain_ambiguous
 from agentfs.editing.diagnostics import explain_no_match as explain_no_match
+from agentfs.editing.document import Document, Draft
+from agentfs.editing.edit import apply_edits
 from agentfs.editing.match import occurrences as occurrences
 from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
@@ -28,12 +30,12 @@ from agentfs.limits import HARD_FILE_BYTES as HARD_FILE_BYTES
 from agentfs.nearest import nearest as nearest
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
-from agentfs.permissions import PermissionAnswer as PermissionAnswer
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
 from agentfs.search.render import skip_report as skip_report
 from agentfs.search.searcher import without_marks as without_marks
+from agentfs.text import Decoded
 from agentfs.text import cut_line as cut_line
 from agentfs.text import estimate_tokens as estimate_tokens
 from agentfs.text import most_that_fit as most_that_fit
@@ -189,6 +191,16 @@ def cut_lines(read: ReadResult, line_chars: int) -> tuple[str, list[int]]:
 def content_of(match: Match) -> dict[str, Any]:
     """Return as `content` the line of a match as it is, and as `cut` how much is omitted at either end."""
     return {"content": without_marks(match)[0], **({"cut": list(match.cut)} if any(match.cut) else {})}
+
+
+def edited_text(workspace: Workspace, path: str, text: str, edits: Sequence[Edit], *, first: int = 1) -> str:
+    """Return what edits make of the text of a new file; errors number them from `first`."""
+    draft = Draft(
+        Document(text.encode(errors="surrogatepass"), text, Decoded(text, "utf-8", b"")),
+        path,
+        workspace.limits,
+    )
+    return apply_edits(draft, edits, workspace.policy.match, first=first).document.text
 
 
 def case_options(case: Literal["sensitive", "insensitive", "smart"]) -> dict[str, Any]:

@@ -146,31 +146,38 @@ def check_edit(edit: Edit) -> None:
 
 
 def apply_edits(
-    draft: Draft, edits: Sequence[Edit], match: Matching = "tolerant", known: KnownTexts | None = None
+    draft: Draft,
+    edits: Sequence[Edit],
+    match: Matching = "tolerant",
+    known: KnownTexts | None = None,
+    *,
+    first: int = 1,
 ) -> Edited:
     """Apply edits in order, each to the outcome of the one before, all or nothing.
 
     After one that fails the others are tried without it, so that the error reports the first 20 that fail.
+    Errors number the edits from `first`.
     """
+    last = first + len(edits) - 1
     steps: list[str] = []
     failed: dict[int, AgentFSError] = {}
-    for number, edit in enumerate(edits, 1):
+    for number, edit in enumerate(edits, first):
         try:
             call_context.check()
             via = _apply_edit(draft, edit, match, known or KnownTexts())
         except DeadlineExceededError:
             if failed:
-                raise _failed(failed, number - 1, len(edits)) from None
+                raise _failed(failed, number - 1, last) from None
             raise
         except AgentFSError as error:
             failed[number] = error
             if len(failed) == _MOST_FAILED:
-                raise _failed(failed, number, len(edits)) from None
+                raise _failed(failed, number, last) from None
             continue
         if via not in {"exact", *steps}:
             steps.append(via)
     if failed:
-        raise _failed(failed, len(edits), len(edits))
+        raise _failed(failed, last, last)
     return draft.result(", ".join(steps) or "exact")
 
 

@@ -222,7 +222,7 @@ def _question(
         arguments: Any = protocol.decode(question.get("arguments"), lambda number: functions[number])
     except (TypeError, LookupError):
         raise protocol.ProtocolError("The far side asks for a function that there is not.") from None
-    wanted = PermissionRequest if function == policy.permission else object
+    wanted = PermissionRequest if function in policy.permissions else object
     if (
         not isinstance(arguments, list)
         or not arguments
