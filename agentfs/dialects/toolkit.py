@@ -5,7 +5,7 @@ A dialect imports this module, `agentfs`, `agentfs.results` and `agentfs.errors`
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from agentfs import Edit, Limits, Policy, Toolset, Workspace
@@ -26,7 +26,6 @@ from agentfs.editing.match import occurrences as occurrences
 from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
 from agentfs.fs import quote as quote
-from agentfs.limits import HARD_FILE_BYTES as HARD_FILE_BYTES
 from agentfs.nearest import nearest as nearest
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
@@ -155,10 +154,8 @@ def absolute_in(workspace: Workspace) -> Callable[[str], str]:
 
 def left_out(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Return what a search left out: a count for each reason, and `reached` where it ended early."""
-    counts = {each.name: getattr(skipped, each.name) for each in fields(skipped)}
-    return {
-        name: value for name, value in counts.items() if value and name != "rules" and name not in without
-    }
+    leave = {"rules", *without}
+    return {name: value for name, value in vars(skipped).items() if value and name not in leave}
 
 
 def left_out_field(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
