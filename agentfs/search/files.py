@@ -3,9 +3,8 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
@@ -35,9 +34,18 @@ class Named(NamedTuple):
     name: str
 
 
-Read: TypeAlias = Callable[[Sequence[Any], ReadFile], Iterator[tuple[Any, Outcome]]]
-# Files to be read in the same way: what precedes each name in its path, the entries, and `read_files`.
-Batch: TypeAlias = tuple[str, Sequence[Any], Read]
+class Reader(Protocol):
+    """A directory, or what reads files by their paths."""
+
+    def read_files(
+        self, entries: Sequence[Any], read: ReadFile, *, linked: bool = ...
+    ) -> Iterator[tuple[Any, Outcome]]:
+        """Read one file after the other, as `Directory.read_files`."""
+        ...
+
+
+# Files to be read in the same way: the path of their directory, the entries, and their reader.
+Batch: TypeAlias = tuple[str, Sequence[Any], Reader]
 
 
 _E = TypeVar("_E", bound=DirEntry | Named)
@@ -54,6 +62,7 @@ class _Filter:
         self.prunes = compile_pruning(globs)
         self._has_type = compile_types(types) if types else None
         self._fits = compile_globs(globs, hidden=hidden) if globs else None
+        self.has_tests = bool(types or globs)
 
     def of(self, below: str, entries: Sequence[_E]) -> Sequence[_E]:
         """Return the entries that are searched in a directory, given by its path below the start."""
@@ -93,6 +102,7 @@ class FileSource:
     def __post_init__(self) -> None:
         self._paths = paths_of(self._options.path)
         self._walk: Walk | None = None
+        self.linked = True  # whether a protected file may have a hard link; see `Directory.read_files`
         self.is_one_file = False  # whether one file was asked for: its error is that of the call
         self._seen: set[str] | None = None
         if self._options.follow_symlinks or self._options.unique or len(self._paths) > 1:
@@ -126,11 +136,11 @@ class FileSource:
             yield from self._tree(directories)
         else:
             found: dict[str, Batch | None] = dict.fromkeys(files)
-            for prefix, entries, read in self._tree(directories):
+            for directory, entries, reader in self._tree(directories):
                 for entry in entries:
-                    path = display_name(prefix + entry.name)
+                    path = display_name(with_slash(directory) + entry.name)
                     is_kept = hasattr(entry, "content")  # so its directory need not be open
-                    found.setdefault(path, (prefix, [entry], read) if is_kept else None)
+                    found.setdefault(path, (directory, [entry], reader) if is_kept else None)
             for path in self._sorted(found):
                 yield found[path] or self._file(path)
 
@@ -160,7 +170,7 @@ class FileSource:
         """Find the files that were asked for one by one; what `find` has found may be gone since."""
         filter_ = _Filter(self._root, self._options, ["."], hidden=False)
         if isinstance(self._options.files, GlobResult):
-            yield "", [Named(path) for path in files if filter_.takes_path(path)], self._read
+            yield "", [Named(path) for path in files if filter_.takes_path(path)], self
             return
         self._seen = set()
         for batch in self._single(files):
@@ -183,7 +193,7 @@ class FileSource:
             yield self._file(shown)
 
     def _file(self, path: str) -> Batch:
-        return "", [Named(path)], self._read
+        return "", [Named(path)], self
 
     def _real_path(self, path: str) -> str:
         try:
@@ -192,7 +202,11 @@ class FileSource:
         except AgentFSError:
             return path  # what is wrong with it is reported when it is searched
 
-    def _read(self, files: Sequence[Named], read: ReadFile) -> Iterator[tuple[Named, Outcome]]:
+    def read_files(
+        self, files: Sequence[Named], read: ReadFile, *, linked: bool = True
+    ) -> Iterator[tuple[Named, Outcome]]:
+        """Read files by their paths."""
+        del linked  # each file is identified when it is opened
         for file in files:
             try:
                 with self._root.open_file(file.name) as opened:
@@ -226,20 +240,19 @@ class FileSource:
 
     def _walked(self, walk: Walk, filter_: _Filter, start: str = "") -> Iterator[Batch]:
         """Find the files of a walk; its start lies at `start` for the globs."""
-        self._walk = walk
-        follows, linked = walk.follow, self._root.has_linked_secrets()
-
+        self._walk, self.linked = walk, self._root.has_linked_secrets()
+        filters = filter_.of if filter_.has_tests else None
         for visit in walk:
-            read = partial(visit.directory.read_files, linked=linked)
-            prefix = f"{visit.path}/" if visit.path else ""
-            entries = filter_.of(start + visit.below, visit.files)
+            entries: Sequence[DirEntry] = visit.files
+            if filters is not None:
+                entries = filters(start + visit.below, entries)
             if self._seen is not None:
                 entries = self._unseen(visit.directory, entries, self._seen)
-            if follows and any(entry.is_symlink() for entry in entries):
+            if walk.follow and any(entry.is_symlink() for entry in entries):
                 for entry in entries:
-                    yield self._file(display_name(prefix + entry.name))
+                    yield self._file(display_name(with_slash(visit.path) + entry.name))
             else:
-                yield prefix, entries, read
+                yield visit.path, entries, visit.directory
 
     def _unseen(
         self, directory: Directory, entries: Sequence[DirEntry], seen: set[str]

@@ -18,6 +18,7 @@ from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import Batch, FileSource, Outcome, Reading
 from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.text import cut_line, cut_mark
+from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Excluded
 
 # Lines around each match when none were asked for: so few are read together with the code around them.
@@ -110,10 +111,14 @@ class _Searcher:
         self._search_text(paths_of(self.options.path)[0], text)
 
     def search_files(self) -> None:
-        for batch in self.source.batches():
-            self._search_batch(batch)
-            if self.found.full:
-                break
+        found, texts = self.found, self.texts
+        for path, every, reader in self.source.batches():
+            found.searched += len(every)  # what turns out not to be is taken off again
+            entries = every if texts is None else self._may_match(every, texts)
+            if entries:
+                self._search_batch((path, entries, reader), every)
+                if found.full:
+                    break
 
     def finish(self, reached: str | None) -> Finding:
         """Return what was found, with what was skipped."""
@@ -127,16 +132,14 @@ class _Searcher:
         self.found.in_other_case = self.literals.found_in_any_case
         return self.found
 
-    def _search_batch(self, batch: Batch) -> None:
-        prefix, every, read = batch
-        found = self.found
-        found.searched += len(every)  # what turns out not to be is taken off again
-        entries = every if self.texts is None else self._may_match(every, self.texts)
-        if not entries:
-            return
+    def _search_batch(self, batch: Batch, every: Sequence[Any]) -> None:
+        """Search the files of a batch, of which those that cannot match may be left out of `every`."""
+        path, entries, reader = batch
+        prefix, found = with_slash(path), self.found
         for first in range(0, len(entries), _FILES_PER_CHECK):
             call_context.step(0)  # the walk has counted them
-            for entry, outcome in read(entries[first : first + _FILES_PER_CHECK], self._read):
+            some = entries[first : first + _FILES_PER_CHECK]
+            for entry, outcome in reader.read_files(some, self._read, linked=self.source.linked):
                 try:
                     self._search_file(prefix, entry, outcome)
                 finally:
@@ -147,13 +150,16 @@ class _Searcher:
 
     def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
         """Leave out the kept texts in which one search of all of them finds no candidate."""
-        texts.mark_used(entries)
         if (candidates := self.candidates) is None:
             self.candidates = candidates = texts.containing(self.literals.finders, self._check_time)
-        read = [entry for entry in entries if getattr(entry, "content", "") != _PLAIN or entry in candidates]
+        texts.mark_used(entries)
+        try:
+            read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
+        except AttributeError:  # nothing is kept of some of them
+            return entries
         if not read or self.stops_when_full:  # then those behind the last file read do not count
             return read
-        known = [entry for entry in read if getattr(entry, "content", "") != BINARY]
+        known = [entry for entry in read if entry.content != BINARY]
         self.skipped[BINARY] += len(read) - len(known)
         self.found.searched -= len(read) - len(known)
         return known
