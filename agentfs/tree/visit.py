@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from agentfs.fs import Directory, DirEntry
 from agentfs.tree.gitignore import IgnoreRule, IgnoreRules
 
 MAX_EXCLUDED = 1000  # excluded names that are kept
+_MAX_DERIVED = 4  # searches for which the result of the tests of names is kept
 entry_name = attrgetter("name")
 _NO_ENTRIES: list[DirEntry] = []  # of every level until its directory is scanned
 
@@ -108,10 +109,23 @@ class RulesInside(NamedTuple):
     rules: IgnoreRules
 
 
-class KeptWalk(NamedTuple):
+@dataclass(slots=True)
+class KeptWalk:
     """The walk of a directory and all below it, which holds while no listing and no rule changes."""
 
     outer_rules: IgnoreRules
     rules: list[RulesInside]
-    log: list[Visit | LeftOut]  # what is yielded and what is left out, in order
+    log: list[Visit | LeftOut]  # what is yielded, before `select`, and what is left out, in order
     looked_at: int  # names
+    derived: dict[Any, Any] = field(default_factory=dict[Any, Any])  # by searches
+
+    @property
+    def visits(self) -> Iterator[Visit]:
+        """What is yielded."""
+        return (item for item in self.log if isinstance(item, Visit))
+
+    def keep(self, key: Any, value: Any) -> None:
+        """Keep what a search has derived from the visits, with that of a few others."""
+        if len(self.derived) >= _MAX_DERIVED:
+            self.derived.clear()
+        self.derived[key] = value

@@ -79,6 +79,7 @@ class Walk:
         filtered = self.exclude or self.enter or self.follow or callable(self.hidden)
         self._keeps = not filtered and len(self._starts) == 1 and self.key is entry_name
         self._key: Any = None
+        self._first: Level | None = None  # the start, once it is open
         self._log: list[Visit | LeftOut] = []  # what is yielded, before `select`, and left out
         self._rules: list[RulesInside] = []
         self._passing = 0  # how often something was met that no event tells about
@@ -111,11 +112,8 @@ class Walk:
                 level.directory.close()
 
     def _walk(self, stack: list[Level], path: str) -> Iterator[Visit]:
-        opened: Directory | None = self.root.enter_directory(path)
-        level = Level(opened, "", 1, _NO_RULES if self.ignored else self._rules_above(opened.real_path))
-        if self._keeps and opened.derived is not None:
-            options = self.hidden, self.ignored, self.others, self.directories, self.listing, self.depth
-            self._key = opened, options
+        level, self._first = self._first or self._start(path), None
+        opened: Directory | None = level.directory
         while True:
             if opened is not None:
                 if (kept := self._kept(level)) is not None:
@@ -144,6 +142,23 @@ class Walk:
                 level = Level(opened, f"{level.below}{child.name}/", level.depth + 1, level.rules)
                 if self._resolves_links and child.is_symlink() and not self.ignored:
                     level.rules = self._rules_above(opened.real_path)
+
+    def _start(self, path: str) -> Level:
+        opened = self.root.enter_directory(path)
+        if self._keeps and opened.derived is not None:
+            options = self.hidden, self.ignored, self.others, self.directories, self.listing, self.depth
+            self._key = opened, options
+        return Level(opened, "", 1, _NO_RULES if self.ignored else self._rules_above(opened.real_path))
+
+    def whole(self) -> KeptWalk | None:
+        """Return all of the walk, if one of an unchanged watched tree is kept; otherwise iterate."""
+        if not self._keeps or self.root.tree is None:
+            return None
+        self._first = level = self._start(self._starts[0])
+        kept = self._kept(level)
+        if kept is not None:
+            self._left_out += [item for item in kept.log if isinstance(item, LeftOut)]
+        return kept
 
     def _enter(self, stack: list[Level], level: Level) -> None:
         """Go into a directory and take what is in it."""
