@@ -50,11 +50,9 @@ class CompiledRegex(Protocol):
 class Pattern:
     """A compiled pattern."""
 
-    syntax: Syntax  # with what was put around the pattern
     expression: CompiledRegex  # for one line or, with `multiline`, for a whole text
     line_regex: CompiledRegex | None  # that of the plan
     plan: Plan
-    ignore_case: bool  # everywhere in the pattern
     multiline: bool
     max_length: int  # of a line (with `multiline`: text) that can be searched in bounded memory
 
@@ -113,13 +111,10 @@ def compile_pattern(
     if plan.line_regex is not None and not multiline:
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
         line_regex = None if isinstance(compiled, Exception) else compiled
-    leading = syntax.tokens[:1]  # none of a mere comment
     return Pattern(
-        syntax=syntax,
         expression=expression,
         line_regex=line_regex,
         plan=plan,
-        ignore_case=ignore_case or any(each.kind == "flags" and "i" in each.value for each in leading),
         multiline=multiline,
         max_length=_MAX_STACK // stack if stack else sys.maxsize,
     )

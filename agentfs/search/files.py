@@ -11,7 +11,7 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
-from agentfs.patterns.prefilter import SkipReason
+from agentfs.patterns.literals import SkipReason
 from agentfs.results import GlobResult, Skipped
 from agentfs.search.collect import bind_globs
 from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of

@@ -12,7 +12,7 @@ from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, display_name, too_large, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import Literals, classifier, decode_content, is_plain
+from agentfs.patterns.literals import Prefilter, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import Batch, FileSource, Outcome, Reading
@@ -86,11 +86,10 @@ class _Searcher:
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.buffer = ReadBuffer(options.file_bytes(limits))
         self.candidates: set[Any] | None = None  # the kept texts with what the pattern requires
-        self.literals = Literals(self.pattern)
-        self.texts = root.texts if self.literals.finders else None
+        self.prefilter = Prefilter(self.pattern.plan, self.buffer, options.encoding)
+        self.texts = root.texts if self.prefilter.finders else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
             self.texts = None
-        self.classify = classifier(self.buffer, self.pattern, options.encoding, self.literals)
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
@@ -124,7 +123,7 @@ class _Searcher:
         more = {name: getattr(skipped, name) + count for name, count in self.skipped.items()}
         self.found.skipped = replace(skipped, reached=reached or skipped.reached, **more)
         self.found.excluded = self.source.excluded
-        self.found.in_other_case = self.literals.found_in_any_case
+        self.found.in_other_case = self.prefilter.found_in_any_case
         return self.found
 
     def _search_batch(self, batch: Batch) -> None:
@@ -149,7 +148,7 @@ class _Searcher:
         """Leave out the kept texts in which one search of all of them finds no candidate."""
         texts.mark_used(entries)
         if (candidates := self.candidates) is None:
-            self.candidates = candidates = texts.containing(self.literals.finders, self._check_time)
+            self.candidates = candidates = texts.containing(self.prefilter.finders, self._check_time)
         read = [entry for entry in entries if getattr(entry, "content", "") != _PLAIN or entry in candidates]
         if not read or self.stops_when_full:  # then those behind the last file read do not count
             return read
@@ -162,12 +161,12 @@ class _Searcher:
         if time.monotonic() > self.deadline:
             return "timeout"
         if isinstance(source, int):
-            return self.classify(self.buffer.fill(source))
+            return self.prefilter.classify(self.buffer.fill(source))
         if source.content == BINARY:
             return "too_large" if source.stat().st_size > self.buffer.limit else BINARY
         if self.candidates is not None and source in self.candidates and source.content == _PLAIN:
             return bytes(source.text)
-        found = self.classify(self.buffer.fill(source))
+        found = self.prefilter.classify(self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
         elif not source.content:
