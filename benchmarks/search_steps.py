@@ -29,7 +29,7 @@ def scan(tree: str) -> None:
 def open_all(root: Root, *, read: bool, look: bool) -> None:
     """Walk, and open what the walk finds."""
     contents = ReadBuffer(2**26)
-    classify = Prefilter(compile_pattern(LITERAL).plan, contents).classify
+    prefilter = Prefilter(compile_pattern(LITERAL).plan)
     for visit in Walk(root, "", max_entries=10**7):
         handle = visit.directory.handle
         for entry in visit.files:
@@ -37,7 +37,7 @@ def open_all(root: Root, *, read: bool, look: bool) -> None:
             if read:
                 length = contents.fill(fd)
                 if look:
-                    classify(length)
+                    prefilter.classify(contents, length)
             os.close(fd)
 
 

@@ -202,14 +202,13 @@ def _rarity(literal: str) -> float:
 
 
 class Prefilter:
-    """The test of a file's bytes, in the buffer that they were read to, that most files of a search fail.
+    """The test of a file's bytes that most files of a search fail.
 
     `encoding` is the one of `decode_content`.
     """
 
-    def __init__(self, plan: Plan, contents: ReadBuffer, encoding: str | None = None) -> None:
+    def __init__(self, plan: Plan, encoding: str | None = None) -> None:
         literals = [literal.encode() for literal in plan.literals] if encoding is None else []
-        self._contents = contents
         # In other encodings a text may contain NUL bytes, and a literal consists of other bytes.
         self._is_utf8 = encoding is None or _is_strict(encoding)
         # False only if no searched file contains a literal in any case.
@@ -222,15 +221,15 @@ class Prefilter:
             parts = [max(literal.split(b"i"), key=len) for literal in literals]
             self.finders = [_folded(part) for part in parts] if all(parts) else []
 
-    def classify(self, length: int) -> bytes | SkipReason | None:
+    def classify(self, contents: ReadBuffer, length: int) -> bytes | SkipReason | None:
         """Return the content if it may match, or why it is skipped; None for a file without a match.
 
         Args:
-            length: The length of the content in the buffer; -1 if it is too large for it.
+            contents: The buffer with the content.
+            length: Its length there; -1 if it is too large for the buffer.
         """
         if length < 0:
             return "too_large"
-        contents = self._contents
         data = contents.data
         if self._is_utf8 and 0 <= data.find(0, 0, length) < HEAD and is_binary(_head(contents)):
             return "binary"

@@ -86,7 +86,7 @@ class _Searcher:
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.buffer = ReadBuffer(options.file_bytes(limits))
         self.candidates: set[Any] | None = None  # the kept texts with what the pattern requires
-        self.prefilter = Prefilter(self.pattern.plan, self.buffer, options.encoding)
+        self.prefilter = Prefilter(self.pattern.plan, options.encoding)
         self.texts = root.texts if self.prefilter.finders else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
             self.texts = None
@@ -161,12 +161,12 @@ class _Searcher:
         if time.monotonic() > self.deadline:
             return "timeout"
         if isinstance(source, int):
-            return self.prefilter.classify(self.buffer.fill(source))
+            return self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if source.content == BINARY:
             return "too_large" if source.stat().st_size > self.buffer.limit else BINARY
         if self.candidates is not None and source in self.candidates and source.content == _PLAIN:
             return bytes(source.text)
-        found = self.prefilter.classify(self.buffer.fill(source))
+        found = self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
         elif not source.content:

@@ -101,7 +101,7 @@ def may_match(compiled, content):
     with tempfile.TemporaryFile() as file:
         file.write(content.encode())
         file.flush()
-        return Prefilter(compiled.plan, contents).classify(contents.fill(file.fileno())) == content.encode()
+        return Prefilter(compiled.plan).classify(contents, contents.fill(file.fileno())) == content.encode()
 
 
 def naively(expression, lines):

@@ -51,7 +51,7 @@ def loaded(content, before=b""):
 def test_a_file_may_match_when_its_bytes_have_the_literal(installed, content, behind, literal):
     buffer = loaded(content, content + behind)
     with library(installed):
-        verdict = Prefilter(compile_pattern(literal).plan, buffer).classify(len(content))
+        verdict = Prefilter(compile_pattern(literal).plan).classify(buffer, len(content))
     expected = content if literal.encode() in content else None
     assert verdict == ("binary" if b"\0" in content else expected)
 
@@ -71,7 +71,7 @@ def test_a_file_may_match_when_its_bytes_have_the_literal_in_another_case(instal
     content = "".join(pieces).encode("utf-8", "surrogateescape")
     buffer, pattern = loaded(content), compile_pattern(literal, ignore_case=True)
     with library(installed):
-        verdict = Prefilter(pattern.plan, buffer).classify(len(content))
+        verdict = Prefilter(pattern.plan).classify(buffer, len(content))
     text = decode_content(content)
     if text is not None and pattern.expression.search(text):
         assert verdict == content
@@ -101,18 +101,18 @@ def test_a_match_behind_a_nul_far_into_a_text_is_found(ignore_case):
     far = b"x" * 9000 + b"\0"
     for content, verdict in ((far + b" needle", far + b" needle"), (far, None), (b"\0 needle", "binary")):
         buffer = loaded(content)
-        assert Prefilter(pattern.plan, buffer).classify(buffer.length) == verdict
+        assert Prefilter(pattern.plan).classify(buffer, buffer.length) == verdict
 
 
 def test_a_literal_is_found_in_the_buffer_after_it_has_grown():
     buffer = ReadBuffer(10**7)
-    classify = Prefilter(compile_pattern("needle").plan, buffer).classify
+    test = Prefilter(compile_pattern("needle").plan)
     with tempfile.TemporaryFile() as file:
         for size in (10, 2**18 - 6, 2**18 - 5, 2**20, 3):
             file.seek(0)
             file.truncate()
             file.write(b"x" * size + b"needle")
             file.flush()
-            assert classify(buffer.fill(file.fileno())) == b"x" * size + b"needle"
+            assert test.classify(buffer, buffer.fill(file.fileno())) == b"x" * size + b"needle"
             os.ftruncate(file.fileno(), size + 5)
-            assert classify(buffer.fill(file.fileno())) is None
+            assert test.classify(buffer, buffer.fill(file.fileno())) is None
