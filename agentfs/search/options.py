@@ -196,7 +196,7 @@ class GrepOptions:
     def __post_init__(self) -> None:
         _check_page_and_time(self)
         for name in ("context", "before", "after"):
-            _check_least(name, getattr(self, name), 0, "Leave it out for the usual number of lines.")
+            _check_least(name, getattr(self, name), 0, "Leave it out for no such lines.")
         for name in ("max_depth", "max_count", "samples"):
             _check_least(name, getattr(self, name), 1, "Leave it out for no such bound.")
         if self.invert and self.multiline:
@@ -226,11 +226,6 @@ class GrepOptions:
     def stops_when_full(self) -> bool:
         """Whether the search ends with the last file of the page."""
         return self.output_mode == "files_with_matches" and self.limit is not None
-
-    @property
-    def has_context(self) -> bool:
-        """Whether lines around a match were asked for, even none of them."""
-        return not (self.context is None and self.before is None and self.after is None)
 
     def around(self, limits: Limits) -> tuple[int, int]:
         """Return the lines to show before and after each match."""

@@ -20,8 +20,6 @@ from agentfs.search.options import GrepOptions, paths_of, seconds_of
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.visit import Excluded
 
-# Lines around each match when none were asked for: so few are read together with the code around them.
-_ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
 _PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
 _FILES_PER_CHECK = 32  # files between two checks for cancellation
@@ -98,10 +96,6 @@ class _Searcher:
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))
         self.skipped: Counter[str] = Counter()
-        self.around = options.around(limits)
-        # Where no context was asked for, that of the first matches depends on how many there are.
-        self.adaptive = self.by_line and not options.has_context and options.offset == 0
-        self.waiting: list[tuple[_Excerpts, list[LineMatch]]] = []
         self.samples = options.samples if options.output_mode == "summary" else 0
 
     def search_kept_text(self, text: str) -> None:
@@ -116,9 +110,6 @@ class _Searcher:
 
     def finish(self, reached: str | None) -> Finding:
         """Return what was found, with what was skipped."""
-        if self.waiting:
-            lines = min(_ADAPTIVE_CONTEXT.get(self.found.entries, 0), self.limits.context_lines)
-            self._keep_waiting(lines, lines)
         skipped = self.source.skipped
         more = {name: getattr(skipped, name) + count for name, count in self.skipped.items()}
         self.found.skipped = replace(skipped, reached=reached or skipped.reached, **more)
@@ -212,7 +203,7 @@ class _Searcher:
         counts, first = Counts(), found.entries
         samples = self.samples if page.first <= first < page.end else 0
         kept: list[LineMatch] = []
-        excerpts = _Excerpts(path, text, self.limits.grep_line_chars, self.options.overlap)
+        excerpts = _Excerpts(path, text, self.options, self.limits)
         too_long = line_search.too_long
         try:
             if max_count is None and not samples and (not self.by_line or first >= page.end):
@@ -223,8 +214,7 @@ class _Searcher:
                     if page.first <= number < page.end if self.by_line else counts.hits < samples:
                         kept.append(line_match)
                         if len(kept) > _MAX_WAITING:
-                            self._keep_waiting(*self.around)
-                            self._keep(excerpts, kept[:-1], *self.around, following=kept[-1].start)
+                            self._keep(excerpts, kept[:-1], following=kept[-1].start)
                             del kept[:-1]
                     counts.add(line_match, text.count("\n", line_match.start, line_match.end))
                     if max_count is not None and counts.lines >= max_count:
@@ -251,32 +241,19 @@ class _Searcher:
         if self.by_line:
             found.entries += counts.hits
         if kept:
-            self.waiting.append((excerpts, kept))
-        if not self.adaptive or found.entries > max(_ADAPTIVE_CONTEXT):
-            self._keep_waiting(*self.around)
+            self._keep(excerpts, kept)
         if not self.by_line:
             if page.first <= found.entries < page.end:
                 page.take(found.entries, ENTRY_BYTES + 2 * len(path))
             found.entries += 1
             found.full = self.stops_when_full and found.entries > page.end
 
-    def _keep_waiting(self, before: int, after: int) -> None:
-        """Turn the line matches that wait for their context into matches."""
-        for excerpts, line_matches in self.waiting:
-            self._keep(excerpts, line_matches, before, after)
-        self.waiting.clear()
-
     def _keep(
-        self,
-        excerpts: "_Excerpts",
-        line_matches: list[LineMatch],
-        before: int,
-        after: int,
-        following: int | None = None,
+        self, excerpts: "_Excerpts", line_matches: list[LineMatch], following: int | None = None
     ) -> None:
         """Turn line matches of a file into matches, for as long as there is memory for them."""
         found, page = self.found, self.found.page
-        for match in excerpts.take(line_matches, before, after, following):
+        for match in excerpts.take(line_matches, following):
             number = page.first + len(found.matches) if self.by_line else found.entries
             if number >= page.end or (not self.by_line and page.is_full):
                 break
@@ -288,26 +265,25 @@ class _Searcher:
 class _Excerpts:
     """Line matches of one file as matches, in order; unless `overlap`, no line is in two of them."""
 
-    def __init__(self, path: str, text: str, line_chars: int, overlap: bool) -> None:
+    def __init__(self, path: str, text: str, options: GrepOptions, limits: Limits) -> None:
         self._path = path
         self._text = text
-        self._line_chars = line_chars
-        self._overlap = overlap
+        self._line_chars = limits.grep_line_chars
+        self._before, self._after = options.around(limits)
+        self._overlap = options.overlap
         self._number, self._counted = 1, 0  # of the line that begins there
         self._free = 0  # where the lines begin that no match has taken
 
-    def take(
-        self, line_matches: Sequence[LineMatch], before: int, after: int, following: int | None
-    ) -> Iterator[Match]:
+    def take(self, line_matches: Sequence[LineMatch], following: int | None) -> Iterator[Match]:
         """Yield a match for each of some line matches; `following` is where the next one begins, if any."""
         text, line_chars = self._text, self._line_chars
         ends = [*(each.start for each in line_matches[1:]), following]
         for found, end in zip(line_matches, ends, strict=True):
             self._number += text.count("\n", self._counted, found.start)
             self._counted = found.start
-            lines_before = _lines_before(text, self._free, found.start, before)
+            lines_before = _lines_before(text, self._free, found.start, self._before)
             end = len(text) if end is None or self._overlap else end  # noqa: PLW2901 - the end of the text
-            lines_after, taken = _lines_after(text, found.end + 1, end, after)
+            lines_after, taken = _lines_after(text, found.end + 1, end, self._after)
             self._free = 0 if self._overlap else taken
             shown, spans, cut = _cut_around(text[found.start : found.end], found.spans, line_chars)
             yield Match(
