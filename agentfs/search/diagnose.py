@@ -14,6 +14,7 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
+from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, call, plural
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote, watched
@@ -114,11 +115,14 @@ def _rules(rules: dict[str, int]) -> str:
     return f" by {shown}{more}" if rules else ""
 
 
-def stop_report(skipped: Skipped, timeout: float) -> str:
+def stop_report(skipped: Skipped, options: SearchOptions, limits: Limits) -> str:
     """Say which limit ended a search early; "" when it came to its end."""
     if skipped.reached is None:
         return ""
-    limit = f"{timeout:g} s" if skipped.reached == "timeout" else _REACHED[skipped.reached]
+    if skipped.reached == "timeout":
+        limit = f"{call_context.granted(options.timeout, limits.timeout):g} s"
+    else:
+        limit = _REACHED[skipped.reached]
     advice = Advice("search a smaller directory with ", ParameterName("path", quoted=True))
     return Joined(": ", f"stopped early after {limit}, so there may be more", advice)
 

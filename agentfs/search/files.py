@@ -120,7 +120,8 @@ class FileSource:
         directories: list[str] = []
         files: list[str] = []
         for path in self._paths:
-            (directories if self._root.entry(path).is_dir else files).append(path)
+            is_dir = path == "." or self._root.entry(path).is_dir
+            (directories if is_dir else files).append(path)
         if self._options.sort == "path" or len(files) == len(self._paths) == 1:
             yield from self._single(files)
             yield from self._tree(directories)

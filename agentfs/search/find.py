@@ -20,7 +20,7 @@ from agentfs.search.diagnose import (
     report_of,
     stop_report,
 )
-from agentfs.search.options import FindOptions, GlobOptions, ListOptions, next_page, paths_of, seconds_of
+from agentfs.search.options import FindOptions, GlobOptions, ListOptions, next_page, paths_of
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 from agentfs.visible import one_line
 
@@ -133,7 +133,7 @@ def _fitted_page(
             f"{noun} {first + 1}-{end} of {counted}" if names_page or following else "",
             continuation(following),
             skipped_report,
-            stop_report(skipped, seconds_of(options.timeout, limits)),
+            stop_report(skipped, options, limits),
             note,
         )
         text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, footer(*notes))

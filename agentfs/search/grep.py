@@ -18,7 +18,7 @@ from agentfs.results import FileCount, GlobResult, GrepResult, Match
 from agentfs.search.collect import check_offset
 from agentfs.search.diagnose import diagnose, explain_glob_path, report_of, stop_report
 from agentfs.search.find import path_lines
-from agentfs.search.options import GrepOptions, next_page, paths_of, seconds_of
+from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.text import (
     Shrink,
@@ -240,7 +240,7 @@ def _with_context(match: Match, lines: int) -> Match:
 
 
 def _stop(limits: Limits, options: GrepOptions, found: Finding) -> str:
-    report = stop_report(found.skipped, seconds_of(options.timeout, limits))
+    report = stop_report(found.skipped, options, limits)
     if not found.ended_in:
         return report
     return Joined(" ", report, f"(it was searching {one_line(display_name(found.ended_in))})")

@@ -8,7 +8,6 @@ from datetime import datetime
 from os import PathLike, fspath
 from typing import Any, ClassVar, Literal
 
-from agentfs import call_context
 from agentfs.advice import NextCall
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
@@ -222,11 +221,6 @@ class GrepOptions:
         """Whether the entries of a page are matches, not files."""
         return self.output_mode == "content"
 
-    @property
-    def stops_when_full(self) -> bool:
-        """Whether the search ends with the last file of the page."""
-        return self.output_mode == "files_with_matches" and self.limit is not None
-
     def around(self, limits: Limits) -> tuple[int, int]:
         """Return the lines to show before and after each match."""
         before = (self.context or 0) if self.before is None else self.before
@@ -322,11 +316,6 @@ def as_list(value: OneOrMore | None) -> list[str]:
     if value is None:
         return []
     return [each for each in ([value] if isinstance(value, str) else value) if each]
-
-
-def seconds_of(timeout: float | None, limits: Limits) -> float:
-    """Return the seconds that a search may take."""
-    return call_context.granted(timeout, limits.timeout)
 
 
 def _check_page_and_time(options: SearchOptions) -> None:

@@ -16,7 +16,7 @@ from agentfs.patterns.literals import Prefilter, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import Batch, FileSource, Outcome, Reading
-from agentfs.search.options import GrepOptions, paths_of, seconds_of
+from agentfs.search.options import GrepOptions, paths_of
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.visit import Excluded
 
@@ -80,7 +80,7 @@ class _Searcher:
         self.limits = limits
         self.options = options
         self.pattern = options.compile()
-        self.deadline = call_context.deadline(seconds_of(options.timeout, limits))
+        self.deadline = call_context.deadline(call_context.granted(options.timeout, limits.timeout))
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.buffer = ReadBuffer(options.file_bytes(limits))
         self.candidates: set[Any] | None = None  # the kept texts with what the pattern requires
@@ -91,7 +91,8 @@ class _Searcher:
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
-        self.stops_when_full = options.stops_when_full
+        # Then the search ends with the last file of the page.
+        self.stops_when_full = options.output_mode == "files_with_matches" and options.limit is not None
         self.by_line = options.by_line
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))
