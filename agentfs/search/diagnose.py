@@ -42,23 +42,23 @@ from agentfs.visible import one_line
 _OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored names in the same call
 _RULE_CHARS = 80
 _MAX_RULES = 2
-_REASONS = (
-    ("hidden", "hidden"),
-    ("ignored", "ignored"),
-    ("vcs", "version control"),
-    ("protected", "protected"),
-    ("binary", "binary"),
-    ("too_large", "too large"),
-    ("undecodable", "undecodable"),
-    ("unreadable", "unreadable"),
-    ("symlink", "links"),
-    ("special", "special files"),
-    ("too_deep", "too deep to name"),
-    ("long_lines", "with lines too long for a pattern that repeats groups"),
+_WITH_LONG_LINES = "with lines too long for a pattern that repeats groups"
+_REASONS = (  # the words for one and for several
+    ("hidden", "hidden", "hidden"),
+    ("ignored", "ignored", "ignored"),
+    ("vcs", "version control directory", "version control directories"),
+    ("protected", "protected", "protected"),
+    ("binary", "binary", "binary"),
+    ("too_large", "too large", "too large"),
+    ("undecodable", "undecodable", "undecodable"),
+    ("unreadable", "unreadable", "unreadable"),
+    ("symlink", "link", "links"),
+    ("special", "special file", "special files"),
+    ("too_deep", "too deep to name", "too deep to name"),
+    ("long_lines", f"file {_WITH_LONG_LINES}", f"files {_WITH_LONG_LINES}"),
 )
 _NEVER_SEARCHED = frozenset({"vcs", "binary"})
-# What a search was to look into and could not: an incomplete answer says so every time.
-_NOT_SEARCHED = frozenset({"too_large", "undecodable", "unreadable", "long_lines"})
+_SAID_ONCE = frozenset({"hidden", "ignored"})  # the rest makes an answer incomplete, so each answer says it
 _REACHED = {
     "walk_entries": "the most entries that one walk looks at",
     "memory": "the most memory that one call may take",
@@ -73,20 +73,23 @@ _FILTERS = (
 
 
 def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeated: bool = False) -> str:
-    """Say what was skipped, and with `can_open` how to search what is hidden or ignored; "" for nothing.
+    """Report what was skipped.
 
-    If something was `found`, names that are never searched are not mentioned. If the last report is
-    `repeated`, only what makes the answer incomplete is.
+    Args:
+        skipped: What was skipped.
+        can_open: Whether to say how to search hidden and ignored names.
+        found: Whether something was found; then names that are never searched are not mentioned.
+        repeated: Whether the last report was the same; then hidden and ignored names are not mentioned.
+
+    Returns:
+        The report, or "" if there is nothing to say.
     """
-    reasons = [
-        (name, words)
-        for name, words in _REASONS
-        if name in _NOT_SEARCHED or not (repeated or (found and name in _NEVER_SEARCHED))
-    ]
+    unsaid = (_NEVER_SEARCHED if found else frozenset()) | (_SAID_ONCE if repeated else frozenset())
     counted: list[str] = []
-    for name, words in reasons:
-        if count := getattr(skipped, name):
-            counted.append(f"{count} {words}{_rules(skipped.rules) if name == 'ignored' else ''}")
+    for name, one, several in _REASONS:
+        if name not in unsaid and (count := getattr(skipped, name)):
+            rules = _rules(skipped.rules) if name == "ignored" else ""
+            counted.append(plural(count, one, several) + rules)
     report = f"left out: {', '.join(counted)}" if counted else ""
     if not counted and not skipped.unread_rules:
         return ""
@@ -100,7 +103,7 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
 
 
 def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker | None, *, found: bool) -> str:
-    """Return the skip report of a search, shorter if it found something and the last report was the same."""
+    """Return the skip report of a search, shorter if it found something and repeats the last report."""
     report = skip_report(skipped, can_open=not options.include_ignored, found=found)
     paths = paths_of(options.path)
     if tracker is not None and tracker.was_said((options.method, *paths), str(report)) and found:

@@ -49,7 +49,18 @@ def grep_files(
 ) -> GrepResult:
     """Search the contents of files, or of a kept output, with a regular expression.
 
-    Line ids come from the `tracker`.
+    Args:
+        root: The root to search in.
+        limits: The limits of the call.
+        options: The arguments of the call.
+        tracker: The source of line ids; it also remembers what earlier answers left out.
+        outputs: The kept outputs, which can be searched by their name.
+
+    Returns:
+        The matches of one page, the totals and the text for the model.
+
+    Raises:
+        AgentFSError: As `Workspace.grep`.
     """
     began = time.monotonic()
     kept = outputs.get(options.path) if outputs is not None and isinstance(options.path, str) else None
@@ -75,7 +86,7 @@ def grep_files(
 
 
 def _with_line_ids(root: Root, limits: Limits, tracker: ReadTracker, matches: Sequence[Match]) -> list[Match]:
-    """Give matches the id of their first line, but those in files that have changed or are too large."""
+    """Give matches the id of their first line, except in files that have changed or are too large."""
     found: list[Match] = []
     for path, group in groupby(matches, key=lambda match: match.path):
         lines = _lines_with_ids(root, limits, tracker, path)
@@ -87,7 +98,7 @@ def _with_line_ids(root: Root, limits: Limits, tracker: ReadTracker, matches: Se
 
 
 def _lines_with_ids(root: Root, limits: Limits, tracker: ReadTracker, path: str) -> list[tuple[str, str]]:
-    """Return the lines of a file, each with its id; none where ids cannot be given."""
+    """Return the lines of a file, each with its id; nothing if ids cannot be given."""
     try:
         with root.open_file(path) as file:
             data = file.read(limits.file_bytes + 1)
@@ -102,7 +113,7 @@ def _lines_with_ids(root: Root, limits: Limits, tracker: ReadTracker, path: str)
 
 
 def _is_of(match: Match, line: str) -> bool:
-    """Return whether a match is of a line as it is now; of one that was cut, what is left must be in it."""
+    """Return True if the text of a match is this line, or parts of it if the match was cut."""
     first = match.text.partition("\n")[0]
     if first == line:
         return True
@@ -118,9 +129,9 @@ def _render(
     tracker: ReadTracker | None,
     elapsed_ms: int,
 ) -> GrepResult:
-    """Return the result of a search, with as much text as the budget of tokens holds.
+    """Return the result of a search, with as much text as `Limits.output_tokens` allow.
 
-    If not all fits, it shows less context, then fewer matches or files, then totals.
+    A result that is too long shows less context, then fewer matches or files, then totals.
     """
     by_line, exact, first = options.by_line, found.exact, found.page.first
     if exact and found.entries:
@@ -145,7 +156,7 @@ def _render(
     skip_report = report_of(options, found.skipped, tracker, found=found.total_lines > 0)
 
     def answer(count: int, context: int | None = None) -> GrepResult:
-        """Show some of the matches or files, with at most so many lines of context."""
+        """Show the first `count` matches or files, with at most `context` lines around each match."""
         matches, counts, end = found.matches, found.counts, found.page.end
         if count < on_page:
             end = first + count
@@ -176,27 +187,15 @@ def _render(
         return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
 
     whole = answer(most)
-
-    def everything(_: int) -> GrepResult:
-        return whole
-
-    def with_context(count: int) -> GrepResult:
-        return answer(most, count - 1)
-
-    def with_entries(count: int) -> GrepResult:
-        return answer(count, 0 if by_line else None)
-
-    def only_totals(_: int) -> GrepResult:
-        return replace(whole, text=_sentence(_totals(found)), notes=())
-
-    deepest = 0
+    steps = [Shrink(1, lambda _: whole)]
     if by_line:
-        deepest = max((max(len(each.before), len(each.after)) for each in found.matches[:most]), default=0)
-    steps = [Shrink(1, everything)]
-    steps += [Shrink(deepest, with_context)] if deepest else []
-    steps += [Shrink(most, with_entries)] if most else []
-    steps += [Shrink(1, only_totals)] if found.total_lines else []
-    return fitted(limits, *steps)
+        around = (max(len(each.before), len(each.after)) for each in found.matches[:most])
+        steps.append(Shrink(max(around, default=0), lambda count: answer(most, count - 1)))
+    steps.append(Shrink(most, lambda count: answer(count, 0 if by_line else None)))
+    if found.total_lines:
+        totals = _sentence(_totals(found))
+        steps.append(Shrink(1, lambda _: replace(whole, text=totals, notes=())))
+    return fitted(limits, *(step for step in steps if step.most))
 
 
 def _nothing(options: GrepOptions, found: Finding) -> str:
@@ -209,7 +208,7 @@ def _nothing(options: GrepOptions, found: Finding) -> str:
 def _body(
     options: GrepOptions, found: Finding, matches: Sequence[Match], counts: Mapping[str, FileCount]
 ) -> list[str]:
-    """Return what is shown above the footer."""
+    """Return the text above the footer."""
     match options.output_mode:
         case "content":
             return ["\n".join(_content_lines(matches, numbers=options.line_numbers))]
@@ -224,7 +223,7 @@ def _body(
 
 
 def _most_shown(matches: Sequence[Match], limits: Limits) -> int:
-    """Return how many matches are worth a try: each takes a token at least, and some characters a token."""
+    """Return an upper bound for the matches that the budget of tokens can hold."""
     characters = _CHARS_PER_TOKEN * limits.output_tokens
     for number, match in enumerate(matches):
         characters -= len(match.text) + sum(map(len, match.before)) + sum(map(len, match.after))
@@ -234,7 +233,7 @@ def _most_shown(matches: Sequence[Match], limits: Limits) -> int:
 
 
 def _with_context(match: Match, lines: int) -> Match:
-    """Return a match with at most some lines around it."""
+    """Return a match with at most `lines` lines on either side."""
     before = match.before[max(len(match.before) - lines, 0) :]
     return replace(match, before=before, after=match.after[:lines]) if match.before or match.after else match
 
@@ -256,7 +255,7 @@ _EMPTY_GROUP = re.compile(r"(\w)\(\)")  # no backslash can precede it
 
 
 def _empty_group_note(options: GrepOptions) -> str:
-    """Say that `()` matches nothing, where it follows a name and so was probably meant as it is written."""
+    """Explain that `()` matches nothing, if it follows a name and was probably meant literally."""
     if options.fixed_strings or not _EMPTY_GROUP.search(options.pattern):
         return ""
     meant = _EMPTY_GROUP.sub(r"\1\\(\\)", options.pattern)
@@ -264,7 +263,7 @@ def _empty_group_note(options: GrepOptions) -> str:
 
 
 def _content_lines(matches: Sequence[Match], *, numbers: bool) -> list[str]:
-    """Return matches by file: `{n}|{line}` where it matches, `{n}-{line}` around it."""
+    """Return matches by file: `{n}|{line}` for a matching line, `{n}-{line}` for one around it."""
     lines: list[str] = []
     for path, group in _by_file(matches).items():
         lines += ["", one_line(path)] if lines else [one_line(path)]
@@ -287,7 +286,7 @@ def _by_file(matches: Sequence[Match]) -> dict[str, list[Match]]:
 
 
 def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list[str]:
-    """Return the numbered lines of the matches of one file, with `--` where lines between are not shown."""
+    """Return the numbered lines of the matches of one file, with `--` between lines that are not adjacent."""
     rows: dict[int, tuple[str, str]] = {}  # a line near several matches is shown once
     ids: dict[int, str] = {}
     for match in matches:
@@ -315,7 +314,7 @@ def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list
 
 
 def _count_lines(counts: Mapping[str, FileCount], of: int = 0) -> list[str]:
-    """Return `path: 3` for each file, with the number of matches where it differs from that of lines."""
+    """Return `path: 3` for each file, with the number of matches if it is not the number of lines."""
     tails = [
         f": {each.lines}"
         + ("" if each.matches == each.lines else f" ({plural(each.matches, 'match', 'matches')})")
@@ -325,7 +324,6 @@ def _count_lines(counts: Mapping[str, FileCount], of: int = 0) -> list[str]:
 
 
 def _totals(found: Finding) -> str:
-    """Return the totals of a search in one phrase."""
     matches, lines = found.total_matches, found.total_lines
     where = f"in {plural(found.total_files, 'file')}"
     least = "" if found.exact else "at least "
