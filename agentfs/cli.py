@@ -288,8 +288,6 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     limits = None
     if not arguments.json and wants_data(arguments.color):
         limits = Limits(grep_line_chars=_LONGEST_LINE)
-        if tool.name == "grep" and not given.keys() & {"context", "before", "after"}:
-            given["context"] = 0
     with _open(arguments.root, arguments.state, limits=limits) as workspace:
         # All these are commands, so an error may advise any of them.
         expose = {tool.name: exposable(getattr(workspace, tool.name))}

@@ -30,9 +30,9 @@ from agentfs.fs import quote as quote
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
+from agentfs.search.diagnose import skip_report as skip_report
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
-from agentfs.search.render import skip_report as skip_report
 from agentfs.search.searcher import without_marks as without_marks
 from agentfs.text import cut_line as cut_line
 from agentfs.text import estimate_tokens as estimate_tokens
