@@ -156,26 +156,24 @@ def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None
     r"""Return the hunks of a unified diff in pieces; lines end at `\n` and nowhere else."""
     changes = _line_changes(old, new) if changes is None else changes
     pieces: list[str] = []
-    # The lines behind what was written last, and their offsets.
-    old_line = old_at = new_line = new_at = 0
+    # The lines behind the last change, and their offsets.
+    old_line = old_at = new_at = 0
     for group in _grouped(changes, context):
         (first_old, _, first_new, _), (_, last_old, _, last_new) = group[0], group[-1]
         lead = min(context, first_old)
-        old_at = line_start(old, first_old - lead - old_line + 1, "\n", old_at)
-        old_line = first_old - lead
+        shown = line_start(old, first_old - lead - old_line + 1, "\n", old_at)
         head = len(pieces)
         for old_start, old_stop, new_start, new_stop in group:
             removed = line_start(old, old_start - old_line + 1, "\n", old_at)
-            added = line_start(new, new_start - new_line + 1, "\n", new_at)
-            unchanged = old[old_at:removed]
+            added = new_at + removed - old_at  # the lines between two changes are the same
             old_at = line_start(old, old_stop - old_start + 1, "\n", removed)
             new_at = line_start(new, new_stop - new_start + 1, "\n", added)
-            old_line, new_line = old_stop, new_stop
             pieces += (
-                _marked(" ", unchanged),
+                _marked(" ", old[shown:removed]),
                 _marked("-", old[removed:old_at]),
                 _marked("+", new[added:new_at]),
             )
+            old_line, shown = old_stop, old_at
         following = old[old_at : line_start(old, context + 1, "\n", old_at)]
         trail = _count(following)
         old_range = _range(first_old - lead, last_old + trail)
