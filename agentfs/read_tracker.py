@@ -9,11 +9,12 @@ import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from hashlib import blake2b
 from threading import Lock
 from typing import NamedTuple
 
 from agentfs.forks import watch_forks
-from agentfs.text import Hunk, bodies_of, carry_line_ids, count_lines, new_line_ids
+from agentfs.text import Hunk, bodies_of, changed_lines, count_lines
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16
@@ -21,6 +22,7 @@ MAX_TEXT_BYTES = 32 * 1024 * 1024
 MAX_ONE_TEXT_BYTES = MAX_TEXT_BYTES // 4
 MAX_LINES_WITH_IDS = 250_000
 MAX_RANGES = 1000
+MIN_DIGITS = 6  # of a line id
 _ENTRY_BYTES = 400  # of one cached text, beside the text itself
 
 Key = tuple[str, str]  # a real path and a revision
@@ -375,3 +377,37 @@ def unchanged_ranges(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int)
                 moved.append((start - old + new + 1, min(end - old + new, total)))
         old, new = hunk.old_end, hunk.new_end
     return moved
+
+
+def new_line_ids(lines: Iterable[str], taken: set[str], salt: str = "") -> list[str]:
+    """Return an id of six or more hex digits for each line, none of those taken; they are added to these."""
+    ids: list[str] = []
+    above: dict[str, int] = {}
+    for line in lines:
+        number = above.get(line, 0)
+        size, line_id = MIN_DIGITS, ""
+        while not line_id or line_id in taken:
+            content = f"{salt}:{number}:{line}".encode("utf-8", "surrogatepass")
+            line_id = blake2b(content, digest_size=16).hexdigest()[:size]
+            number += 1
+            # An equal line may have had that id; but where most are taken, only a longer one is free.
+            size = min(size + (number % 4 == 0), 32)
+        above[line] = number
+        taken.add(line_id)
+        ids.append(line_id)
+    return ids
+
+
+def carry_line_ids(
+    old: Sequence[str], ids: Sequence[str], new: Sequence[str], taken: set[str], salt: str = ""
+) -> list[str]:
+    """Return the ids of the lines of a changed file: the old one if a line is still there."""
+    carried: list[str | None] = [None] * len(new)
+    old_at = new_at = 0
+    for old_start, old_end, new_start, new_end in changed_lines(old, new):
+        carried[new_at:new_start] = ids[old_at:old_start]
+        old_at, new_at = old_end, new_end
+    carried[new_at:] = ids[old_at:]
+    missing = [line for line, line_id in zip(new, carried, strict=True) if line_id is None]
+    made = iter(new_line_ids(missing, taken, salt))
+    return [next(made) if line_id is None else line_id for line_id in carried]

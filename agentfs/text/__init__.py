@@ -40,8 +40,6 @@ from agentfs.text.display import numbered as numbered
 from agentfs.text.display import visible_lines as visible_lines
 from agentfs.text.display import with_note as with_note
 from agentfs.text.display import with_text as with_text
-from agentfs.text.line_ids import carry_line_ids as carry_line_ids
-from agentfs.text.line_ids import new_line_ids as new_line_ids
 from agentfs.text.lines import LfView as LfView
 from agentfs.text.lines import Replacement as Replacement
 from agentfs.text.lines import View as View
