@@ -10,10 +10,10 @@ from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
 from agentfs.editing.change_file import Draft, Edited, EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
-from agentfs.nearest import closest
 from agentfs.read_tracker import ReadTracker, VersionWithIds
 from agentfs.results import EditResult, LineChange
 from agentfs.text import LfView, Replacement, bodies_of, changed_lines, cut_line, first_names, footer, visible
+from agentfs.text.nearest import closest
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from agentfs.cache import NO_LINE_IDS, OutputStore
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, revision_of, watched
 from agentfs.limits import Limits
+from agentfs.outputs import NO_LINE_IDS, OutputStore
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import GrepResult, Match
 from agentfs.search.diagnose import diagnose, explain_glob_path
