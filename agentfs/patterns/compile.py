@@ -136,7 +136,10 @@ def _compile(engine: Any, source: str, flags: int) -> CompiledRegex | Exception:
 def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> CompiledRegex:
     compiled = _compile(engine, syntax.source, flags)
     if isinstance(compiled, Exception):
-        raise _invalid(engine, syntax, compiled)
+        try:
+            raise _invalid(engine, syntax, compiled)
+        finally:
+            del compiled  # it refers to this frame: a cycle would keep the workspace alive
     return compiled
 
 

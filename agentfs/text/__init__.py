@@ -14,7 +14,6 @@ from agentfs.text.decoding import encode as encode
 from agentfs.text.decoding import is_binary as is_binary
 from agentfs.text.diff import Blob as Blob
 from agentfs.text.diff import Hunk as Hunk
-from agentfs.text.diff import around_changes as around_changes
 from agentfs.text.diff import bounded_lines as bounded_lines
 from agentfs.text.diff import changed_lines as changed_lines
 from agentfs.text.diff import git_patch as git_patch

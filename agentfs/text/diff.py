@@ -4,7 +4,7 @@ import base64
 import zlib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha1
 from typing import NamedTuple
@@ -236,11 +236,15 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     return changes
 
 
-def bounded_lines(lines: Iterable[str], max_chars: int) -> list[str]:
-    """Return the first lines of a diff as a model sees them: visible, long ones cut, `max_chars` in all."""
-    cut = [line if len(line) <= _LINE_CHARS else cut_line(line, _LINE_CHARS) for line in lines]
+def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
+    """Return the first lines of a diff for a model: visible, long ones cut, `max_chars` in all."""
+    if lines and len(max(lines, key=len)) > _LINE_CHARS:
+        lines = [
+            line if len(line) <= _LINE_CHARS else cut_line(line, _LINE_CHARS)
+            for line in _around_changes(lines)
+        ]
     shown: list[str] = []
-    for line in visible_lines(cut):
+    for line in visible_lines(lines):
         max_chars -= len(line) + 1
         if max_chars < 0:
             break
@@ -248,8 +252,8 @@ def bounded_lines(lines: Iterable[str], max_chars: int) -> list[str]:
     return shown
 
 
-def around_changes(lines: Sequence[str]) -> list[str]:
-    """Return lines of a diff, long ones without most of what they share with the line that they replace."""
+def _around_changes(lines: Sequence[str]) -> list[str]:
+    """Shorten long lines of a diff by most of the text that they share with the line they replace."""
     shown = list(lines)
     removed: list[int] = []
     for index, line in enumerate(lines):
