@@ -130,6 +130,10 @@ def _compile(engine: Any, source: str, flags: int) -> CompiledRegex | Exception:
         # The engine's cache would keep every pattern that a model has ever sent.
         return cast("CompiledRegex", engine.compile(source, flags, cache_pattern=False))
     except Exception as error:  # noqa: BLE001 - besides its own error, the compiler raises ValueError and others
+        engine_trace = error.__traceback__ and error.__traceback__.tb_next
+        while engine_trace is not None:
+            engine_trace.tb_frame.clear()  # it holds the error: a cycle would keep the workspace alive
+            engine_trace = engine_trace.tb_next
         return error
 
 
