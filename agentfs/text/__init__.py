@@ -1,4 +1,4 @@
-"""Pure text: decode, split lines, make visible, number, cut, diff, estimate tokens."""
+"""Pure functions on text: decode, split lines, number, cut, make visible, diff, estimate tokens."""
 
 from agentfs.advice import plural as plural
 from agentfs.text.decoding import HEAD as HEAD
