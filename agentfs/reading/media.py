@@ -122,7 +122,7 @@ def check_notebook(path: str, before: bytes, after: bytes) -> None:
 
 def _image_of(head: bytes) -> ImageInfo | None:
     """Return the image that a head is of; None for a text that only begins like one."""
-    return image_info(head) if is_binary(head) or not _is_utf8(head) else None
+    return image_info(head) if b"\x00" in head or not _is_utf8(head) else None
 
 
 def _is_surely_pdf(path: str, head: bytes) -> bool:
