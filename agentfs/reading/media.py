@@ -6,7 +6,7 @@ from agentfs.advice import Advice, Joined, Retry
 from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
-from agentfs.reading.documents import (
+from agentfs.reading.sections import (
     NotANotebookError,
     Pdf,
     Section,

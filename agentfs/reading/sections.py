@@ -320,6 +320,10 @@ class _TimedBytes(BytesIO):
         return super().read(size)
 
 
+def _check_time(*_: object) -> None:
+    call_context.check()
+
+
 class Pdf:
     """A PDF, opened with pypdf of the `media` extra; `total` is its number of pages."""
 
@@ -366,7 +370,7 @@ class Pdf:
             with self._limited(
                 array_maximum_element_count=_MAX_ARRAY_ELEMENTS, stream_parsing_work_maximum_count=max_tokens
             ):
-                text = page.extract_text(visitor_operand_before=lambda *_: call_context.check())
+                text = page.extract_text(visitor_operand_before=_check_time)
         except DeadlineExceededError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
