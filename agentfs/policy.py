@@ -118,7 +118,8 @@ class Policy:
         protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask about edits and writes; "plan" refuses every change;
             "bypass" never asks, and only `deny` is checked.
-        permission: A callback that is called before a method acts, or None.
+        permission: A callback that is called before a method acts, or several that are called in order. Each
+            sees the call as the previous one changed it.
         allow: Rules for calls that are allowed without asking, such as `edit(src/**)`. With rules but no
             `permission`, all other changes are refused.
         deny: Rules for calls that are always refused.
@@ -136,7 +137,7 @@ class Policy:
     durability: Durability = "data"
     protect: Protect = field(default_factory=Protect)
     mode: Mode = "default"
-    permission: Permission | None = None
+    permission: Permission | Sequence[Permission] | None = None
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
 
@@ -150,14 +151,24 @@ class Policy:
             if choices and (value not in choices or type(value) is not type(choices[0])):
                 wanted = f"one of {', '.join(map(repr, choices))}"
                 raise _wrong(f"Policy.{each.name}", wanted, value)
-        if self.permission is not None and not callable(self.permission):
-            raise _wrong("Policy.permission", "a callable or None", self.permission)
+        callbacks = () if self.permission is None or callable(self.permission) else _listed(self.permission)
+        if callbacks is None or not all(map(callable, callbacks)):
+            raise _wrong("Policy.permission", "a callable, a list of callables, or None", self.permission)
+        if callbacks:
+            object.__setattr__(self, "permission", callbacks)
         for name in ("allow", "deny"):
             rules = _listed(getattr(self, name))
             if rules is None:
                 raise _wrong(f"Policy.{name}", "a list of rules", getattr(self, name))
             object.__setattr__(self, name, rules)
         _ = self.allow_rules, self.deny_rules
+
+    @cached_property
+    def permissions(self) -> tuple[Permission, ...]:
+        """The callbacks of `permission`, in order."""
+        if self.permission is None:
+            return ()
+        return (self.permission,) if callable(self.permission) else tuple(self.permission)
 
     @cached_property
     def allow_rules(self) -> tuple[Rule, ...]:
@@ -171,6 +182,6 @@ class Policy:
 
     @cached_property
     def guards(self) -> bool:
-        """True if a rule, the mode or the callback may refuse a call."""
-        unasked = self.mode == "bypass" or (self.permission is None and not self.allow)
+        """True if a rule, the mode or a callback may refuse a call."""
+        unasked = self.mode == "bypass" or not (self.permissions or self.allow)
         return self.mode == "plan" or bool(self.deny) or not unasked

@@ -17,7 +17,7 @@ from agentfs.errors import (
     StaleError,
     must_be,
 )
-from agentfs.fs import OpenFile, Root, link_note, quote, revision_of_stat
+from agentfs.fs import OpenFile, Root, quote, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.outputs import NO_LINE_IDS, OutputStore
 from agentfs.read_tracker import ReadRecord, ReadTracker
@@ -73,7 +73,7 @@ def read_file(
         result, note = read_media(file, head, limits, request)
         if result is not None:
             return _record_media(tracker, file, result)
-        notes = [*link_note(file.path, root.display_path(file.real_path)), *filter(None, [note])]
+        notes = [*root.link_notes(file.path, file.real_path), *filter(None, [note])]
         if file.stat.st_size <= limits.file_bytes:
             data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
