@@ -7,17 +7,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.toolkit import (
-    Advice,
-    FirstOf,
-    Names,
-    NextCall,
-    Problem,
-    Retry,
-    ToolName,
-    read_docstring,
-    say,
-)
+from agentfs.dialects.toolkit import Names, NextCall, Problem, Retry, read_docstring
 from agentfs.errors import InvalidArgumentError
 
 Language = Literal["en", "ja"]
@@ -230,16 +220,13 @@ _OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
     },
 }
 
-_LOOK_JA = FirstOf(
-    Advice(ToolName("ls"), " で存在するパスを確認してください。"), "存在するパスを確認してください。"
-)
 # The errors of agentfs, by code; the English message follows in brackets.
 _CODES_JA: Mapping[str, tuple[str, str]] = {
     "outside_workspace": (
         "プロジェクトルートの外は参照できません。",
         "ルートからの相対パスを指定してください。",
     ),
-    "not_found": ("指定されたパスが見つかりません。", _LOOK_JA),
+    "not_found": ("指定されたパスが見つかりません。", "存在するパスを確認してください。"),
     "not_a_file": ("ファイルではありません。", "ファイルのパスを指定してください。"),
     "not_a_directory": ("ディレクトリではありません。", "ディレクトリのパスを指定してください。"),
     "not_regular": ("通常のファイルではありません。", "別のファイルを指定してください。"),
@@ -392,16 +379,14 @@ def language_of_environment() -> Language:
     return "ja" if value.lower().startswith(("ja", "japanese")) else "en"
 
 
-def translated(
-    problem: Problem, details: Mapping[str, Any], tool: str, language: Language, names: Names
-) -> Problem:
+def translated(problem: Problem, details: Mapping[str, Any], tool: str, language: Language) -> Problem:
     """Return a failure of a tool in a language, with an example of a call that works."""
     code, message, hint = problem
     own = _OWN.get(str(details.get("own_error", "")))
     if own is not None:
         message, hint = (text.format(**details["values"]) for text in own[language])
     elif language == "ja":
-        translation, advice = (say(text, names) for text in _CODES_JA.get(code, _OTHER_JA))
+        translation, advice = _CODES_JA.get(code, _OTHER_JA)
         if code == "invalid_pattern" and details.get("argument") != "query":
             advice = _ESCAPE_JA
         message, hint = f"{translation}（{message}）", f"{advice}（{hint}）" if hint else advice
