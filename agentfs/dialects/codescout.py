@@ -24,6 +24,7 @@ from agentfs.dialects.toolkit import (
     past_end_of_lines,
     problem_of,
     with_preset,
+    without_empty,
 )
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
@@ -207,15 +208,11 @@ def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
 
 
 def _follow_list(call: NextCall) -> Mapping[str, Any] | None:
-    arguments = call["arguments"]
-    if call["name"] != "ls" or not isinstance(arguments.get("path", "."), str):
+    given = {"path": ".", **call["arguments"]}
+    depth = given.pop("depth", 1)
+    if call["name"] != "ls" or not isinstance(given["path"], str):
         return None
-    made: dict[str, Any] = {"path": arguments.get("path", ".")}
-    if arguments.get("depth", 1) != 1:
-        made["recursive"] = True
-    if "offset" in arguments:
-        made |= {"detail_level": "full", "offset": arguments["offset"]}
-    return made if arguments.get("limit") is None else {**made, "limit": arguments["limit"]}
+    return without_empty(**given, recursive=depth != 1)
 
 
 def _is_paged(arguments: Mapping[str, Any]) -> bool:

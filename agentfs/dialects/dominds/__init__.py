@@ -4,7 +4,6 @@ The contract is in `docs/reference/dialects/dominds.md`, statement by statement.
 annotations`: the hints become schemas.
 """
 
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -31,6 +30,7 @@ from agentfs.dialects.toolkit import (
     most_that_fit,
     past_end_of_lines,
     problem_of,
+    read_docstring,
     to_json,
     without_empty,
     without_marks,
@@ -51,32 +51,15 @@ _CONTEXT_PARAMETERS = ("context_before", "context_after", "before", "after", "co
 _NEWLINES = {"\r\n": "crlf", "\r": "cr", "mixed": "mixed"}
 
 
-# The parameters as a model sees them, and by tool where one differs.
-_DESCRIPTIONS = {
-    "path": "File or directory to search, relative to the workspace root.",
-    "max_lines": "Most lines to show, of a range too.",
-    "range": "Lines to show, from 1: `10~50`, `300~` (to the end), `~20` (the first 20) or `~` (all).",
-    "show_linenos": "Put its number before each line.",
-    "pattern": "Regular expression; escape `( ) [ . *` to match them literally.",
-    "literal": "Text to search for; it may span lines.",
-    "globs": "Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.",
-    "case": "How letters match; smart ignores case unless the pattern has a capital.",
-    "context_before": "Lines to show before each match.",
-    "context_after": "Lines to show after each match.",
-    "rg_args": "More rg arguments, such as `-i -C2 -g '*.py'`.",
-}
-_OTHER_DESCRIPTIONS = {
-    "ls": {"path": "Directory, relative to the workspace root."},
-    "read": {"path": "File, relative to the workspace root."},
-    "ripgrep_fixed": {"case": "How letters match; smart ignores case unless the text has a capital."},
-}
-
-
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the seven tools."""
 
     def ls(path: str = ".") -> ListResult:
-        """List directory contents: directories first, then files, by name."""
+        """List directory contents: directories first, then files, by name.
+
+        Args:
+            path: Directory, relative to the workspace root.
+        """
         return workspace.ls(path, include_ignored=True)
 
     def read(
@@ -85,13 +68,27 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         range: str | None = None,  # noqa: A002 - the contract's name
         show_linenos: bool = True,  # noqa: ARG001 - for the renderer
     ) -> ReadResult:
-        """Read file contents."""
+        """Read file contents.
+
+        Args:
+            path: File, relative to the workspace root.
+            max_lines: Most lines to show, of a range too.
+            range: Lines to show, from 1: `10~50`, `300~` (to the end), `~20` (the first 20) or `~` (all).
+            show_linenos: Put its number before each line.
+        """
         return _read(workspace, path, range, max_lines)
 
     def ripgrep_files(
         pattern: str, path: str = ".", globs: list[str] | str | None = None, case: Case = "smart"
     ) -> GrepResult:
-        """Search files containing matches: their paths."""
+        """Search files containing matches: their paths.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            globs: Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.
+            case: How letters match; smart ignores case unless the pattern has a capital.
+        """
         return workspace.grep(
             pattern, path, globs, output_mode="files_with_matches", context=0, **case_options(case)
         )
@@ -99,24 +96,50 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def ripgrep_snippets(
         pattern: str, path: str = ".", context_before: int = 0, context_after: int = 0, case: Case = "smart"
     ) -> GrepResult:
-        """Search and display matching snippets: one for each matching line."""
+        """Search and display matching snippets: one for each matching line.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            context_before: Lines to show before each match.
+            context_after: Lines to show after each match.
+            case: How letters match; smart ignores case unless the pattern has a capital.
+        """
         return workspace.grep(
             pattern, path, before=context_before, after=context_after, overlap=True, **case_options(case)
         )
 
     def ripgrep_count(pattern: str, path: str = ".", case: Case = "smart") -> GrepResult:
-        """Count matches in each file, and in all."""
+        """Count matches in each file, and in all.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            case: How letters match; smart ignores case unless the pattern has a capital.
+        """
         return workspace.grep(pattern, path, output_mode="count", context=0, **case_options(case))
 
     def ripgrep_fixed(literal: str, path: str = ".", case: Case = "smart") -> GrepResult:
-        """Fixed string search: the text as it is, no regular expression."""
+        """Fixed string search: the text as it is, no regular expression.
+
+        Args:
+            literal: Text to search for; it may span lines.
+            path: File or directory to search, relative to the workspace root.
+            case: How letters match; smart ignores case unless the text has a capital.
+        """
         literal = literal.replace("\r\n", "\n")
         return workspace.grep(
             literal, path, context=0, multiline="\n" in literal, fixed_strings=True, **case_options(case)
         )
 
     def grep(pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
-        """Advanced rg search, with some of ripgrep's own arguments."""
+        """Advanced rg search, with some of ripgrep's own arguments.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            rg_args: More rg arguments, such as `-i -C2 -g '*.py'`.
+        """
         given = read_arguments(rg_args)
         try:
             return workspace.grep(path=path, overlap=True, dot_all=False, **given.grep(pattern))
@@ -142,11 +165,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         **options: Any,
     ) -> ToolSpec:
         """Return a tool, described by its docstring and the bounds of its replies."""
-        texts = {**_DESCRIPTIONS, **_OTHER_DESCRIPTIONS.get(tool.__name__, {})}
         return ToolSpec(
             tool,
-            description=f"{tool.__doc__}\n{bounds}",
-            descriptions={name: texts[name] for name in inspect.signature(tool).parameters},
+            description=f"{read_docstring(tool.__doc__).description}\n{bounds}",
             render=partial(_with_document, document=document, limits=limits),
             **options,
         )

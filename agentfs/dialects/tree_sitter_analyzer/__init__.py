@@ -268,7 +268,7 @@ def _render_failure(context: RenderContext, tool: str, language: Language | None
     if problem is None:
         return context.result
     details = context.outcome.details if isinstance(context.outcome, AgentFSError) else {}
-    problem = translated(problem, details, tool, language or language_of_environment(), context.names)
+    problem = translated(problem, details, tool, language or language_of_environment())
     error = {"code": problem.code, "message": problem.message}
     reply = as_json(context, {"error": problem._asdict()})
     return replace(reply, short_result=first_line(problem.message), error=error)
