@@ -11,7 +11,7 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
-from agentfs.patterns.prefilter import SkipReason
+from agentfs.patterns.literals import SkipReason
 from agentfs.results import GlobResult, Skipped
 from agentfs.search.collect import bind_globs
 from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
@@ -153,7 +153,8 @@ class FileSource:
         directories: list[str] = []
         files: list[str] = []
         for path in self._paths:
-            (directories if self._root.entry(path).is_dir else files).append(path)
+            is_dir = path == "." or self._root.entry(path).is_dir
+            (directories if is_dir else files).append(path)
         if self._options.sort == "path" or len(files) == len(self._paths) == 1:
             yield from self._single(files)
             yield from self._tree(directories)

@@ -12,16 +12,14 @@ from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, too_large, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import Literals, classifier, decode_content, is_plain
+from agentfs.patterns.literals import Prefilter, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import Batch, FileSource, Outcome, Reader, Reading
-from agentfs.search.options import GrepOptions, paths_of, seconds_of
+from agentfs.search.options import GrepOptions, paths_of
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.visit import Excluded
 
-# Lines around each match when none were asked for: so few are read together with the code around them.
-_ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
 _PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
 _FEW_FILES = 30  # that are sooner searched one by one than all kept texts
@@ -83,27 +81,23 @@ class _Searcher:
         self.limits = limits
         self.options = options
         self.pattern = options.compile()
-        self.deadline = call_context.deadline(seconds_of(options.timeout, limits))
+        self.deadline = call_context.deadline(call_context.granted(options.timeout, limits.timeout))
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.buffer = ReadBuffer(options.file_bytes(limits))
         self.candidates: set[Any] | None = None  # the kept texts with what the pattern requires
-        self.literals = Literals(self.pattern)
-        self.texts = root.texts if self.literals.finders else None
+        self.prefilter = Prefilter(self.pattern.plan, options.encoding)
+        self.texts = root.texts if self.prefilter.finders else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
             self.texts = None
-        self.classify = classifier(self.buffer, self.pattern, options.encoding, self.literals)
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
-        self.stops_when_full = options.stops_when_full
+        # Then the search ends with the last file of the page.
+        self.stops_when_full = options.output_mode == "files_with_matches" and options.limit is not None
         self.by_line = options.by_line
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))
         self.skipped: Counter[str] = Counter()
-        self.around = options.around(limits)
-        # Where no context was asked for, that of the first matches depends on how many there are.
-        self.adaptive = self.by_line and not options.has_context and options.offset == 0
-        self.waiting: list[tuple[_Excerpts, list[LineMatch]]] = []
         self.samples = options.samples if options.output_mode == "summary" else 0
 
     def search_kept_text(self, text: str) -> None:
@@ -118,14 +112,11 @@ class _Searcher:
 
     def finish(self, reached: str | None) -> Finding:
         """Return what was found, with what was skipped."""
-        if self.waiting:
-            lines = min(_ADAPTIVE_CONTEXT.get(self.found.entries, 0), self.limits.context_lines)
-            self._keep_waiting(lines, lines)
         skipped = self.source.skipped
         more = {name: getattr(skipped, name) + count for name, count in self.skipped.items()}
         self.found.skipped = replace(skipped, reached=reached or skipped.reached, **more)
         self.found.excluded = self.source.excluded
-        self.found.in_other_case = self.literals.found_in_any_case
+        self.found.in_other_case = self.prefilter.found_in_any_case
         return self.found
 
     def _search_batch(self, batch: Batch) -> None:
@@ -150,7 +141,7 @@ class _Searcher:
         if (candidates := self.candidates) is None:
             if self.found.searched + len(entries) < _FEW_FILES:
                 return entries
-            self.candidates = candidates = texts.containing(self.literals.finders, self._check_time)
+            self.candidates = candidates = texts.containing(self.prefilter.finders, self._check_time)
         texts.mark_used(entries)
         try:
             read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
@@ -167,12 +158,12 @@ class _Searcher:
         if time.monotonic() > self.deadline:
             return "timeout"
         if isinstance(source, int):
-            return self.classify(self.buffer.fill(source))
+            return self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if source.content == BINARY:
             return "too_large" if source.stat().st_size > self.buffer.limit else BINARY
         if self.candidates is not None and source in self.candidates and source.content == _PLAIN:
             return bytes(source.text)
-        found = self.classify(self.buffer.fill(source))
+        found = self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
         elif not source.content:
@@ -218,7 +209,7 @@ class _Searcher:
         counts, first = Counts(), found.entries
         samples = self.samples if page.first <= first < page.end else 0
         kept: list[LineMatch] = []
-        excerpts = _Excerpts(path, text, self.limits.grep_line_chars, self.options.overlap)
+        excerpts = _Excerpts(path, text, self.options, self.limits)
         too_long = line_search.too_long
         try:
             if max_count is None and not samples and (not self.by_line or first >= page.end):
@@ -229,8 +220,7 @@ class _Searcher:
                     if page.first <= number < page.end if self.by_line else counts.hits < samples:
                         kept.append(line_match)
                         if len(kept) > _MAX_WAITING:
-                            self._keep_waiting(*self.around)
-                            self._keep(excerpts, kept[:-1], *self.around, following=kept[-1].start)
+                            self._keep(excerpts, kept[:-1], following=kept[-1].start)
                             del kept[:-1]
                     counts.add(line_match, text.count("\n", line_match.start, line_match.end))
                     if max_count is not None and counts.lines >= max_count:
@@ -257,32 +247,19 @@ class _Searcher:
         if self.by_line:
             found.entries += counts.hits
         if kept:
-            self.waiting.append((excerpts, kept))
-        if not self.adaptive or found.entries > max(_ADAPTIVE_CONTEXT):
-            self._keep_waiting(*self.around)
+            self._keep(excerpts, kept)
         if not self.by_line:
             if page.first <= found.entries < page.end:
                 page.take(found.entries, ENTRY_BYTES + 2 * len(path))
             found.entries += 1
             found.full = self.stops_when_full and found.entries > page.end
 
-    def _keep_waiting(self, before: int, after: int) -> None:
-        """Turn the line matches that wait for their context into matches."""
-        for excerpts, line_matches in self.waiting:
-            self._keep(excerpts, line_matches, before, after)
-        self.waiting.clear()
-
     def _keep(
-        self,
-        excerpts: "_Excerpts",
-        line_matches: list[LineMatch],
-        before: int,
-        after: int,
-        following: int | None = None,
+        self, excerpts: "_Excerpts", line_matches: list[LineMatch], following: int | None = None
     ) -> None:
         """Turn line matches of a file into matches, for as long as there is memory for them."""
         found, page = self.found, self.found.page
-        for match in excerpts.take(line_matches, before, after, following):
+        for match in excerpts.take(line_matches, following):
             number = page.first + len(found.matches) if self.by_line else found.entries
             if number >= page.end or (not self.by_line and page.is_full):
                 break
@@ -294,26 +271,25 @@ class _Searcher:
 class _Excerpts:
     """Line matches of one file as matches, in order; unless `overlap`, no line is in two of them."""
 
-    def __init__(self, path: str, text: str, line_chars: int, overlap: bool) -> None:
+    def __init__(self, path: str, text: str, options: GrepOptions, limits: Limits) -> None:
         self._path = path
         self._text = text
-        self._line_chars = line_chars
-        self._overlap = overlap
+        self._line_chars = limits.grep_line_chars
+        self._before, self._after = options.around(limits)
+        self._overlap = options.overlap
         self._number, self._counted = 1, 0  # of the line that begins there
         self._free = 0  # where the lines begin that no match has taken
 
-    def take(
-        self, line_matches: Sequence[LineMatch], before: int, after: int, following: int | None
-    ) -> Iterator[Match]:
+    def take(self, line_matches: Sequence[LineMatch], following: int | None) -> Iterator[Match]:
         """Yield a match for each of some line matches; `following` is where the next one begins, if any."""
         text, line_chars = self._text, self._line_chars
         ends = [*(each.start for each in line_matches[1:]), following]
         for found, end in zip(line_matches, ends, strict=True):
             self._number += text.count("\n", self._counted, found.start)
             self._counted = found.start
-            lines_before = _lines_before(text, self._free, found.start, before)
+            lines_before = _lines_before(text, self._free, found.start, self._before)
             end = len(text) if end is None or self._overlap else end  # noqa: PLW2901 - the end of the text
-            lines_after, taken = _lines_after(text, found.end + 1, end, after)
+            lines_after, taken = _lines_after(text, found.end + 1, end, self._after)
             self._free = 0 if self._overlap else taken
             shown, spans, cut = _cut_around(text[found.start : found.end], found.spans, line_chars)
             yield Match(

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import agentfs
-from agentfs import Deny, Edit, Limits, Policy, Protect, Workspace, connect
+from agentfs import Allow, Deny, Edit, Limits, Policy, Protect, Workspace, connect
 from agentfs.errors import (
     ClosedError,
     DisconnectedError,
@@ -136,7 +136,7 @@ def test_a_message_that_is_too_large_is_an_error_and_the_next_call_is_answered(t
     limits = Limits(read_bytes=4 << 20, line_chars=4 << 20, output_tokens=4 << 20)
     with connect(open_pipe(), tmp_path, push=False, limits=limits) as remote:
         for call in (lambda: remote.read("a.txt"), lambda: remote.write("b.txt", "x" * (4 << 20))):
-            with pytest.raises(TooLargeError, match="of at most 3,145,728"):
+            with pytest.raises(TooLargeError, match="the limit is 3,145,728"):
                 call()
         assert remote.write("b.txt", "x").created
     with pytest.raises(InvalidArgumentError, match="may be at most 9223372036854775807"):
@@ -206,6 +206,20 @@ def test_functions_of_the_program_are_called_here_with_no_lock(remote, tmp_path)
 
     with pytest.raises(ZeroDivisionError):
         remote.splice("a.txt", fails)
+
+
+def test_several_permission_callbacks_are_asked_here_in_order(remote, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    asked = []
+
+    def note(request):
+        asked.append(request.diff.splitlines()[-1])
+        return True
+
+    guarded = remote.view(policy=Policy(permission=[lambda _: Allow({"new_string": "two"}), note]))
+    guarded.edit("a.txt", "one", "1")
+    assert asked == ["+two"]
+    assert (tmp_path / "a.txt").read_text() == "two\n"
 
 
 async def test_calls_are_cancelled_and_report_progress(remote, tmp_path):
