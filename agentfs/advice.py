@@ -7,6 +7,7 @@ tools, without the sentences that none of its tools can follow.
 """
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from agentfs.visible import to_json
@@ -44,6 +45,7 @@ def call(method: str, **arguments: Any) -> NextCall:
     return {"name": method, "arguments": arguments}
 
 
+_text_of = itemgetter(1)
 Part: TypeAlias = str | NextCall | ToolName | ParameterName | Retry
 
 
@@ -126,12 +128,16 @@ class Advice(str):
     @classmethod
     def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
         rendered = cls._rendered(parts, names)
-        return None if rendered is None else "".join(text for _, text in rendered)
+        return None if rendered is None else "".join(map(_text_of, rendered))
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
         """Return the parts that the text consists of, each with its text."""
-        texts = [(part, text) for part in parts if (text := _part_text(part, names)) is not None]
+        texts = [
+            (part, text)
+            for part in parts
+            if (text := part if type(part) is str else _part_text(part, names)) is not None
+        ]
         return texts if len(texts) == len(parts) else None
 
 
@@ -143,11 +149,15 @@ class Joined(Advice):
     @classmethod
     def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
         rendered = cls._rendered(parts, names)
-        return None if rendered is None else str(parts[0]).join(text for _, text in rendered)
+        return None if rendered is None else str(parts[0]).join(map(_text_of, rendered))
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
-        return [(part, text) for part in parts[1:] if (text := _part_text(part, names))] or None
+        return [
+            (part, text)
+            for part in parts[1:]
+            if (text := part if type(part) is str else _part_text(part, names))
+        ] or None
 
 
 class FirstOf(Advice):
@@ -182,8 +192,6 @@ def plural(count: int, noun: str, several: str = "") -> str:
 
 
 def _part_text(part: Part, names: Names) -> str | None:
-    if type(part) is str:  # most are
-        return part
     if isinstance(part, Advice):
         return part.render(names)
     if isinstance(part, str):

@@ -35,7 +35,7 @@ from agentfs.terminal import (
     write_output,
 )
 from agentfs.text import footer, to_json
-from agentfs.tools.coerce import parse_arguments
+from agentfs.tools.arguments import parse_arguments
 from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.toolset import Toolset

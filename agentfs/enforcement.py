@@ -18,7 +18,6 @@ from operator import methodcaller
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agentfs import call_context, search
-from agentfs.cache import OutputStore
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -34,12 +33,13 @@ from agentfs.fs import Root, quote, revision_of
 from agentfs.fs.protect import fold_letters
 from agentfs.history import Journal
 from agentfs.limits import Limits
-from agentfs.nearest import nearest
-from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionRequest, Rule
+from agentfs.outputs import OutputStore
+from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import ReplaceResult
-from agentfs.tools.checking import ArgumentChecker, checker_of, checks_arguments
+from agentfs.text.nearest import nearest
 from agentfs.tools.declaration import declaration_of, declarations, declare
+from agentfs.tools.hints import ArgumentChecker, checker_of, checks_arguments
 from agentfs.tree.globs import compile_globs
 from agentfs.visible import one_line, visible
 
@@ -113,7 +113,7 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
     """Return a tool that checks its arguments and its permission, and runs within a deadline."""
     checker = checker_of(method)
     signature = functools.cache(lambda: inspect.signature(method))
-    changes = effect in GROUPS["change"]
+    changes = effect in CHANGING
 
     @functools.wraps(method)
     def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
@@ -144,7 +144,7 @@ def _perform(
         try:
             return method(workspace, *args, **kwargs)
         except NotFoundError as error:
-            search.explain_missing(workspace._root, workspace.limits, method.__name__, error)
+            search.diagnose.explain_missing(workspace._root, workspace.limits, method.__name__, error)
             raise
         finally:
             if changes:
@@ -188,7 +188,7 @@ class _GuardedCall:
         self.method = method
         self.name = method.__name__
         self.effect: Effect = effect
-        self.changes = effect in GROUPS["change"]
+        self.changes = effect in CHANGING
         # A method without a path, such as `undo`, may change any file: each is checked when it is opened.
         self.names_files = "path" in self.arguments or "paths" in self.arguments
         # `replace` finds its own files, so rules about changes must not hide files from its search.
@@ -212,7 +212,7 @@ class _GuardedCall:
             ):
                 raise self._refusal(f"The rule `{rule.text}` does not allow this call.")
         effect = self._present_effect()
-        if effect in GROUPS["change"] and policy.mode == "plan":
+        if effect in CHANGING and policy.mode == "plan":
             raise self._refusal("Nothing is changed in plan mode.", "Tell the user what you would change.")
         if policy.mode == "bypass":
             return _Grant()
@@ -234,7 +234,7 @@ class _GuardedCall:
                 if paths and all(_matches(rule.glob, path) for path in paths):
                     test = functools.partial(_matches, rule.glob)
                     return _Grant(test, test)
-        unanswered = effect in GROUPS["change"] and policy.allow
+        unanswered = effect in CHANGING and policy.allow
         return None if policy.permission is not None or unanswered else _Grant()
 
     def _ask_permission(self) -> _Grant:
@@ -345,9 +345,9 @@ class _GuardedCall:
         root = self.workspace._root
         found: list[tuple[str, str]] = []
         for path in (given,) if isinstance(given, str) else given:
-            if search.is_glob(root, path):
+            if search.options.is_glob(root, path):
                 *above, last = path.split("/")
-                literal = "/".join(takewhile(lambda part: not search.has_wildcard(part), above))
+                literal = "/".join(takewhile(lambda part: not search.options.has_wildcard(part), above))
                 pattern = path[len(literal) :] if above else last
                 found.append((root.top.resolve(root.path_from_top(literal or "."))[1], pattern))
         return tuple(found)
@@ -373,7 +373,7 @@ class Access:
         self._read = [rule for rule in rules if rule.names("read", "read")]
         if not call.finds_files:
             self._read += own
-        changes = GROUPS["change"] if call.changes and not call.names_files else ()
+        changes = CHANGING if call.changes and not call.names_files else ()
         self._change = [
             *self._read, *own, *(rule for rule in rules if {*changes} & {*GROUPS.get(rule.name, ())})
         ]  # fmt: skip

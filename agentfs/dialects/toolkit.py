@@ -25,7 +25,6 @@ from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
 from agentfs.fs import quote as quote
 from agentfs.limits import HARD_FILE_BYTES as HARD_FILE_BYTES
-from agentfs.nearest import nearest as nearest
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
 from agentfs.permissions import PermissionAnswer as PermissionAnswer
@@ -39,6 +38,7 @@ from agentfs.text import estimate_tokens as estimate_tokens
 from agentfs.text import most_that_fit as most_that_fit
 from agentfs.text import newline_of as newline_of
 from agentfs.text import plural as plural
+from agentfs.text.nearest import nearest as nearest
 from agentfs.tools.result import first_line as first_line
 from agentfs.tools.spec import RenderContext as RenderContext
 from agentfs.tools.spec import ToolSpec as ToolSpec

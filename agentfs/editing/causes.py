@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.editing.match import BLANK, comparable, occurrences, tolerant_matches
-from agentfs.nearest import closest
-from agentfs.text import bodies_of, changed_lines, common_prefix, common_suffix
-from agentfs.text.lines import View
+from agentfs.text import View, bodies_of, changed_lines, common_prefix, common_suffix
+from agentfs.text.nearest import closest
 
 Span = tuple[int, int]
 

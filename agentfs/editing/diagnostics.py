@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, zip_longest
+from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, call
@@ -46,11 +47,10 @@ _WORD = re.compile(r"\w+")
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
 
-@dataclass(frozen=True)
-class KnownTexts:
-    """What this workspace has read: versions of the file, the latest first, and other paths and texts."""
+class KnownTexts(NamedTuple):
+    """Texts that this workspace has read: versions of the file, the latest first, and other files by path."""
 
-    versions: Sequence[str] = ()
+    versions: Callable[[], list[str]] = list
     other_files: Callable[[], list[tuple[str, str]]] = list
 
 
@@ -60,7 +60,7 @@ def has_other_cause(view: str, old: str, new: str, known: KnownTexts) -> bool:
     Then a place that only resembles the old text is not the one that was meant.
     """
     return bool(causes.already_applied(view, old, new)) or any(
-        old in text for text in map(lf_view, known.versions) if text != view
+        old in text for text in map(lf_view, known.versions()) if text != view
     )
 
 
@@ -141,7 +141,7 @@ class _Diagnosis:
         return None
 
     def changed_since_read(self) -> NoMatchError | None:
-        for before in map(lf_view, self.known.versions):
+        for before in map(lf_view, self.known.versions()):
             former = causes.former_text(self.view, self.old, before) if before != self.view else None
             if former is None:
                 continue

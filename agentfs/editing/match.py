@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from agentfs import call_context
-from agentfs.editing.document import Replacement
-from agentfs.text import changed_lines, unvisible
-from agentfs.text.lines import View
+from agentfs.text import Replacement, View, changed_lines, unvisible
 
 # Enough to say "at least"; beyond it only the answer to a hostile or hopeless text would get longer.
 MOST_COUNTED = 1000

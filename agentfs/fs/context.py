@@ -103,13 +103,13 @@ class RootContext:
         """Raise for what is no regular file, is protected, or is a protected one under another name."""
         if not stat.S_ISREG(status.st_mode):
             raise oserrors.not_regular(path, status.st_mode)
-        if self.unreadable.covers(real_path) or (
-            status.st_nlink > 1 and self.is_hard_link_to(status, self.unreadable)
-        ):
+        if self.unreadable.covers(real_path) or self.is_hard_link_to(status, self.unreadable):
             raise oserrors.protected(path, self.display_path(real_path))
 
     def is_hard_link_to(self, status: os.stat_result, matcher: NameMatcher) -> bool:
-        """Return whether a file or directory is, under another name, a protected one in the root."""
+        """Return True if a regular file is, under another name, a protected one in the root."""
+        if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
+            return False
         return (status.st_dev, status.st_ino) in self.protected_identities(matcher)
 
     def has_hard_link_to(self, matcher: NameMatcher) -> bool:
@@ -137,8 +137,11 @@ class RootContext:
         cached = self._identities.get(matcher)
         if cached is not None and cached[0] == times:
             return cached[1]
-        existing = syscalls.statuses(handle.fd, matcher.literals)
-        found: _Identities = {(status.st_dev, status.st_ino): name for name, status in existing}
+        found: _Identities = {}
+        for name in matcher.literals:
+            with suppress(OSError):
+                status = os.stat(name, dir_fd=handle.fd, follow_symlinks=False)
+                found[status.st_dev, status.st_ino] = name
         if time.time_ns() - max(times) > TIME_RESOLUTION:
             self._identities[matcher] = times, found
         return found

@@ -58,7 +58,7 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
             is_dir = stat.S_ISDIR(found.st_mode)
             size = found.st_size if stat.S_ISREG(found.st_mode) else None
         protected = protected or context.unreadable.covers(leads_to)
-    elif status.st_nlink > 1 and kind == "file":
+    else:
         protected = protected or context.is_hard_link_to(status, context.unreadable)
     displayed = display_name(name)
     _, dot, extension = displayed.lstrip(".").rpartition(".")

@@ -156,9 +156,17 @@ def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None
 
 def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
     """Return what is at a resolved path, as `node_at`; TooLargeError for more than `max_bytes`."""
+    staged, real_path = context.staged, resolved.real_path
+    if staged is not None and real_path in staged.nodes:
+        return staged.nodes[real_path]
+    found = None if resolved.missing else _node_on_disk(context, resolved, max_bytes)
+    if found is None and staged is not None and staged.is_directory(real_path):
+        return DirectoryNode()
+    return found
+
+
+def _node_on_disk(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
     parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
-    if resolved.missing:
-        return None
     for _ in range(_MAX_ATTEMPTS):
         try:
             status = syscalls.lstat(parent, name)

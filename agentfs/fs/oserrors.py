@@ -214,10 +214,5 @@ def locked(path: str, seconds: float) -> BusyError:
     )
 
 
-def link_note(path: str, real_path: str) -> list[str]:
-    """Return a note for a file that was reached through a link: which one it is."""
-    return [] if path == display_name(real_path) else [f"through a link: this is {quote(real_path)}"]
-
-
 def _details(path: str, **others: object) -> dict[str, Any]:
     return {"path": display_name(path), **others}

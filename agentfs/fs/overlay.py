@@ -11,12 +11,11 @@ from typing import cast
 
 from agentfs.errors import ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.apply import check_may_change_at
-from agentfs.fs.batch import Applied, Terms
+from agentfs.fs.apply import Applied, Terms
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, DirEntry
-from agentfs.fs.file import OpenFile, open_regular, write_all
-from agentfs.fs.node import Change, DirectoryNode, FileNode, Node, Recorder, StagedNodes
+from agentfs.fs.file import OpenFile, node_at, open_regular, write_all
+from agentfs.fs.node import Change, DirectoryNode, FileNode, Recorder, StagedNodes
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.root import Root
@@ -196,16 +195,6 @@ class OverlayRoot(Root):
                     raise
             return OverlayDirectory(self._context, handle, resolved.display_path, resolved.real_path)
 
-    def node(self, real_path: str, *, max_bytes: int) -> Node | None:
-        """Return what is at a path, as it is staged."""
-        if not real_path:
-            return DirectoryNode()
-        staged = self._staged
-        if real_path in staged.nodes:
-            return staged.nodes[real_path]
-        found = super().node(real_path, max_bytes=max_bytes)
-        return DirectoryNode() if found is None and staged.is_directory(real_path) else found
-
     @contextmanager
     def _locked(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
         with (
@@ -213,17 +202,6 @@ class OverlayRoot(Root):
             ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True) as resolved,
         ):
             yield resolved
-
-    def _node_in(self, resolved: ResolvedPath, max_bytes: int) -> Node | None:
-        return self.node(resolved.real_path, max_bytes=max_bytes)
-
-    def check_replaceable_at(self, resolved: ResolvedPath, path: str) -> None:
-        """Refuse to give a file a new content where that would fail when the transaction ends."""
-        staged = self._staged.nodes.get(resolved.real_path)
-        if isinstance(staged, FileNode) and not staged.mode & 0o222:
-            raise oserrors.write_protected(path, staged.mode)
-        if not self.is_staged(resolved.real_path):
-            super().check_replaceable_at(resolved, path)
 
     def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
         """Stage several changes: all of them, or none; the base class makes them at the end."""
@@ -234,7 +212,8 @@ class OverlayRoot(Root):
             kept: list[str] = []
             for change in sorted(changes, key=lambda change: change.path, reverse=True):
                 if terms.held is None:
-                    check_may_change_at(self._context, change.path)
+                    with resolve_real(self._context, change.path, create_parents=True) as resolved:
+                        resolved.check_may_change()
                 present = self.node(change.path, max_bytes=terms.max_bytes)
                 if change.of_directory and present == change.after:
                     continue  # it is made, or removed, already
@@ -264,7 +243,7 @@ class OverlayRoot(Root):
         """Return whether a directory is there only for what is staged below it."""
         staged = self._staged
         unknown = path not in staged.nodes and staged.is_directory(path)
-        return unknown and super().node(path, max_bytes=0) is None
+        return unknown and node_at(replace(self._context, staged=None), path, max_bytes=0) is None
 
     def _alone(self) -> AbstractContextManager[object]:
         """Return a context in which no other thread changes anything in the transaction."""

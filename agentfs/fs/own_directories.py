@@ -13,7 +13,6 @@ from itertools import chain
 
 from agentfs.fs import syscalls
 from agentfs.fs.lock import lock_directories
-from agentfs.fs.protect import fold
 
 STATE_MARK = "agentfs.lock"  # in every state directory
 _PACKAGES = "agentfs-packages"  # as `remote.bootstrap_far` names it
@@ -144,11 +143,6 @@ def is_own(status: os.stat_result, own: set[tuple[int, int]], handle: int) -> bo
     except OSError:
         return False
     return True
-
-
-def is_mark(name: str) -> bool:
-    """Return True if a file of this name would mark its directory as a state directory."""
-    return fold(name) == STATE_MARK
 
 
 def contains(path: str) -> bool:

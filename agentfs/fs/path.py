@@ -12,7 +12,6 @@ MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
 MAX_PARTS = 256
 
-_SIMPLE = re.compile(r"(?![./])[ !#-9;=@-\[\]-{}]{1,255}(?<!/)\Z").match
 _DRIVE = re.compile(r"[A-Za-z]:\\")
 
 
@@ -25,11 +24,6 @@ class ParsedPath(NamedTuple):
     escaped: bool = (
         False  # whether it has what may be a byte displayed as `\xe9`, or a character as `⟦U+202E⟧`
     )
-
-
-def is_simple(path: str) -> bool:
-    """Return whether a path needs no parsing: short, relative, and its names plain and not special."""
-    return "//" not in path and "/." not in path and _SIMPLE(path) is not None
 
 
 def is_plain(text: str) -> bool:

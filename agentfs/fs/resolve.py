@@ -30,7 +30,7 @@ from agentfs.fs.path import (
     split_link,
 )
 from agentfs.fs.protect import fold
-from agentfs.nearest import closest
+from agentfs.text.nearest import closest
 
 MAX_LINKS = 40
 _MAX_RETRIES = 128
@@ -176,17 +176,72 @@ class ResolvedPath:
             raise self.error(error) from None
         return None if staged is None else staged.status(self.real_path)
 
-    def is_write_protected(self, status: os.stat_result | None) -> bool:
-        """Return True if the name or a directory on the way may not be changed, whatever path leads there.
+    def check_may_change(self) -> None:
+        """Raise ProtectedError or, by the permission rules, RefusedError if the path may not be changed."""
+        context, real_path = self._context, self.real_path
+        if context.unreadable.covers(real_path):
+            raise oserrors.protected(self._path, context.display_path(real_path))
+        if self._is_write_protected(self.stat()):
+            raise oserrors.protected(self._path, context.display_path(real_path), readable=True)
+        if context.access is not None:
+            context.access.check_change(real_path)
 
-        `status` is that of the name.
-        """
-        if any(map(own_directories.is_mark, [*self.missing, self.name])):
+    def _is_write_protected(self, status: os.stat_result | None) -> bool:
+        """Return True if the name or a directory on the way is protected, whatever path leads there."""
+        context = self._context
+        if context.unwritable.covers(self.real_path):
+            return True
+        if own_directories.STATE_MARK in map(fold, [*self.missing, self.name]):
+            return True
+        if status is not None and context.is_hard_link_to(status, context.unwritable):
             return True
         try:
             return self._leads_to_own_or_protected(status)
         except OSError as error:
             raise self.error(error) from None
+
+    def check_hard_links(self) -> None:
+        """Raise RefusedError if the policy refuses to change files with hard links, and this is one."""
+        if self._context.hardlinks != "refuse":
+            return
+        status = self.stat()
+        if status is not None and status.st_nlink > 1:
+            raise RefusedError(
+                f"{quote(self._path)} has {status.st_nlink} hard links; this workspace changes no such file.",
+                hint="Ask the user whether the other names shall change too.",
+                details={"path": display_name(self._path), "links": status.st_nlink},
+            )
+
+    def check_replaceable(self) -> None:
+        """Raise the error with which replacing or creating the file would fail."""
+        staged = self._context.staged
+        if staged is not None and staged.contains(self.real_path):
+            node = staged.nodes.get(self.real_path)
+            if isinstance(node, FileNode) and not node.mode & 0o222:
+                raise oserrors.write_protected(self._path, node.mode)
+            return
+        status = self.stat()
+        if status is not None:
+            self._check_writable(status)
+            self.check_hard_links()
+        number = syscalls.access_errno(self.parent, ".", os.W_OK | os.X_OK)
+        if not number and status is not None and os.geteuid() not in {0, status.st_uid}:
+            here = syscalls.lstat(self.parent, ".")
+            if here.st_mode & stat.S_ISVTX and os.geteuid() != here.st_uid:
+                number = errno.EPERM
+        if number:
+            raise self.error(OSError(number, os.strerror(number)))
+
+    def _check_writable(self, status: os.stat_result) -> None:
+        # A rename needs no permission on the file itself, but whoever made it read-only meant it, and the
+        # superuser is no exception.
+        if not status.st_mode & 0o222:
+            raise oserrors.write_protected(self._path, status.st_mode)
+        number = syscalls.access_errno(self.parent, self.name, os.W_OK)
+        if number == errno.EACCES:
+            raise oserrors.write_protected(self._path, status.st_mode)
+        if number:
+            raise self.error(OSError(number, os.strerror(number)))
 
     def _leads_to_own_or_protected(self, status: os.stat_result | None) -> bool:
         own = self._context.own.identities()
@@ -233,7 +288,8 @@ class ResolvedPath:
                 self.real_path = self._real_path(name)
                 return
             self._enter(name)
-        self._check_usable()
+        if self._context.only is not None:
+            self._check_usable()
         self.name = "."
         self.real_path = self._real_path()
 
@@ -450,7 +506,13 @@ def _has_other_spelling(handle: int, name: str, status: os.stat_result) -> bool:
     return False
 
 
-def resolve_real(context: RootContext, real_path: str, *, create_parents: bool = False) -> ResolvedPath:
-    """Resolve a real path: a link on the way is an error, and names are taken as they are."""
+def resolve_real(
+    context: RootContext, real_path: str, *, create_parents: bool = False, requested: str | None = None
+) -> ResolvedPath:
+    """Resolve a real path: a link on the way is an error, and names are taken as they are.
+
+    Errors name `requested` if it is given.
+    """
     parsed = ParsedPath(tuple(real_path.split("/")))
-    return ResolvedPath(context, real_path, parsed, follow=False, create_parents=create_parents)
+    path = real_path if requested is None else requested
+    return ResolvedPath(context, path, parsed, follow=False, create_parents=create_parents)

@@ -21,8 +21,7 @@ from agentfs.errors import (
     closed,
 )
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.apply import apply_changes, check_may_change, check_replaceable, repair
-from agentfs.fs.batch import Applied, Terms
+from agentfs.fs.apply import Applied, Terms, apply_changes, repair
 from agentfs.fs.context import FileAccess, RootContext, RootHandle, SharedHandle
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
@@ -39,7 +38,7 @@ from agentfs.fs.node import (
     Node,
     Recorder,
 )
-from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, is_simple, quote, split_path
+from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, quote, split_path
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
@@ -221,6 +220,11 @@ class Root:
         """Return whether a path lies where things may be used and named."""
         return self._context.is_usable(real_path)
 
+    def link_notes(self, path: str, real_path: str) -> list[str]:
+        """Return a note that names the file that a displayed path leads to, if that is through a link."""
+        named = self.display_path(real_path)
+        return [] if path == named else [f"through a link: this is {quote(named)}"]
+
     def display_path_if_usable(self, real_path: str) -> str | None:
         """Return a path as it is displayed here; None where it may not be named."""
         return self.display_path(real_path) if self.is_usable(real_path) else None
@@ -238,9 +242,7 @@ class Root:
                 status = resolved.stat()
         except (AgentFSError, OSError):
             return True
-        if status is None or status.st_nlink == 1:
-            return True
-        return not self._context.is_hard_link_to(status, self._context.unreadable)
+        return status is None or not self._context.is_hard_link_to(status, self._context.unreadable)
 
     def close(self) -> None:
         """Close the root; again is harmless, calls under way end in peace, and no later one works."""
@@ -262,8 +264,7 @@ class Root:
     @property
     def containment(self) -> Containment:
         """What confines calls to the root, and what keeps writers apart, as it works at this moment."""
-        root = self._context.shared_handle.handle
-        fd = syscalls.open_beneath(root.fd, ".", directory=True)
+        fd = self._open_beneath(".", directory=True)
         if fd >= 0:
             syscalls.close(fd)
         return {
@@ -274,17 +275,12 @@ class Root:
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading."""
-        context = self._context
-        simple = not context.workdir and is_simple(path)
-        parsed = None if simple else self._split(path)
-        direct = path if parsed is None else "" if parsed.directory else _direct_path(parsed)
-        if direct and context.is_usable(direct):
-            root = context.shared_handle.handle
-            fd = syscalls.open_beneath(root.fd, direct)
-            del root  # an exception that is kept must not keep the root open
+        context, parsed = self._context, self._split(path)
+        if not parsed.directory and (direct := self._direct_path(parsed)):
+            fd = self._open_beneath(direct)
             if fd >= 0:
-                return open_regular(context, fd, direct if simple else context.display_path(direct), direct)
-        with ResolvedPath(context, path, parsed or self._split(path)) as resolved:
+                return open_regular(context, fd, context.display_path(direct), direct)
+        with ResolvedPath(context, path, parsed) as resolved:
             fd = resolved.open(syscalls.open_file)
             if resolved.name == ".":
                 syscalls.close(fd)
@@ -294,12 +290,9 @@ class Root:
     def open_directory(self, path: str) -> Directory:
         """Open a directory."""
         context, parsed = self._context, self._split(path or ".")
-        direct = _direct_path(parsed)
-        if direct and context.is_usable(direct):
-            root = context.shared_handle.handle
-            handle = syscalls.open_beneath(root.fd, direct, directory=True)
-            del root
-            if handle != -1:
+        if direct := self._direct_path(parsed):
+            handle = self._open_beneath(direct, directory=True)
+            if handle >= 0:
                 return Directory(context, handle, context.display_path(direct), direct)
         with ResolvedPath(context, path, parsed) as resolved:
             handle = resolved.open(syscalls.open_directory)
@@ -310,8 +303,8 @@ class Root:
         if self.tree is None:
             return self.open_directory(path)
         context, parsed = self._context, self._split(path or ".")
-        direct = _direct_path(parsed)
-        if (direct or not parsed.parts) and context.is_usable(direct):
+        direct = self._direct_path(parsed)
+        if direct or (not parsed.parts and context.is_usable("")):
             found = self.tree.open(context, context.display_path(direct), direct)
             if found is not None:
                 return found
@@ -321,6 +314,15 @@ class Root:
             return opened
         opened.close()
         return found
+
+    def _direct_path(self, parsed: ParsedPath) -> str:
+        """Return the real path, if its names alone lead there and it may be used; else ""."""
+        path = "" if parsed.climbs or parsed.escaped else "/".join(parsed.parts)
+        return path if is_plain(path) and self._context.is_usable(path) else ""
+
+    def _open_beneath(self, real_path: str, *, directory: bool = False) -> int:
+        root = self._context.shared_handle.handle  # kept, so that it stays open
+        return syscalls.open_beneath(root.fd, real_path, directory=directory)
 
     @property
     def derived(self) -> dict[Any, Any] | None:
@@ -372,31 +374,51 @@ class Root:
 
         `compute` is called again if another program changes the file meanwhile.
         """
-        for _ in range(ATTEMPTS):
-            with suppress(ConcurrentChange), self.open_for_update(path, max_bytes=max_bytes) as update:
-                data, found = compute(update.current)
-                return update.replace(data, preview=preview), found
-        raise oserrors.kept_changing(path)
-
-    @contextmanager
-    def open_for_update(self, path: str, *, max_bytes: int) -> Generator["FileUpdate"]:
-        """Open a file, or the name of a new one, to read and replace it under its lock.
-
-        A link at the end is kept: what it leads to is opened, and created when it is not there. The mode is
-        kept, setuid and setgid are not. `ConcurrentChange` says that another program changed the file
-        meanwhile, and nothing was written.
-        """
         parsed = self._split(path)
         if self.policy.read_only:
             raise oserrors.read_only(path)
         try:
-            with self._locked(path, parsed) as resolved:
-                if resolved.name == ".":
-                    raise oserrors.not_a_file(path)
-                check_may_change(self._context, resolved, path)
-                yield FileUpdate(self, resolved, self._node_in(resolved, max_bytes), max_bytes)
+            for _ in range(ATTEMPTS):
+                with suppress(ConcurrentChange), self._locked(path, parsed) as resolved:
+                    return self._replace(resolved, path, compute, max_bytes, preview)
         except OSError as error:
             raise oserrors.from_oserror(error, path) from None
+        raise oserrors.kept_changing(path)
+
+    def _replace(
+        self,
+        resolved: ResolvedPath,
+        path: str,
+        compute: Callable[[Current], tuple[bytes, _R]],
+        max_bytes: int,
+        preview: bool,
+    ) -> tuple[Changed, _R]:
+        """Do the work of `update` once, at a path that is locked."""
+        if resolved.name == ".":
+            raise oserrors.not_a_file(path)
+        resolved.check_may_change()
+        before = node_in(self._context, resolved, max_bytes)
+        shown, real_path = resolved.display_path, resolved.real_path
+        if isinstance(before, LinkNode):  # it was followed, so it has just been made
+            raise ConcurrentChange
+        if isinstance(before, DirectoryNode):
+            raise oserrors.not_a_file(shown)
+        data, revision = (None, None) if before is None else (before.load(), before.digest)
+        after, found = compute(Current(shown, real_path, data, revision))
+        mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
+        node = FileNode.of(mode, after, metadata)
+        notes: Sequence[str] = self.link_notes(shown, real_path)
+        if after != data:
+            resolved.check_replaceable()
+            if not preview:
+                terms = Terms(max_bytes, _begin_again, self.recorder, held=resolved)
+                try:
+                    notes = (*notes, *self._apply([Change(real_path, before, node)], terms).notes)
+                except NotFoundError:
+                    if before is not None:
+                        raise
+                    raise ConcurrentChange from None  # the directory was removed meanwhile
+        return Changed(shown, real_path, data, after, before is None, node.digest, tuple(notes)), found
 
     @contextmanager
     def _locked(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
@@ -427,20 +449,18 @@ class Root:
         conflict: Conflict,
         recorder: Recorder | None = None,
         undoing: bool = False,
-        held: ResolvedPath | None = None,
     ) -> Applied:
         """Make several changes, at most one for each path, as one: all of them, or none.
 
         What is there must be what each has as `before`; `conflict` makes the error if it is not. Missing
         directories above what is created are made. With `undoing` a path that is already as wanted counts as
         changed, and a directory stays if something else is in it. A removed directory and a created one with
-        equal content are one rename, if the system can do it. `held` is the path of the only change, if the
-        caller has locked and checked it.
+        equal content are one rename, if the system can do it.
         """
         if self.policy.read_only:
             raise oserrors.read_only()
         try:
-            return self._apply(changes, Terms(max_bytes, conflict, recorder or self.recorder, undoing, held))
+            return self._apply(changes, Terms(max_bytes, conflict, recorder or self.recorder, undoing))
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
@@ -482,18 +502,11 @@ class Root:
         """Return what is at a path whose links are resolved, but for the last."""
         return node_at(self._context, real_path, max_bytes)
 
-    def _node_in(self, resolved: ResolvedPath, max_bytes: int) -> Node | None:
-        return node_in(self._context, resolved, max_bytes)
-
     def check_replaceable(self, real_path: str, path: str) -> None:
-        """Refuse to give a file a new content where that would fail now; `path` is named in the error."""
-        with resolve_real(self._context, real_path, create_parents=True) as resolved:
-            check_may_change(self._context, resolved, path)
-            self.check_replaceable_at(resolved, path)
-
-    def check_replaceable_at(self, resolved: ResolvedPath, path: str) -> None:
-        """Refuse as `check_replaceable`, for a path that may be changed."""
-        check_replaceable(self._context, resolved, path)
+        """Raise the error with which replacing or creating a file would fail; it names `path`."""
+        with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:
+            resolved.check_may_change()
+            resolved.check_replaceable()
 
     def _split(self, path: str) -> ParsedPath:
         try:
@@ -512,54 +525,8 @@ class Root:
         return parsed._replace(parts=(*start.split("/"), *parsed.parts))
 
 
-class FileUpdate:
-    """A file that is open for update; nobody else who takes its lock changes it meanwhile."""
-
-    def __init__(self, root: Root, resolved: ResolvedPath, before: Node | None, max_bytes: int) -> None:
-        path, real_path = resolved.display_path, resolved.real_path
-        if isinstance(before, LinkNode):  # it was followed, so it has just been made
-            raise ConcurrentChange
-        if isinstance(before, DirectoryNode):
-            raise oserrors.not_a_file(path)
-        self._root = root
-        self._resolved = resolved
-        self._before = before
-        self._max_bytes = max_bytes
-        data, revision = (None, None) if before is None else (before.load(), before.digest)
-        self.current = Current(path, real_path, data, revision)
-
-    def replace(self, after: bytes, *, preview: bool = False) -> Changed:
-        """Give the file a new content, or create it with the directories above it."""
-        path, real_path, data, _ = self.current
-        before = self._before
-        notes: Sequence[str] = oserrors.link_note(path, self._root.display_path(real_path))
-        mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
-        node = FileNode.of(mode, after, metadata)
-        if after != data:
-            self._root.check_replaceable_at(self._resolved, path)
-            if not preview:
-                notes = (*notes, *self._apply(Change(real_path, before, node)))
-        return Changed(path, real_path, data, after, before is None, node.digest, tuple(notes))
-
-    def _apply(self, change: Change) -> tuple[str, ...]:
-        try:
-            return self._root.apply(
-                [change], max_bytes=self._max_bytes, conflict=_begin_again, held=self._resolved
-            ).notes
-        except NotFoundError:
-            if change.before is not None:
-                raise
-            raise ConcurrentChange from None  # the directory was removed meanwhile
-
-
 def _begin_again(_change: Change, _found: Node | None) -> ConcurrentChange:
     return ConcurrentChange()
-
-
-def _direct_path(parsed: ParsedPath) -> str:
-    """Return the path for the system, if it may be walked by no more than its names; else ""."""
-    path = "" if parsed.climbs or parsed.escaped else "/".join(parsed.parts)
-    return path if is_plain(path) else ""
 
 
 def watched(search: Callable[Concatenate[Root, _P], _R]) -> Callable[Concatenate[Root, _P], _R]:

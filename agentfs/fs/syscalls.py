@@ -13,7 +13,7 @@ import select
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
@@ -98,15 +98,6 @@ def close(handle: int) -> None:
 def lstat(handle: int, name: str) -> os.stat_result:
     """Return the status of a name."""
     return os.stat(name, dir_fd=handle, follow_symlinks=False)
-
-
-def statuses(handle: int, names: Iterable[str]) -> list[tuple[str, os.stat_result]]:
-    """Return those of some names that exist, each with its status."""
-    found: list[tuple[str, os.stat_result]] = []
-    for name in names:
-        with suppress(OSError):
-            found.append((name, os.stat(name, dir_fd=handle, follow_symlinks=False)))
-    return found
 
 
 def readlink(handle: int, name: str) -> str:

@@ -9,10 +9,10 @@ from itertools import groupby, islice
 from operator import attrgetter
 
 from agentfs.advice import Advice, Joined, Retry, plural
-from agentfs.cache import NO_LINE_IDS, OutputStore
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote, revision_of, watched
 from agentfs.limits import Limits
+from agentfs.outputs import NO_LINE_IDS, OutputStore
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
 from agentfs.search.collect import check_offset

@@ -39,6 +39,9 @@ _NOT_PLAIN = {"idna", "punycode", "unicode-escape", "raw-unicode-escape"}
 _PLAIN = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
 
+_PYTHON_CODECS = {UNKNOWN_8BIT: "latin-1"}
+
+
 class Decoded(NamedTuple):
     """The exact text of a file without its byte order mark; the codec, which may be UNKNOWN_8BIT."""
 
@@ -61,7 +64,7 @@ class Decoded(NamedTuple):
 def encode(text: str, encoding: str) -> bytes:
     """Encode a text strictly; EncodingError (encoding) names a character that the codec does not have."""
     try:
-        return text.encode(_python_codec(encoding))
+        return text.encode(_PYTHON_CODECS.get(encoding, encoding))
     except UnicodeEncodeError as error:
         raise _cannot_hold(text, error.start, encoding) from None
 
@@ -130,27 +133,31 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded:
         if declared is None or exact is None:
             return Decoded(text, UNKNOWN_8BIT, b"")
         return Decoded(exact, declared, b"")
-    text = _strictly(data, named)
-    if text is None:
-        raise EncodingError(f"The file is not text in {named}.", details={"encoding": named})
-    return Decoded(text, named, b"")
+    return decode_in(data, named)
 
 
-def decode_in(data: bytes, encoding: str) -> Decoded:
-    """Decode a file in the encoding that was named and in no other; EncodingError (encoding) if it is not."""
+def decode_in(data: bytes, encoding: str, *, exact: bool = False) -> Decoded:
+    """Decode a file in the encoding that was named and in no other.
+
+    Args:
+        data: The bytes of the file.
+        encoding: The encoding.
+        exact: Also refuse bytes that the encoding would write differently.
+
+    Returns:
+        The text, its codec, and the byte order mark.
+
+    Raises:
+        AgentFSError: `encoding` if the bytes are not text in it.
+    """
     bom, named = codec_of(data, encoding)
-    text = _strictly(data[len(bom) :], named)
+    text = (_exactly if exact else _strictly)(data[len(bom) :], named)
     if text is None:
-        raise _not_in(named)
-    return Decoded(text, named, bom)
-
-
-def decode_as(data: bytes, encoding: str) -> Decoded:
-    """Decode a file that will be written again: as `decode_in`, if the text gives the same bytes."""
-    bom, named = codec_of(data, encoding)
-    text = _exactly(data[len(bom) :], named)
-    if text is None:
-        raise _not_in(named)
+        raise EncodingError(
+            f"The file is not text in {named}.",
+            hint=Advice("Leave out ", ParameterName("encoding"), ", or pass the one that the file has."),
+            details={"encoding": named},
+        )
     return Decoded(text, named, bom)
 
 
@@ -170,7 +177,10 @@ def is_binary(head: bytes) -> bool:
 
 def bom_of(head: bytes) -> tuple[bytes, str | None]:
     """Return the byte order mark at the start of a file and its codec, or b"" and None."""
-    return next(((bom, encoding) for bom, encoding in _BOMS if head.startswith(bom)), (b"", None))
+    for bom, encoding in _BOMS:
+        if head.startswith(bom):
+            return bom, encoding
+    return b"", None
 
 
 def codec_name(encoding: str) -> str:
@@ -194,21 +204,9 @@ def codec_name(encoding: str) -> str:
     return _PLAIN.get(name, name)
 
 
-def _not_in(encoding: str) -> EncodingError:
-    return EncodingError(
-        f"The file is not text in {encoding}.",
-        hint=Advice("Leave out ", ParameterName("encoding"), ", or pass the one that the file has."),
-        details={"encoding": encoding},
-    )
-
-
-def _python_codec(encoding: str) -> str:
-    return "latin-1" if encoding == UNKNOWN_8BIT else encoding
-
-
 def _strictly(data: bytes, encoding: str) -> str | None:
     try:
-        return data.decode(_python_codec(encoding))
+        return data.decode(_PYTHON_CODECS.get(encoding, encoding))
     except UnicodeError:  # the plain form too: some codecs raise nothing finer
         return None
 
@@ -217,7 +215,7 @@ def _exactly(data: bytes, encoding: str) -> str | None:
     """Decode what the codec encodes to the same bytes again."""
     text = _strictly(data, encoding)
     try:
-        same = text is not None and text.encode(_python_codec(encoding)) == data
+        same = text is not None and text.encode(_PYTHON_CODECS.get(encoding, encoding)) == data
     except UnicodeError:
         same = False
     return text if same else None

@@ -2,32 +2,36 @@
 
 import base64
 import zlib
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha1
-from itertools import accumulate
 from typing import NamedTuple
 
-from agentfs.text.display import cut_line, cut_mark
-from agentfs.text.lines import lf_view
-from agentfs.visible import visible
+from agentfs.text.display import cut_line, cut_mark, visible_lines
+from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
 
 Change = tuple[int, int, int, int]  # start and end in old, start and end in new
 
 # Lines of both texts that are compared one by one: a list of more would take more memory than a call may.
 MOST_LINES = 400_000
 # `difflib` compares all pairs of equal lines again for each block that it finds. Texts that could take more
-# comparisons than this are divided at the lines that occur exactly once in each text. Only the cheapest parts
-# are compared: together they take no more comparisons than this.
+# comparisons than this are divided at the lines that occur exactly once in each text, and the parts are
+# compared until this many comparisons are used up.
 _MAX_COMPARISONS = 10_000_000
-# Lines further ahead than this are counted in steps of so many characters, nearer ones one by one.
-_NEAR = 64
-_STEP = 4096
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
 _BASE85_LINE = 52
+
+
+class Hunk(NamedTuple):
+    """Lines that a change replaced: 0-based, the end exclusive, in the text before and after."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
 
 
 class Blob(NamedTuple):
@@ -95,9 +99,9 @@ def unified_diff(
     return "".join([names, *hunks(old, new, context, changes)])
 
 
-def line_changes(before: str, after: str) -> list[Change]:
+def line_changes(before: str, after: str) -> tuple[Hunk, ...]:
     """Return which lines of a text were replaced, in order and apart, whatever the length of the texts."""
-    return _line_changes(*_as_git_reads(before, after))
+    return tuple([Hunk(*change) for change in _line_changes(*_as_git_reads(before, after))])
 
 
 def _as_git_reads(old: str, new: str) -> tuple[str, str]:
@@ -117,17 +121,17 @@ def _git_header(path: str, old_mode: str, new_mode: str) -> str:
 
 def _names(path: str, *, created: bool, deleted: bool) -> str:
     """Return the two lines with names before the hunks."""
-    names = [
-        "/dev/null" if created else _quoted("a/" + path),
-        "/dev/null" if deleted else _quoted("b/" + path),
-    ]
+    old = "/dev/null" if created else _quoted("a/" + path)
+    new = "/dev/null" if deleted else _quoted("b/" + path)
     # A tab ends a name with a space in it, for readers that would stop at the space.
-    old, new = (name + "\t" if " " in name and name[0] != '"' else name for name in names)
-    return f"--- {old}\n+++ {new}\n"
+    tab = "\t" if " " in path else ""
+    return f"--- {old}{tab if old[:2] == 'a/' else ''}\n+++ {new}{tab if new[:2] == 'b/' else ''}\n"
 
 
 def _quoted(name: str) -> str:
     """Return a name in quotes, with escapes, if it holds a quote, a backslash, a control or no UTF-8."""
+    if name.isprintable() and '"' not in name and "\\" not in name:
+        return name
     escapes: dict[str, int | str | None] = {
         each: f"\\{each}"
         if each in '"\\'
@@ -148,26 +152,36 @@ def _literal(data: bytes) -> bytes:
     return b"\n".join(lines) + b"\n\n"
 
 
-def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None = None) -> Iterator[str]:
-    r"""Yield the hunks of a unified diff in pieces; lines end at `\n` and nowhere else."""
+def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None = None) -> list[str]:
+    r"""Return the hunks of a unified diff in pieces; lines end at `\n` and nowhere else."""
     changes = _line_changes(old, new) if changes is None else changes
-    before, after = _LineRanges(old), _LineRanges(new)
+    pieces: list[str] = []
+    # The lines behind what was written last, and their offsets.
+    old_line = old_at = new_line = new_at = 0
     for group in _grouped(changes, context):
         (first_old, _, first_new, _), (_, last_old, _, last_new) = group[0], group[-1]
         lead = min(context, first_old)
-        position = first_old - lead
-        body: list[str] = []
+        old_at = line_start(old, first_old - lead - old_line + 1, "\n", old_at)
+        old_line = first_old - lead
+        head = len(pieces)
         for old_start, old_stop, new_start, new_stop in group:
-            body.append(_marked(" ", before.text(position, old_start)))
-            body.append(_marked("-", before.text(old_start, old_stop)))
-            body.append(_marked("+", after.text(new_start, new_stop)))
-            position = old_stop
-        following = before.text(last_old, last_old + context)
+            removed = line_start(old, old_start - old_line + 1, "\n", old_at)
+            added = line_start(new, new_start - new_line + 1, "\n", new_at)
+            unchanged = old[old_at:removed]
+            old_at = line_start(old, old_stop - old_start + 1, "\n", removed)
+            new_at = line_start(new, new_stop - new_start + 1, "\n", added)
+            old_line, new_line = old_stop, new_stop
+            pieces += (
+                _marked(" ", unchanged),
+                _marked("-", old[removed:old_at]),
+                _marked("+", new[added:new_at]),
+            )
+        following = old[old_at : line_start(old, context + 1, "\n", old_at)]
         trail = _count(following)
         old_range = _range(first_old - lead, last_old + trail)
-        yield f"@@ -{old_range} +{_range(first_new - lead, last_new + trail)} @@\n"
-        yield from body
-        yield _marked(" ", following)
+        pieces.insert(head, f"@@ -{old_range} +{_range(first_new - lead, last_new + trail)} @@\n")
+        pieces.append(_marked(" ", following))
+    return pieces
 
 
 def _line_changes(old: str, new: str) -> list[Change]:
@@ -177,14 +191,15 @@ def _line_changes(old: str, new: str) -> list[Change]:
         old_count, new_count = _count(old_part), _count(new_part)
         left -= old_count + new_count
         found = [(0, old_count, 0, new_count)]
-        if left >= 0:
+        # One line that became another one, as after most edits, needs no comparison.
+        if left >= 0 and max(old_count, new_count) > 1:
             found = changed_lines(_lines(old_part), _lines(new_part))
         changes += [(old_line + a, old_line + b, new_line + c, new_line + d) for a, b, c, d in found]
     return changes
 
 
-def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> Iterator[tuple[int, int, str, str]]:
-    """Yield the parts in which two texts differ, each with the indexes of its first lines.
+def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[tuple[int, int, str, str]]:
+    """Return the parts in which two texts differ, each with the indexes of its first lines.
 
     A part that is too long to be compared is divided at lines that both texts have exactly once.
     """
@@ -197,61 +212,41 @@ def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> Iterat
         anchor = old[middle : middle + _ANCHOR_CHARS]
         if middle >= 0 and old.count(anchor) == new.count(anchor) == 1:
             old_middle, new_middle = middle + 1, new.index(anchor) + 1
-            yield from _differing_parts(old[:old_middle], new[:new_middle], old_line, new_line)
-            old_line, new_line = (
-                old_line + old.count("\n", 0, old_middle),
-                new_line + new.count("\n", 0, new_middle),
-            )
-            yield from _differing_parts(old[old_middle:], new[new_middle:], old_line, new_line)
-            return
-    if old or new:
-        yield old_line, new_line, old, new
+            first = _differing_parts(old[:old_middle], new[:new_middle], old_line, new_line)
+            old_line += old.count("\n", 0, old_middle)
+            new_line += new.count("\n", 0, new_middle)
+            return first + _differing_parts(old[old_middle:], new[new_middle:], old_line, new_line)
+    return [(old_line, new_line, old, new)] if old or new else []
 
 
-def changed_lines(
-    old: Sequence[str], new: Sequence[str], within: Sequence[Change] | None = None
-) -> list[Change]:
-    """Return which lines were replaced, in order and apart: `difflib`'s answer, in bounded time.
-
-    If all changes are known to lie `within` some ranges, only these are compared.
-    """
-    parts = [_narrowed(old, new, part) for part in within or [(0, len(old), 0, len(new))]]
-    costs = [_comparisons(old[a:b], new[c:d]) for a, b, c, d in parts]
-    if sum(costs) > _MAX_COMPARISONS:
-        parts = [smaller for part in parts for smaller in _divided(old, new, part)]
-        costs = [_comparisons(old[a:b], new[c:d]) for a, b, c, d in parts]
-    # The cheapest parts first, so that a costly one does not leave the others out.
-    by_cost = sorted(range(len(parts)), key=costs.__getitem__)
-    sums = list(accumulate(costs[number] for number in by_cost))
-    compared = set(by_cost[: bisect_right(sums, _MAX_COMPARISONS)])
+def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    """Return which lines were replaced, in order and apart: `difflib`'s answer, in bounded time."""
+    head = common_prefix(old, new)
+    tail = common_suffix(old, new, min(len(old), len(new)) - head)
+    parts = [(head, len(old) - tail, head, len(new) - tail)]
+    if _comparisons(old, new, parts[0]) > _MAX_COMPARISONS:
+        parts = _divided(old, new, parts[0])
     changes: list[Change] = []
-    for number, part in enumerate(parts):
-        if number in compared:
+    left = _MAX_COMPARISONS
+    for part in parts:
+        cost = _comparisons(old, new, part)
+        if cost <= left:
+            left -= cost
             changes += _difflib_changes(old, new, part)
         elif part[0] < part[1] or part[2] < part[3]:
             changes.append(part)
     return changes
 
 
-def _narrowed(old: Sequence[str], new: Sequence[str], part: Change) -> Change:
-    """Return a range of both texts without the lines that are the same at its start and its end."""
-    old_start, old_end, new_start, new_end = part
-    shortest = min(old_end - old_start, new_end - new_start)
-    head = next((at for at in range(shortest) if old[old_start + at] != new[new_start + at]), shortest)
-    rest = shortest - head
-    tail = next((at for at in range(rest) if old[old_end - 1 - at] != new[new_end - 1 - at]), rest)
-    return old_start + head, old_end - tail, new_start + head, new_end - tail
-
-
 def bounded_lines(lines: Iterable[str], max_chars: int) -> list[str]:
     """Return the first lines of a diff as a model sees them: visible, long ones cut, `max_chars` in all."""
+    cut = [line if len(line) <= _LINE_CHARS else cut_line(line, _LINE_CHARS) for line in lines]
     shown: list[str] = []
-    for line in lines:
-        part = visible(line if len(line) <= _LINE_CHARS else cut_line(line, _LINE_CHARS))
-        max_chars -= len(part) + 1
+    for line in visible_lines(cut):
+        max_chars -= len(line) + 1
         if max_chars < 0:
             break
-        shown.append(part)
+        shown.append(line)
     return shown
 
 
@@ -273,62 +268,12 @@ def around_changes(lines: Sequence[str]) -> list[str]:
     return shown
 
 
-def common_prefix(one: str, other: str) -> int:
-    """Return how many characters two texts share at their start."""
-    # Comparing slices is memcmp: halving the doubtful part compares each character about twice.
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def common_suffix(one: str, other: str, most: int) -> int:
-    """Return how many characters two texts share at their end, up to `most`."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-class _LineRanges:
-    """Ranges of the lines of a text, taken in order without splitting it."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._line = self._offset = 0
-
-    def text(self, start: int, end: int) -> str:
-        """Return the lines from one index up to another; they do not lie before those taken last."""
-        begin = self._at(start)
-        return self._text[begin : self._at(end)]
-
-    def _at(self, line: int) -> int:
-        while line - self._line > _NEAR:
-            ahead = self._text.count("\n", self._offset, self._offset + _STEP)
-            if ahead >= line - self._line or self._offset >= len(self._text):
-                break
-            self._line += ahead
-            self._offset += _STEP
-        for _ in range(line - self._line):
-            self._offset = self._text.find("\n", self._offset) + 1 or len(self._text)
-        self._line = line
-        return min(self._offset, len(self._text))
-
-
 def _changed_part(old: str, new: str) -> tuple[int, int, int]:
     """Return the part of whole lines that has all changes: its start, its end in old and in new."""
     same = common_prefix(old, new)
     tail = common_suffix(old, new, min(len(old), len(new)) - same)
     old_end, new_end = len(old) - tail, len(new) - tail
-    if not all(end == 0 or text[end - 1] == "\n" for text, end in ((old, old_end), (new, new_end))):
+    if (old_end and old[old_end - 1] != "\n") or (new_end and new[new_end - 1] != "\n"):
         old_end = old.find("\n", old_end) + 1 or len(old)
     return old.rfind("\n", 0, same) + 1, old_end, len(new) - (len(old) - old_end)
 
@@ -393,13 +338,14 @@ def _difflib_changes(old: Sequence[str], new: Sequence[str], part: Change) -> It
             yield old_start + a, old_start + b, new_start + c, new_start + d
 
 
-def _comparisons(old: Sequence[str], new: Sequence[str]) -> int:
+def _comparisons(old: Sequence[str], new: Sequence[str], part: Change) -> int:
     """Return an upper bound of the lines that `difflib` would compare: for each block, every pair."""
-    if not old or not new:
+    old_start, old_end, new_start, new_end = part
+    if old_start == old_end or new_start == new_end:
         return 0
-    counts = Counter(new)
-    pairs = sum(counts[line] for line in old if line in counts)
-    return (len(old) + pairs) * min(len(old), len(new), max(pairs, 1))
+    counts = Counter(new[new_start:new_end])
+    pairs = sum([counts[line] for line in old[old_start:old_end] if line in counts])
+    return (old_end - old_start + pairs) * min(old_end - old_start, new_end - new_start, max(pairs, 1))
 
 
 def _unique_common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:

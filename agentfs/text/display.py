@@ -1,11 +1,23 @@
-"""Lines and footers as a model is shown them."""
+"""The text of results: numbered lines, footers, token estimates, and how much fits the budget of tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from agentfs.advice import Advice, FirstOf, Joined, NextCall, plural
+from agentfs.limits import Limits
+from agentfs.results import Result
 from agentfs.text.lines import without_end
 from agentfs.visible import visible
 
+R = TypeVar("R", bound=Result)
+
+_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_DIGITS = b"0123456789"
+_FIRST_BYTES = bytes(range(0xC0, 0x100))  # that a character outside of ASCII begins with, in UTF-8
+# Hundredths of a token for each character of a kind, fitted to two tokenizers: `benchmarks/calibrate.py`.
+_LETTER, _DIGIT, _SPACE, _LINE, _OTHER, _WIDE, _WIDER = 21, 79, 9, 21, 63, 58, 16
 CUT_MARK = r"⟦\+\d{1,9} characters?⟧"  # as a pattern
 
 
@@ -87,3 +99,104 @@ def line_ranges(ranges: Sequence[tuple[int, int]], most: int = 10) -> str:
         names.append(f"… ({len(ranges) - most} more)")
     one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
     return f"{'line' if one else 'lines'} {', '.join(names)}"
+
+
+class Shrink(NamedTuple, Generic[R]):
+    """One way to make a result smaller: `render` makes it with 1 to `most` of something.
+
+    The result reports what it left out, and its `next` continues there; with fewer its text is not longer.
+    """
+
+    most: int
+    render: Callable[[int], R]
+
+
+def with_text(result: R, head: str, above: Sequence[str] = (), below: Sequence[str] = ()) -> R:
+    """Render a result: a head line, its notes, and the lines above and below the notes."""
+    return replace(result, text=Joined("\n", head, *above, *result.notes, *below))
+
+
+def with_note(result: R, note: str) -> R:
+    """Return a result with one more note, as a footer of its own."""
+    text = Joined("\n", result.text, footer(note))
+    return replace(result, text=text, notes=(*result.notes, note))
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text by the kinds of its characters.
+
+    Letters come four or five to a token, digits and punctuation hardly more than one, and blanks mostly go
+    with the word behind them; outside of ASCII the bytes of a character in UTF-8 say how rare it is.
+    """
+    raw = text.encode("utf-8", "surrogatepass")
+    size = len(raw)
+    # Deleting counts many kinds of bytes in one pass.
+    letters = size - len(raw.translate(None, _LETTERS))
+    digits = size - len(raw.translate(None, _DIGITS))
+    spaces, lines = raw.count(b" "), raw.count(b"\n")
+    more = size - len(text)
+    wide = size - len(raw.translate(None, _FIRST_BYTES)) if more else 0
+    others = len(text) - wide - letters - digits - spaces - lines
+    hundredths = _LETTER * letters + _DIGIT * digits + _SPACE * spaces + _LINE * lines
+    return -(-(hundredths + _OTHER * others + _WIDE * wide + _WIDER * more) // 100)
+
+
+def fits(text: str, limits: Limits) -> bool:
+    """Return whether a text is within `Limits.output_tokens`."""
+    # No tokenizer makes more tokens than there are bytes, so short texts need no count.
+    return len(text) * 4 <= limits.output_tokens or _count(text, limits) <= limits.output_tokens
+
+
+def fitted(limits: Limits, *steps: Shrink[R]) -> R:
+    """Return the largest result that fits the budget, by the first step that makes one.
+
+    The first step with all that it has is the whole result; a smaller one has the whole text in `whole`.
+    If nothing fits, the last step makes the smallest.
+    """
+    whole: str | None = None
+    result: R | None = None
+    for step in steps:
+        result = step.render(step.most)
+        if fits(result.text, limits):
+            return result if whole is None else replace(result, whole=whole)
+        whole = result.text if whole is None else whole
+        count = most_that_fit(step.most, partial(_text_of, step), limits)
+        if count or step is steps[-1]:
+            return replace(step.render(count or 1), whole=whole)
+    raise ValueError("a result needs a step that makes it")
+
+
+def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
+    """Return how many of `most` things a text can have within the budget.
+
+    Things mostly cost alike, so each try is where the budget would end if all did. This is the Illinois
+    method: an end that stays twice counts half, and every fourth try halves what is left.
+    """
+    text = render(most)
+    if fits(text, limits):
+        return most
+    budget = limits.output_tokens + 0.5  # no number of tokens is just as large
+    low, high = 0, most  # as far as known, `low` fits and `high` does not
+    spare, excess = budget, _count(text, limits) - budget
+    tries, last_fits = 0, None
+    while high - low > 1:
+        tries += 1
+        share = spare / (spare + excess) if tries % 4 else 0.5
+        middle = min(max(low + round((high - low) * share), low + 1), high - 1)
+        left = budget - _count(render(middle), limits)
+        if left > 0:
+            low, spare = middle, left
+            excess /= 2 if last_fits else 1
+        else:
+            high, excess = middle, -left
+            spare /= 2 if last_fits is False else 1
+        last_fits = left > 0
+    return low
+
+
+def _text_of(step: Shrink[Any], count: int) -> str:
+    return step.render(count).text
+
+
+def _count(text: str, limits: Limits) -> int:
+    return (limits.count_tokens or estimate_tokens)(text)

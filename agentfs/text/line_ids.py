@@ -7,7 +7,7 @@ that is still there keeps its id, and a new one gets an id that no line had, so 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
-from agentfs.text.diff import Change, changed_lines
+from agentfs.text.diff import changed_lines
 
 MIN_DIGITS = 6
 
@@ -32,35 +32,15 @@ def new_line_ids(lines: Iterable[str], taken: set[str], salt: str = "") -> list[
 
 
 def carry_line_ids(
-    old: Sequence[str],
-    ids: Sequence[str],
-    new: Sequence[str],
-    taken: set[str],
-    salt: str = "",
-    changes: Sequence[Change] | None = None,
+    old: Sequence[str], ids: Sequence[str], new: Sequence[str], taken: set[str], salt: str = ""
 ) -> list[str]:
-    """Return the ids of the lines of a changed file: the old one where a line is still there.
-
-    `changes` are the lines that were replaced, where that is known.
-    """
-    if changes is not None and not _is_consistent(changes, len(old), len(new)):
-        changes = None
+    """Return the ids of the lines of a changed file: the old one if a line is still there."""
     carried: list[str | None] = [None] * len(new)
     old_at = new_at = 0
-    for old_start, old_end, new_start, new_end in changed_lines(old, new, changes):
+    for old_start, old_end, new_start, new_end in changed_lines(old, new):
         carried[new_at:new_start] = ids[old_at:old_start]
         old_at, new_at = old_end, new_end
     carried[new_at:] = ids[old_at:]
     missing = [line for line, line_id in zip(new, carried, strict=True) if line_id is None]
     made = iter(new_line_ids(missing, taken, salt))
     return [next(made) if line_id is None else line_id for line_id in carried]
-
-
-def _is_consistent(changes: Sequence[Change], old: int, new: int) -> bool:
-    """Return whether the lines between changes are as many in both texts."""
-    old_at = new_at = 0
-    for old_start, old_end, new_start, new_end in (*changes, (old, old, new, new)):
-        if old_start - old_at != new_start - new_at or old_start < old_at:
-            return False
-        old_at, new_at = old_end, new_end
-    return True

@@ -8,13 +8,16 @@ an empty text has no lines.
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
-from typing import AnyStr
+from collections.abc import Callable, Sequence
+from typing import AnyStr, NamedTuple
 
 from agentfs import call_context
 from agentfs.results import Newline
 
+_NEAR = 64  # lines this near are found one by one
 _STEP = 8192  # counting ends in a part this long costs far less than finding each
+_CHECK_EVERY = 4096
+_CRLF = re.compile("\r\n")
 
 
 def bodies_of(text: str) -> list[str]:
@@ -60,22 +63,52 @@ def end_of(text: str) -> str:
     return "\n" if "\n" in text else "\r"
 
 
-def line_start(text: AnyStr, number: int, end: AnyStr) -> int:
-    """Return the position of a line, from 1; the end of a text that has fewer lines."""
-    ahead, position = number - 1, 0
-    while ahead and position < len(text):
+def line_start(text: AnyStr, number: int, end: AnyStr, position: int = 0) -> int:
+    """Return the position of a line; the end of a text that has fewer lines.
+
+    Args:
+        text: The text, or its bytes.
+        number: The line, from 1.
+        end: The character that ends the lines.
+        position: The start of line 1.
+    """
+    ahead = number - 1
+    while ahead > _NEAR:
         found = text.count(end, position, position + _STEP)
-        if found < ahead:
-            ahead -= found
-            position += _STEP
-            continue
-        for _ in range(ahead):
-            position = text.index(end, position) + 1
-        return position
+        if found >= ahead:
+            break
+        if position >= len(text):
+            return len(text)
+        ahead -= found
+        position += _STEP
+    for _ in range(ahead):
+        position = text.find(end, position) + 1 or len(text)
     return min(position, len(text))
 
 
-_CHECK_EVERY = 4096
+def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many characters two texts, or items two lists of lines, share at their start."""
+    # Comparing slices is fast: halving the doubtful part compares each item about twice.
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_suffix(one: Sequence[str], other: Sequence[str], most: int) -> int:
+    """Return how many characters or items two texts or lists share at their end, up to `most`."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 class View:
@@ -131,3 +164,66 @@ class View:
                 there.extend((start, end))
             self._points = here, there
         return self._points
+
+
+class Replacement(NamedTuple):
+    """A range of a text, from offset `start` up to `end`, and its new text."""
+
+    start: int
+    end: int
+    new: str
+
+
+class LfView(View):
+    """A text with every line end as LF."""
+
+    def __init__(self, exact: str) -> None:
+        super().__init__(exact, _CRLF, lambda _: "\n", lf_view(exact))
+        self.lone = "\r" in exact and "\n" not in exact  # True if lines end at a lone CR
+        self._last = ("", "")
+        self._shared = (0, 0)
+
+    def lf(self, text: str) -> str:
+        """Return a text of the caller with the line ends of the view."""
+        if "\r" not in text:
+            return text
+        text = text.replace("\r\n", "\n")
+        return text.replace("\r", "\n") if self.lone else text
+
+    def splice(self, start: int, end: int, new: str) -> Replacement:
+        """Return a replacement in this view as one in the exact text.
+
+        Characters that old and new text share at either end are left out. Line ends that are inserted
+        follow the first line replaced, or the line that whole lines are added to.
+        """
+        old = self.text[start:end]
+        if (old, new) != self._last:  # most replacements of one edit are the same
+            self._last = (old, new)
+            head = common_prefix(old, new)
+            self._shared = head, common_suffix(old, new, min(len(old), len(new)) - head)
+        head, tail = self._shared
+        inserted = new[head : len(new) - tail]
+        first, stop = start + head, end - tail
+        if "\n" in inserted and "\r" in self.source:
+            # An insertion replaces no line: it continues the one before it in the old text.
+            line = first - 1 if first == stop and head else first
+            inserted = inserted.replace("\n", self._newline_at(self.start(line)))
+        return Replacement(self.start(first), self.end(stop), inserted)
+
+    def _newline_at(self, offset: int) -> str:
+        """Return the end of the line at an offset; where it has none, that of the line before, or LF."""
+        end = self.source.find("\n", offset)
+        if end < 0:
+            end = self.source.rfind("\n", 0, offset)
+        if end < 0:
+            return "\r" if "\r" in self.source else "\n"
+        return "\r\n" if self.source[end - 1 : end] == "\r" else "\n"
+
+    def replaced_everywhere(self, old: str, new: str) -> str | None:
+        """Return the exact text with every occurrence replaced; None where line ends differ by occurrence."""
+        newline = newline_of(self.source) or "\n"
+        if newline == "\n":
+            return self.source.replace(old, new)
+        if "\r" in old or (newline == "mixed" and "\n" in old + new):
+            return None  # a CR could match a part of a line end
+        return self.source.replace(old.replace("\n", newline), new.replace("\n", newline))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
-from agentfs.advice import Advice, Joined, call
+from agentfs.advice import Advice, Joined, NextCall, call
 from agentfs.errors import InvalidArgumentError
 from agentfs.tools.kinds import (
     Anything,
@@ -358,19 +358,19 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
     "delete": ("delete_file", "remove", "remove_file", "rm", "unlink"),
     "read_many": ("read_many_files", "read_multiple_files", "read_files"),
 }
-# Names that mean different things in different products, with the methods to propose. Each proposal adds the
-# arguments given here.
-UNCERTAIN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
-    "find": (("glob", {}),),  # a regular expression here, a glob for the program
-    "find_file": (("glob", {}),),
-    "file_search": (("glob", {}),),  # VS Code takes a glob, Cursor a part of the name
-    "search_file": (("grep", {}), ("glob", {})),
-    "search_files": (("grep", {}), ("glob", {})),  # contents in Cline and Roo, names in the server of MCP
-    "tree": (("ls", {"depth": 0}),),
-    "directory_tree": (("ls", {"depth": 0}),),
-    "revert": (("undo", {}),),
-    "undo_edit": (("undo", {}),),  # of one file, with Anthropic's older text editor
-    "codebase_search": (("grep", {}),),  # by meaning, in Cursor and Windsurf
+# Names that mean different things in different products, with the calls to propose. Each proposal adds the
+# arguments that the model sent.
+AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
+    "find": (call("glob"),),  # takes a regular expression here, a glob as a program
+    "find_file": (call("glob"),),
+    "file_search": (call("glob"),),  # VS Code takes a glob, Cursor a part of the name
+    "search_file": (call("grep"), call("glob")),
+    "search_files": (call("grep"), call("glob")),  # contents in Cline and Roo, names in the server of MCP
+    "tree": (call("ls", depth=0),),
+    "directory_tree": (call("ls", depth=0),),
+    "revert": (call("undo"),),
+    "undo_edit": (call("undo"),),  # of one file, in Anthropic's older text editor
+    "codebase_search": (call("grep"),),  # by meaning, in Cursor and Windsurf
 }
 # One tool whose `command` is the name of what to do: Anthropic's text editor, SWE-agent, OpenHands.
 EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")

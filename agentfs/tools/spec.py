@@ -13,7 +13,8 @@ from agentfs.providers import FORMATS, STRICT_FORMATS
 from agentfs.providers.provider import Schema, SchemaRules, ToolDescription
 from agentfs.results import Result, ToolResult
 from agentfs.tools.declaration import effect_of, read_docstring
-from agentfs.tools.kinds import Kind, Parameter, kind_of, object_schema
+from agentfs.tools.hints import kind_of
+from agentfs.tools.kinds import Kind, Parameter, object_schema
 
 # What all providers take as the name of a tool.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")

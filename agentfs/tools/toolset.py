@@ -18,13 +18,11 @@ from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
-from agentfs.tools.checking import checks_arguments
-from agentfs.tools.coerce import parse_arguments, refusal
+from agentfs.tools.arguments import bind_call, find_meant, parse_arguments, refusal
 from agentfs.tools.declaration import declaration_of, declared_tools
-from agentfs.tools.interpret import bind_call, find_meant
+from agentfs.tools.hints import checks_arguments
 from agentfs.tools.kinds import short_repr
-from agentfs.tools.naming import ToolNames
-from agentfs.tools.result import from_error, from_exception, from_value
+from agentfs.tools.result import ToolNames, from_error, from_exception, from_value
 from agentfs.tools.run import Runner, plain_function
 from agentfs.tools.spec import RenderContext, Tool, ToolSpec, make_tool, tool_schemas
 

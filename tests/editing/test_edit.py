@@ -1,8 +1,10 @@
 import difflib
+import gc
 import os
 import stat
 import subprocess
 import threading
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -476,3 +478,30 @@ def test_another_number_of_replacements_than_expected_changes_nothing(tmp_path, 
             ws.edit("a.txt", "one", "1", replace_all, expect=expect)
         assert caught.value.code == code
     assert file.read_bytes() == b"one\r\ntwo one\r\n"
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [("absent", "x")],
+        [("two", "x")],
+        [("", "x")],
+        [("one", "one")],
+        [("one", "1"), ("absent", "x")],
+        [("absent", "x"), ("absent too", "x")],
+        [("one", "1"), ("one", "1")],
+        [(f"absent {number}", "x") for number in range(30)],
+    ],
+)
+def test_a_workspace_is_freed_at_once_after_a_failed_edit(tmp_path, edits):
+    (tmp_path / "f.txt").write_text("one two two\n")
+    workspace = Workspace(tmp_path)
+    dropped = weakref.ref(workspace)
+    gc.disable()
+    try:
+        with pytest.raises(AgentFSError):
+            workspace.multi_edit("f.txt", [Edit(*edit) for edit in edits])
+        del workspace
+        assert dropped() is None
+    finally:
+        gc.enable()

@@ -129,7 +129,7 @@ def both_edited(ws):
 
 
 def test_what_cannot_be_taken_back_now_is_taken_back_when_the_tree_is_opened_again(tmp_path, monkeypatch):
-    from agentfs.fs import batch
+    from agentfs.fs import apply
 
     top = fresh(tmp_path / "root")
     old = snapshot(top)
@@ -142,7 +142,7 @@ def test_what_cannot_be_taken_back_now_is_taken_back_when_the_tree_is_opened_aga
             raise OSError(errno.EIO, "broken")
         return real(*args, **options)
 
-    monkeypatch.setattr(batch, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(apply, "_RETRY_SECONDS", 0.0)
     with Workspace(top) as ws:
         monkeypatch.setattr(os, "replace", failing)
         with pytest.raises(AgentFSError) as caught:

@@ -11,7 +11,8 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import GrepOptions, grep_files
+from agentfs.search.grep import grep_files
+from agentfs.search.options import GrepOptions
 
 
 @pytest.fixture

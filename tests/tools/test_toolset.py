@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from agentfs import Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.results import Edit, Image, ReadResult, ToolResult
-from agentfs.tools.coerce import LenientReader
+from agentfs.tools.arguments import LenientReader
 from agentfs.tools.spec import make_tool
 from agentfs.tools.toolset import Toolset
 from tests.provider_rules import SCHEMA_OF
