@@ -9,19 +9,20 @@ from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, display_name, too_large, typed
+from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, too_large, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
 from agentfs.patterns.literals import Prefilter, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import Batch, FileSource, Outcome, Reading
+from agentfs.search.files import Batch, FileSource, Outcome, Reader, Reading
 from agentfs.search.options import GrepOptions, paths_of
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.visit import Excluded
 
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
 _PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
+_FEW_FILES = 30  # that are sooner searched one by one than all kept texts
 _FILES_PER_CHECK = 32  # files between two checks for cancellation
 _MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
@@ -119,17 +120,16 @@ class _Searcher:
         return self.found
 
     def _search_batch(self, batch: Batch) -> None:
-        prefix, every, read = batch
+        every, reader = batch
         found = self.found
-        found.searched += len(every)  # what turns out not to be is taken off again
         entries = every if self.texts is None else self._may_match(every, self.texts)
-        if not entries:
-            return
+        found.searched += len(every)  # what turns out not to be is taken off again
         for first in range(0, len(entries), _FILES_PER_CHECK):
             call_context.step(0)  # the walk has counted them
-            for entry, outcome in read(entries[first : first + _FILES_PER_CHECK], self._read):
+            some = entries[first : first + _FILES_PER_CHECK]
+            for entry, outcome in reader.read_files(some, self._read, linked=self.source.linked):
                 try:
-                    self._search_file(prefix, entry, outcome)
+                    self._search_file(entry, reader, outcome)
                 finally:
                     if found.full or found.ended_in:
                         found.searched -= len(every) - every.index(entry) - 1
@@ -138,13 +138,18 @@ class _Searcher:
 
     def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
         """Leave out the kept texts in which one search of all of them finds no candidate."""
-        texts.mark_used(entries)
         if (candidates := self.candidates) is None:
+            if self.found.searched + len(entries) < _FEW_FILES:
+                return entries
             self.candidates = candidates = texts.containing(self.prefilter.finders, self._check_time)
-        read = [entry for entry in entries if getattr(entry, "content", "") != _PLAIN or entry in candidates]
+        texts.mark_used(entries)
+        try:
+            read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
+        except AttributeError:  # nothing is kept of some of them
+            return entries
         if not read or self.stops_when_full:  # then those behind the last file read do not count
             return read
-        known = [entry for entry in read if getattr(entry, "content", "") != BINARY]
+        known = [entry for entry in read if entry.content != BINARY]
         self.skipped[BINARY] += len(read) - len(known)
         self.found.searched -= len(read) - len(known)
         return known
@@ -172,24 +177,24 @@ class _Searcher:
         if time.monotonic() > self.deadline:
             raise TimeoutError
 
-    def _search_file(self, prefix: str, entry: Any, outcome: Outcome) -> None:
+    def _search_file(self, entry: Any, reader: Reader, outcome: Outcome) -> None:
         """Search a file that was read, or count it as skipped."""
         if outcome == "timeout":
             self.found.searched -= 1
-            self.found.ended_in = display_name(prefix + entry.name)
+            self.found.ended_in = reader.path_of(entry)
             raise TimeoutError
         if not isinstance(outcome, bytes):
             limit = self.buffer.limit
             if self.source.is_one_file and outcome == "too_large" and not self.options.wants_size(limit):
-                path = display_name(prefix + entry.name)
+                path = reader.path_of(entry)
                 raise too_large(path, max(self.root.entry(path).size or 0, limit + 1), limit)
             if self.source.is_one_file and not isinstance(outcome, str):
-                raise typed(outcome, prefix + entry.name) from None
+                raise typed(outcome, reader.path_of(entry)) from None
             self._skip(outcome)
         elif (text := decode_content(outcome, self.options.encoding)) is None:
             self._skip("undecodable")
         else:
-            self._search_text(display_name(prefix + entry.name), text)
+            self._search_text(reader.path_of(entry), text)
 
     def _skip(self, outcome: str | OSError | AgentFSError) -> None:
         if not isinstance(outcome, str):
