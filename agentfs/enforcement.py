@@ -34,7 +34,7 @@ from agentfs.fs.protect import fold_letters
 from agentfs.history import Journal
 from agentfs.limits import Limits
 from agentfs.outputs import OutputStore
-from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, PermissionRequest, Rule
+from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, Permission, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import ReplaceResult
 from agentfs.text.nearest import nearest
@@ -235,15 +235,19 @@ class _GuardedCall:
                     test = functools.partial(_matches, rule.glob)
                     return _Grant(test, test)
         unanswered = effect in CHANGING and policy.allow
-        return None if policy.permission is not None or unanswered else _Grant()
+        return None if policy.permissions or unanswered else _Grant()
 
     def _ask_permission(self) -> _Grant:
         """Ask, apply changed arguments, and make sure that the call will do what the request showed."""
         preview = self._to_end(self._preview)
-        answer = self._answer(preview)
-        if isinstance(answer, Deny):
-            raise self._refusal(answer.reason or "The user did not allow this call.")
-        if answer.arguments is not None:
+        if not self.workspace.policy.permissions:
+            raise self._refusal("No rule allows this call, and there is nobody to ask.")
+        for permission in self.workspace.policy.permissions:
+            answer = self._answer(permission, preview)
+            if isinstance(answer, Deny):
+                raise self._refusal(answer.reason or "The user did not allow this call.")
+            if answer.arguments is None:
+                continue
             if unknown := answer.arguments.keys() - self.arguments.keys():
                 raise InvalidArgumentError(f"{self.name} has no parameter {', '.join(sorted(unknown))}.")
             _, changed = self._checker.check((), dict(answer.arguments))
@@ -261,16 +265,13 @@ class _GuardedCall:
             )
         return preview.grant
 
-    def _answer(self, preview: _Preview) -> Allow | Deny:
-        callback = self.workspace.policy.permission
-        if callback is None:
-            return Deny("No rule allows this call, and there is nobody to ask.")
+    def _answer(self, permission: Permission, preview: _Preview) -> Allow | Deny:
         context = call_context.current.get()
         tool = one_line(context.tool) if context and context.tool else None
         arguments = {name: value for name, value in self.arguments.items() if name != "preview"}
         shown, diff = tuple(map(one_line, preview.paths)), visible(preview.diff)
         request = PermissionRequest(self.name, self._present_effect(), arguments, shown, diff, tool)
-        answer = call_context.ask(callback, request)
+        answer = call_context.ask(permission, request)
         if answer is True:
             return Allow()
         return answer if isinstance(answer, (Allow, Deny)) else Deny()

@@ -121,7 +121,8 @@ class Policy:
         protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask before the content of a file is changed; "plan" refuses
             every change; "bypass" never asks, and only `deny` holds.
-        permission: Callback that is called before a method acts, or None.
+        permission: Callback that is called before a method acts, or several that are asked in order; each is
+            shown the call as the one before it changed it.
         allow: Rules for calls that need no question, such as `edit(src/**)`. Where there are some and nobody
             to ask, other changes are refused.
         deny: Rules for calls that are refused whatever else holds.
@@ -139,7 +140,7 @@ class Policy:
     durability: Durability = "data"
     protect: Protect = field(default_factory=Protect)
     mode: Mode = "default"
-    permission: Permission | None = None
+    permission: Permission | Sequence[Permission] | None = None
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
 
@@ -153,14 +154,24 @@ class Policy:
             if choices and (value not in choices or type(value) is not type(choices[0])):
                 wanted = f"one of {', '.join(map(repr, choices))}"
                 raise _wrong(f"Policy.{each.name}", wanted, value)
-        if self.permission is not None and not callable(self.permission):
-            raise _wrong("Policy.permission", "a callable or None", self.permission)
+        callbacks = () if self.permission is None or callable(self.permission) else _listed(self.permission)
+        if callbacks is None or not all(map(callable, callbacks)):
+            raise _wrong("Policy.permission", "a callable, a list of callables, or None", self.permission)
+        if callbacks:
+            object.__setattr__(self, "permission", callbacks)
         for name in ("allow", "deny"):
             rules = _listed(getattr(self, name))
             if rules is None:
                 raise _wrong(f"Policy.{name}", "a list of rules", getattr(self, name))
             object.__setattr__(self, name, rules)
         _ = self.allow_rules, self.deny_rules
+
+    @cached_property
+    def permissions(self) -> tuple[Permission, ...]:
+        """The callbacks of `permission`, in order."""
+        if self.permission is None:
+            return ()
+        return (self.permission,) if callable(self.permission) else tuple(self.permission)
 
     @cached_property
     def allow_rules(self) -> tuple[Rule, ...]:
@@ -175,5 +186,5 @@ class Policy:
     @cached_property
     def guards(self) -> bool:
         """Whether any rule, mode or callback may refuse a call."""
-        unasked = self.mode == "bypass" or (self.permission is None and not self.allow)
+        unasked = self.mode == "bypass" or not (self.permissions or self.allow)
         return self.mode == "plan" or bool(self.deny) or not unasked

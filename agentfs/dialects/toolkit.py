@@ -5,10 +5,10 @@ A dialect imports this module, `agentfs`, `agentfs.results` and `agentfs.errors`
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from agentfs import Limits, Policy, Toolset, Workspace
+from agentfs import Edit, Limits, Policy, Toolset, Workspace
 from agentfs.advice import Advice as Advice
 from agentfs.advice import FirstOf as FirstOf
 from agentfs.advice import Names as Names
@@ -18,16 +18,17 @@ from agentfs.advice import ToolName as ToolName
 from agentfs.advice import call as call
 from agentfs.advice import say as say
 from agentfs.call_context import check as check
+from agentfs.editing.change_file import Draft
 from agentfs.editing.diagnostics import explain_ambiguous as explain_ambiguous
 from agentfs.editing.diagnostics import explain_no_match as explain_no_match
+from agentfs.editing.edit import apply_edits
 from agentfs.editing.match import occurrences as occurrences
 from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
+from agentfs.fs import Current
 from agentfs.fs import quote as quote
-from agentfs.limits import HARD_FILE_BYTES as HARD_FILE_BYTES
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
-from agentfs.permissions import PermissionAnswer as PermissionAnswer
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
 from agentfs.search.diagnose import skip_report as skip_report
 from agentfs.search.options import parse_filesize as parse_filesize
@@ -153,10 +154,8 @@ def absolute_in(workspace: Workspace) -> Callable[[str], str]:
 
 def left_out(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
     """Return what a search left out: a count for each reason, and `reached` where it ended early."""
-    counts = {each.name: getattr(skipped, each.name) for each in fields(skipped)}
-    return {
-        name: value for name, value in counts.items() if value and name != "rules" and name not in without
-    }
+    leave = {"rules", *without}
+    return {name: value for name, value in vars(skipped).items() if value and name not in leave}
 
 
 def left_out_field(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
@@ -189,6 +188,13 @@ def cut_lines(read: ReadResult, line_chars: int) -> tuple[str, list[int]]:
 def content_of(match: Match) -> dict[str, Any]:
     """Return as `content` the line of a match as it is, and as `cut` how much is omitted at either end."""
     return {"content": without_marks(match)[0], **({"cut": list(match.cut)} if any(match.cut) else {})}
+
+
+def edited_text(workspace: Workspace, path: str, text: str, edits: Sequence[Edit], *, first: int = 1) -> str:
+    """Return what edits make of the text of a new file; errors number them from `first`."""
+    data = text.encode(errors="surrogatepass")
+    draft = Draft(Current(path, path, data, None), workspace.limits, encoding="utf-8")
+    return apply_edits(draft, edits, workspace.policy.match, first=first).text
 
 
 def case_options(case: Literal["sensitive", "insensitive", "smart"]) -> dict[str, Any]:

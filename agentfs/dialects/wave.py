@@ -5,20 +5,19 @@ workspace's own: the document does not fix it. A plugin is one tool, called with
 directory, and callbacks for permission. No `from __future__ import annotations`: the hints become schemas.
 """
 
-import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from agentfs import AgentFSError, Allow, Deny, Edit, PermissionRequest, Policy, ToolResult, Toolset, Workspace
+from agentfs import AgentFSError, Edit, PermissionRequest, Policy, ToolResult, Toolset, Workspace
 from agentfs.dialects.toolkit import (
     Dialect,
     Mode,
     Permission,
-    PermissionAnswer,
     RenderContext,
     ToolSpec,
+    edited_text,
     first_line,
     literal,
     plural,
@@ -139,7 +138,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
         """
-        created = None if old_string else _created(workspace, path, new_string)
+        created = None if old_string else _created(workspace, path, [Edit(old_string, new_string)])
         return created or workspace.edit(path, old_string, new_string, replace_all)
 
     def multi_edit(path: str, edits: list[Edit]) -> EditResult | WriteResult:
@@ -151,13 +150,8 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: File, absolute or relative to the working directory.
             edits: The replacements, each as in Edit.
         """
-        if not edits or edits[0].old_string:
-            return workspace.multi_edit(path, edits)
-        with workspace.transaction() as changes:
-            created = _created(changes, path, edits[0].new_string)
-            if created is not None and not edits[1:]:
-                return created
-            return changes.multi_edit(path, edits[1:] if created else edits)
+        created = _created(workspace, path, edits) if edits and not edits[0].old_string else None
+        return created or workspace.multi_edit(path, edits)
 
     return (
         ToolSpec(
@@ -188,9 +182,15 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     )
 
 
-def _created(workspace: Workspace, path: str, content: str) -> WriteResult | None:
-    """Create a file, as an edit of an empty text asks for, or return None where one exists."""
+def _created(workspace: Workspace, path: str, edits: Sequence[Edit]) -> WriteResult | None:
+    """Create a file from edits whose first old text is empty, or return None if the file exists."""
+    content = edits[0].new_string
     try:
+        if edits[1:]:
+            # A preview tells whether the file exists; permission is asked once, for the whole content.
+            unasked = workspace.view(policy=replace(workspace.policy, mode="bypass"))
+            unasked.write(path, content, overwrite=False, newline="given", preview=True)
+            content = edited_text(workspace, path, content, edits[1:], first=2)
         return workspace.write(path, content, overwrite=False, newline="given")
     except AlreadyExistsError:
         return None
@@ -298,7 +298,9 @@ def plugins(workspace: Workspace) -> list[ToolPlugin]:
 
 def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, Any]) -> Policy:
     """Return the policy for one call: all permission callbacks, and the mode of the context."""
-    permissions = [each for each in (policy.permission, context.permission_manager) if each is not None]
+    permissions = list(policy.permissions)
+    if context.permission_manager is not None:
+        permissions.append(context.permission_manager)
     callback = context.can_use_tool_callback
     if callback is not None:
 
@@ -308,27 +310,7 @@ def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, A
         permissions.append(can_use_tool)
     if context.permission_mode is None or policy.mode == "plan":
         mode = policy.mode
-    return replace(policy, mode=mode, permission=_all_of(permissions) if permissions else None)
-
-
-def _all_of(permissions: list[Permission]) -> Permission:
-    """Return a callback that asks others in order, until one refuses."""
-    if len(permissions) == 1:
-        return permissions[0]
-
-    async def ask(request: PermissionRequest) -> PermissionAnswer:
-        changed: dict[str, Any] = {}
-        for permission in permissions:
-            answer = permission(replace(request, arguments={**request.arguments, **changed}))
-            if inspect.isawaitable(answer):
-                answer = await answer
-            if answer is not True and not isinstance(answer, Allow):
-                return answer if isinstance(answer, Deny) else Deny()
-            if isinstance(answer, Allow):
-                changed |= answer.arguments or {}
-        return Allow(changed or None)
-
-    return ask
+    return replace(policy, mode=mode, permission=permissions)
 
 
 def _failure(code: str, message: str) -> WaveResult:

@@ -221,6 +221,11 @@ class GrepOptions:
         """Whether the entries of a page are matches, not files."""
         return self.output_mode == "content"
 
+    @property
+    def stops_when_full(self) -> bool:
+        """Whether the search ends with the last file of the page."""
+        return self.output_mode == "files_with_matches" and self.limit is not None
+
     def around(self, limits: Limits) -> tuple[int, int]:
         """Return the lines to show before and after each match."""
         before = (self.context or 0) if self.before is None else self.before

@@ -92,8 +92,7 @@ class _Searcher:
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
-        # Then the search ends with the last file of the page.
-        self.stops_when_full = options.output_mode == "files_with_matches" and options.limit is not None
+        self.stops_when_full = options.stops_when_full
         self.by_line = options.by_line
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))

@@ -181,6 +181,25 @@ def test_changed_arguments_are_used_and_looked_at_again(tree):
     assert (tree / "lib" / "b.txt").read_text() == "two\n"
 
 
+def test_each_of_several_callbacks_is_shown_the_call_as_the_one_before_it_changed_it(tree):
+    asked = []
+
+    def elsewhere(request):
+        return Allow({"path": "lib/b.txt"})
+
+    def note(request):
+        asked.append((request.arguments["path"], request.paths, "+++ b/lib/b.txt" in request.diff))
+        return True
+
+    with Workspace(tree, policy=Policy(permission=[elsewhere, note])) as ws:
+        assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
+    assert asked == [("lib/b.txt", ("lib/b.txt",), True)]
+    refusing = Policy(permission=(lambda _: False, note))
+    with Workspace(tree, policy=refusing) as ws, pytest.raises(RefusedError):
+        ws.edit("src/a.txt", "one", "two")
+    assert len(asked) == 1, "after a refusal nobody else is asked"
+
+
 class Naive:
     """A gate as a loop would write it: ask with what the model sent, then do what it asked for."""
 
@@ -354,8 +373,8 @@ def test_a_callback_that_raises_is_a_failure_that_changes_nothing(tree):
 
 
 @pytest.mark.parametrize("wrong", [
-    {"mode": "no"}, {"permission": 1}, {"allow": "edit"}, {"deny": ["edit("]}, {"deny": ["Edit"]},
-    {"allow": [1]},
+    {"mode": "no"}, {"permission": 1}, {"permission": [print, 1]}, {"allow": "edit"}, {"deny": ["edit("]},
+    {"deny": ["Edit"]}, {"allow": [1]},
 ])  # fmt: skip
 def test_a_wrong_policy_is_an_error_at_once(wrong):
     with pytest.raises(AgentFSError):

@@ -111,7 +111,7 @@ def search_reply(
     content = to_json(value)
     tokens_saved = 0
     if fmt != "full" or given.optimize_paths:
-        tokens_saved = max(_full_tokens(found, fmt, absolute) - estimate_tokens(content), 0)
+        tokens_saved = max(_full_tokens(found, absolute) - estimate_tokens(content), 0)
     notes += _size_warning(content, "summary_only=true takes ~500-2000, count_only_matches=true ~50-200")
     data: dict[str, Any] = {"matches": value}
     notes_beside: tuple[str, ...] = tuple(notes)
@@ -351,16 +351,8 @@ def _common_directories(paths: Iterable[str]) -> str:
     return f"{common}/" if common else ""
 
 
-def _full_tokens(found: GrepResult, fmt: Format, absolute: Callable[[str], str]) -> int:
-    """Return about how many tokens the `full` format would take of a search that was made for `fmt`."""
-    if fmt in ("group_by_file", "full"):  # it has all matches
-        return estimate_tokens(to_json([_match(each, absolute) for each in found.matches]))
-    lines = min(found.total_lines, MAX_MATCHES)
-    if not found.counts:
-        return lines * (_TOKENS_PER_MATCH + 2 * estimate_tokens(absolute("")))
-    weights = [
-        (count.lines, estimate_tokens(path) + estimate_tokens(absolute(path)))
-        for path, count in found.counts.items()
-    ]
-    paths = sum(count * tokens for count, tokens in weights) / max(sum(count for count, _ in weights), 1)
-    return round(lines * (_TOKENS_PER_MATCH + paths))
+def _full_tokens(found: GrepResult, absolute: Callable[[str], str]) -> int:
+    """Estimate how many tokens the `full` format would take."""
+    paths = [estimate_tokens(path + absolute(path)) for path in found.counts]
+    paths = paths or [2 * estimate_tokens(absolute(""))]
+    return round(min(found.total_lines, MAX_MATCHES) * (_TOKENS_PER_MATCH + sum(paths) / len(paths)))
