@@ -223,7 +223,7 @@ class GrepOptions:
 
     @property
     def stops_when_full(self) -> bool:
-        """Whether the search ends with the last file of the page."""
+        """Return True if the search ends with the last file of the page."""
         return self.output_mode == "files_with_matches" and self.limit is not None
 
     def around(self, limits: Limits) -> tuple[int, int]:

@@ -92,7 +92,6 @@ class _Searcher:
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
-        self.stops_when_full = options.stops_when_full
         self.by_line = options.by_line
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))
@@ -146,7 +145,7 @@ class _Searcher:
             read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
         except AttributeError:  # nothing is kept of some of them
             return entries
-        if not read or self.stops_when_full:  # then those behind the last file read do not count
+        if not read or self.options.stops_when_full:  # then those behind the last file read do not count
             return read
         known = [entry for entry in read if entry.content != BINARY]
         self.skipped[BINARY] += len(read) - len(known)
@@ -251,7 +250,7 @@ class _Searcher:
             if page.first <= found.entries < page.end:
                 page.take(found.entries, ENTRY_BYTES + 2 * len(path))
             found.entries += 1
-            found.full = self.stops_when_full and found.entries > page.end
+            found.full = self.options.stops_when_full and found.entries > page.end
 
     def _keep(
         self, excerpts: "_Excerpts", line_matches: list[LineMatch], following: int | None = None
