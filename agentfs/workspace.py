@@ -819,7 +819,7 @@ class Workspace:
             type: Only files of a type, such as `py`, `js`, `rust`.
             output_mode: Matching lines, file names, counts per file, counts with samples, or only the total.
             ignore_case: Match upper and lower case alike.
-            context: Lines to show around each match.
+            context: Lines to show around each match; by default none.
             multiline: Let a match span lines, and `.` match line ends.
             limit: Most matches, or files, to return.
             offset: Matches, or files, to skip.

@@ -48,6 +48,7 @@ _FOUND_BY = {
     "typography": Advice(_OLD, " was found with typographic characters taken for plain ones"),
     "visible_escapes": Advice(_OLD, " was found with ⟦U+…⟧ taken for the character shown so"),
 }
+_PLAIN = {"exact", "line_id", "offset"}
 _EXTERNAL_DIFF_LINES = 40
 _CHECK_EVERY = 1000
 # Decoding what these encode gives the same text; other codecs may replace a character by a similar one.
@@ -228,9 +229,10 @@ def change_file(
         lines_changed=edited.lines,
     )
     done = "Would edit (preview: nothing was written)" if preview else "Edited"
-    counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
-    found_by = [_FOUND_BY[step] for step in edited.applied_via.split(", ") if step in _FOUND_BY]
-    head = Advice(Joined("; ", counted, *found_by), f", {line_ranges(ranges)}.")
+    head = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
+    if edited.applied_via not in _PLAIN:
+        head = Joined("; ", head, *map(_FOUND_BY.__getitem__, edited.applied_via.split(", ")))
+    head = Advice(head, f", {line_ranges(ranges)}.")
     known = edited.replacements > 1 and not diff_if_many and not preview
     return with_diff(result, limits, head, "" if known else diff, external.diff if external else ())
 

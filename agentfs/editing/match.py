@@ -49,6 +49,12 @@ def occurrences(text: str, old: str, start: int = 0) -> list[int]:
     return found
 
 
+def lines_around(view: str, start: int, end: int) -> tuple[int, int]:
+    """Return where the first line of a range starts and its last line ends, without the line end."""
+    line_end = view.find("\n", end)
+    return view.rfind("\n", 0, start) + 1, len(view) if line_end < 0 else line_end
+
+
 def comparable(view: str, old: str, new: str) -> bool:
     """Return whether texts are small enough to be compared line by line and word by word."""
     return max(len(old), len(new)) <= _MOST_CHARACTERS and view.count("\n") <= _MOST_LINES

@@ -11,7 +11,6 @@ from agentfs.results import Result
 from agentfs.text import (
     CUT_MARK,
     Shrink,
-    around_changes,
     bounded_lines,
     carriage_return_note,
     fitted,
@@ -89,7 +88,7 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
     if diff.count("\r\n", start) == count - diff.count("\n@@ ") - diff.count("\n\\ "):
         # The whole file has them: on every line they would only be in the way.
         lines = [line.removesuffix("\r") for line in lines]
-    shown = bounded_lines(around_changes(lines), _DIFF_CHARS)
+    shown = bounded_lines(lines, _DIFF_CHARS)
     if more := count - len(shown):
         way = Advice("call ", ToolName("read"), " to see the file")
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))

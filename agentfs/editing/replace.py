@@ -37,9 +37,8 @@ from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
-from agentfs.search.diagnose import diagnose, explain_glob_path
+from agentfs.search.diagnose import diagnose, explain_glob_path, skip_report
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
-from agentfs.search.render import skip_report
 from agentfs.search.searcher import Finding, search
 from agentfs.text import (
     Hunk,

@@ -171,6 +171,10 @@ class Directory:
             return None
         return link_target(self._context, self._real_child(listed.name)).status
 
+    def path_of(self, listed: DirEntry) -> str:
+        """Return the path of a name as it is displayed."""
+        return self._child(listed.name)
+
     def real_path_of(self, listed: DirEntry) -> str:
         """Return the real path of an entry, following a link that stays inside the root."""
         own = self._real_child(listed.name)
