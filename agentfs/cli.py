@@ -13,9 +13,9 @@ from typing import Any, cast
 import agentfs
 from agentfs import call_context
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
-from agentfs.fs import name_matcher
-from agentfs.history import Timeline
-from agentfs.history.report import changes_result, describe_step, file_changes
+from agentfs.fs import Root
+from agentfs.history import Timeline, methods
+from agentfs.history.report import describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
 from agentfs.limits import MIB, Limits
 from agentfs.policy import Policy
@@ -59,6 +59,7 @@ _HISTORY_COMMANDS: dict[str, tuple[str, dict[str, Any]]] = {
         {"metavar": "CHECKPOINT", "help": "its name"},
     ),
 }
+_PATHS_COMMANDS = {"undo", "rollback"}
 # Options of several commands.
 _COMMON: dict[str, dict[str, Any]] = {
     "--root": {"default": ".", "metavar": "DIR", "help": "the workspace (default: here)"},
@@ -188,9 +189,18 @@ def _add_history(commands: Any) -> None:
     log.add_argument("--limit", type=int, metavar="N", help="most steps to show (default: all)")
     diff = add("diff", "print all that was changed as one patch, which git apply takes", _diff)
     _add_common(diff, "--color")
+    _add_paths(diff)
     diff.add_argument("--since", metavar="CHECKPOINT", help="only what was changed since (default: all)")
     for name, (description, argument) in _HISTORY_COMMANDS.items():
-        add(name, description, _run_history).add_argument("argument", **argument)
+        command = add(name, description, _run_history)
+        command.add_argument("argument", **argument)
+        if name in _PATHS_COMMANDS:
+            _add_paths(command)
+
+
+def _add_paths(command: argparse.ArgumentParser) -> None:
+    paths_help = "only what changed at or below this path; may be repeated"
+    command.add_argument("--path", action="append", dest="paths", metavar="PATH", help=paths_help)
 
 
 def _tools() -> list[Tool]:
@@ -411,7 +421,8 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
 
 def _run_history(arguments: argparse.Namespace) -> int:
     with _open(arguments.root, arguments.state) as workspace:
-        result = getattr(workspace, arguments.method)(arguments.argument)
+        paths = {} if getattr(arguments, "paths", None) is None else {"paths": arguments.paths}
+        result = getattr(workspace, arguments.method)(arguments.argument, **paths)
     if arguments.json:
         print_text(to_json(result.to_dict()))
     elif wants_data("auto"):
@@ -424,11 +435,10 @@ def _run_history(arguments: argparse.Namespace) -> int:
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    # By the names that are protected now: the workspace that made the changes may have protected fewer.
-    protected = name_matcher(Policy().protect.read).covers
+    # By the default policy: the workspace that made the changes may have protected fewer names.
     journal = read_journal(arguments.state, arguments.root)
-    may_show = journal.visible_since(arguments.since, lambda path: not protected(path))
-    changes = changes_result(journal.since(arguments.since), arguments.since, may_show)
+    with Root(root_of(arguments.state), Policy(read_only=True)) as root:
+        changes = methods.changes(journal, root, arguments.since, arguments.paths, Limits().file_bytes)
     for note in changes.notes:
         print_error(f"agentfs: {note}")
     if arguments.json:

@@ -133,6 +133,10 @@ class Recorder(Protocol):
         """Return what keeps other recorded changes out while it is entered, in the same thread again too."""
         ...
 
+    def origin(self, path: str, node: Node | None) -> str:
+        """Return who left a node at a path: "another program", or another call of this workspace."""
+        ...
+
 
 class StagedNodes:
     """The nodes that the changes of a transaction leave, as long as they are not on disk."""

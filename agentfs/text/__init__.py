@@ -44,6 +44,7 @@ from agentfs.text.lines import lf_view as lf_view
 from agentfs.text.lines import line_start as line_start
 from agentfs.text.lines import newline_of as newline_of
 from agentfs.text.lines import without_end as without_end
+from agentfs.text.merge import merge_texts as merge_texts
 from agentfs.text.tokens import Shrink as Shrink
 from agentfs.text.tokens import estimate_tokens as estimate_tokens
 from agentfs.text.tokens import fits as fits
