@@ -1,4 +1,4 @@
-"""What `import agentfs` costs over `import re, json, dataclasses`, in fresh interpreters, interleaved."""
+"""Measure the cost of `import agentfs` beyond `import re, json, dataclasses`, in fresh interpreters, interleaved."""
 
 import statistics
 import subprocess

@@ -48,7 +48,7 @@ def arguments_for(source: random.Random, name: str):
             ['{"path": ' * 5000, "[" * 100_000, '{"path": "a", "path": "b"}', "NaN", '{"x": 1e999}']
         )
     given = dict(GOOD[name])
-    if source.random() < 0.3:  # near-valid: what is to be taken leniently
+    if source.random() < 0.3:  # near-valid: converted leniently
         given = {key: str(value) if source.random() < 0.3 and not isinstance(value, list) else value
                  for key, value in given.items()}  # fmt: skip
     for _ in range(source.choice([0, 1, 1, 2, 3])):

@@ -270,7 +270,7 @@ def test_no_method_shows_what_is_protected(top, path, options):
 
 @pytest.mark.parametrize("alias", ["link", "hard link", "directory"])
 def test_a_file_that_becomes_another_name_of_a_secret_is_not_shown(top, alias):
-    """What was seen and changed is swapped for the secret: a diff to what stands there now would tell it."""
+    """The file that was seen is swapped for the secret: a diff against the present file would reveal it."""
     with Workspace(top, policy=replace(POLICY, overwrite="seen")) as ws:
         path = "sub/other"
         ws.write(path, "PASSWORD one\n")

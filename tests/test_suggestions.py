@@ -1,4 +1,4 @@
-"""What texts advise can be done: complete calls succeed, and what is named is there.
+"""Advice can be followed: complete calls succeed, and named tools and parameters exist.
 
 Held for every dialect, with and without a prefix, for subsets of the tools, for `wave` in a workdir and for
 `tree-sitter-analyzer` in both languages. Each parameter of each tool is given values that fail or find
@@ -276,7 +276,7 @@ def check(
 @part_or_all(6)
 @pytest.mark.parametrize("view", VIEWS)
 def test_what_is_advised_can_be_done(tmp_path, view, every):
-    """With nothing read yet, and with files read of which one has changed since."""
+    """Once with nothing read, and once with files read, one of which has changed since."""
     root = plant(tmp_path / "tree")
     with Workspace(root) as ws:
         calls = list(cases(VIEWS[view](ws)))[list(VIEWS).index(view) % every :: every]

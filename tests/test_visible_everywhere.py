@@ -69,7 +69,7 @@ def lay_out(top):
 
 
 def hidden_in(text: str) -> list[str]:
-    """Return the characters of a text that nobody sees, or that end a line, but for tab and line feed."""
+    """Return the characters of a text that are invisible or end a line, except tab and line feed."""
     return [
         f"U+{ord(character):04X}"
         for character in regex.sub(r"(?<=\p{Extended_Pictographic})\ufe0f", "", text)
