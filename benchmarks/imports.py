@@ -1,4 +1,4 @@
-"""Measure the cost of `import agentfs` beyond `import re, json, dataclasses`, in fresh interpreters, interleaved."""
+"""Measure `import agentfs` beyond `import re, json, dataclasses`, in fresh interpreters, interleaved."""
 
 import statistics
 import subprocess

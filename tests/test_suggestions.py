@@ -276,7 +276,7 @@ def check(
 @part_or_all(6)
 @pytest.mark.parametrize("view", VIEWS)
 def test_what_is_advised_can_be_done(tmp_path, view, every):
-    """Once with nothing read, and once with files read, one of which has changed since."""
+    """Once with nothing read, and once with files read that have changed since."""
     root = plant(tmp_path / "tree")
     with Workspace(root) as ws:
         calls = list(cases(VIEWS[view](ws)))[list(VIEWS).index(view) % every :: every]
