@@ -149,15 +149,22 @@ def check_edit(edit: Edit) -> None:
 
 
 def apply_edits(
-    draft: Draft, edits: Sequence[Edit], match: Matching = "tolerant", known: KnownTexts | None = None
+    draft: Draft,
+    edits: Sequence[Edit],
+    match: Matching = "tolerant",
+    known: KnownTexts | None = None,
+    *,
+    first: int = 1,
 ) -> Edited:
     """Apply edits in order, each to the outcome of the previous one, all or nothing.
 
     After an edit fails, the later ones are still tried, so that the error reports the first 20 failures.
+    Errors number the edits from `first`.
     """
+    last = first + len(edits) - 1
     steps: list[str] = []
     failed: dict[int, AgentFSError] = {}
-    tried = 0
+    tried = first - 1
     for edit in edits:
         try:
             call_context.check()
@@ -177,7 +184,7 @@ def apply_edits(
     if not failed:
         return draft.edited(", ".join(steps) or "exact")
     try:
-        raise _failed(failed, tried, len(edits))
+        raise _failed(failed, tried, last)
     finally:
         failed.clear()  # the errors refer to this frame: a cycle would keep the workspace alive
 

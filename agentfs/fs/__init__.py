@@ -1,4 +1,4 @@
-"""Access to the disk, confined to one root: path rules, reading, and changes, whole or not at all."""
+"""Access to the disk, confined to one root: paths, reading, protected names and atomic changes."""
 # pyright: reportUnusedImport=false
 
 from agentfs.fs.directory import Directory, DirEntry, unicode_duplicates_among

@@ -226,7 +226,7 @@ def _question(
         arguments: Any = protocol.decode(question.get("arguments"), lambda number: functions[number])
     except (TypeError, LookupError):
         raise protocol.ProtocolError("The remote side asked for an unknown function.") from None
-    wanted = PermissionRequest if function == policy.permission else object
+    wanted = PermissionRequest if function in policy.permissions else object
     if not arguments or not all(isinstance(each, wanted) for each in arguments):
         raise protocol.ProtocolError("The remote side asked an invalid question.")
     return function, arguments

@@ -151,7 +151,7 @@ class _NotJSONError(ValueError):
 def _parse_json(text: str) -> Any:
     """Return the value of JSON text, in whose strings raw line ends and tabs are accepted."""
     if len(text) > MAX_CHARACTERS:
-        raise _NotJSONError(f"{len(text):,} characters long; at most {MAX_CHARACTERS:,} are taken")
+        raise _NotJSONError(f"over {MAX_CHARACTERS:,} characters long")
     try:
         return json.loads(text, strict=False, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Protect, Workspace
-from agentfs.dialects.dominds.documents import timestamp
+from agentfs.dialects.dominds import timestamp
 from agentfs.dialects.dominds.rg_args import ALLOWED
 from tests.dialects.trees import lay_out, lay_out_large
 from tests.tool_calls import accepts

@@ -40,7 +40,7 @@ def words(count: int, seed: int = 1) -> list[str]:
 
 
 def alternating(parts: int, mark: str) -> str:
-    """Return lines of which every second is equal, in parts between lines that occur once."""
+    """Return groups of equal lines and unique lines in turn, between lines that occur once."""
     return "".join(
         f"unique {part}\n" + "".join(f"a\n{mark}{part * 90 + line}\n" for line in range(90))
         for part in range(parts)

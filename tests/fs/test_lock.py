@@ -312,7 +312,7 @@ def test_locks_that_a_killed_batch_leaves_are_taken_over_by_one_call_and_by_seve
     if not has_links:
         monkeypatch.setattr(os, "link", lambda *_, **__: (_ for _ in ()).throw(PermissionError(1, "no")))
     with Workspace(tree) as ws:
-        assert "was taken back" in ws.recovery_notes[0]
+        assert "was undone" in ws.recovery_notes[0]
         ws.edit("a", "old", "one")
         with ws.transaction() as tx:
             for name in "bcd":

@@ -78,7 +78,7 @@ def test_files_that_a_killed_batch_created_are_removed(tmp_path):
     killed_after_creating(top)
     assert (top / "z").exists()
     with Workspace(top) as ws:
-        assert "was taken back" in ws.recovery_notes[0]
+        assert "was undone" in ws.recovery_notes[0]
         assert not snapshot(top)
     assert not logs_of(top)
 
@@ -102,7 +102,7 @@ def test_a_file_that_replaced_one_of_a_killed_batch_is_kept_although_its_content
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """The home of the user, with a project in it."""
+    """A home directory that contains a project."""
     top = tmp_path / "home"
     (top / "project" / ".git" / "hooks").mkdir(parents=True)
     monkeypatch.setattr(syscalls, "home_of", lambda _: str(top))

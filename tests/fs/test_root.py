@@ -42,7 +42,7 @@ def code_of(call, *arguments) -> str:
 
 
 def naive(root: Root, path: str) -> bytes:
-    """What a tool does that joins paths and opens."""
+    """Read a file as a tool would that joins the paths and opens the result."""
     return Path(root.path, path).read_bytes()
 
 

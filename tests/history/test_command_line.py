@@ -99,7 +99,7 @@ def test_undo_redo_and_rollback(session, root):
     assert run("undo", *session).returncode == 0
     assert sorted(snapshot(root)) == ["a.txt"]
     assert (root / "a.txt").read_text() == "one\ntwo\n"
-    assert json.loads(run("redo", "2", "--json", *session).stdout)["redoable"] == 1
+    assert json.loads(run("redo", "2", "--json", *session).stdout)["data"]["redoable"] == 1
     assert snapshot(root) == last
     assert run("checkpoint", "here", *session).stdout == 'Checkpoint "here".\n'
     assert run("rollback", "start", *session).returncode == 0
@@ -137,9 +137,9 @@ def test_notes_and_footers_of_undo_go_to_standard_error(root, over):
     done = run("undo", *over)
     assert done.returncode == 0
     lines = done.stdout.splitlines()
-    assert (len(lines), lines[0], lines[2]) == (51, "Undid 1 step.", 'deleted "new/00.txt"')
+    assert (len(lines), lines[0], lines[1]) == (51, "Undid 1 step.", 'deleted "new/00.txt"')
     assert 'the directory "new" stays: something else is in it\n' in done.stderr
-    assert done.stderr.endswith("[11 more]\n")
+    assert done.stderr.endswith("[10 more]\n")
 
 
 @pytest.mark.parametrize("command", ["log", "undo", "diff"])

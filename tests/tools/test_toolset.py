@@ -215,7 +215,7 @@ def test_functions_are_plain_functions_that_return_text():
         '    output_mode: What to show. One of "content", "files_with_matches". Default "content".\n'
         "    ignore_case: Ignore case. Default false.\n"
         "    limit: Most matches; null: all. Default 100.\n\n"
-        "Returns:\n    The result as text, or what was wrong with the call.\n"
+        "Returns:\n    The result as text, or the error.\n"
     )
 
 
