@@ -6,6 +6,8 @@ from agentfs.advice import Advice, Joined, Retry
 from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
+from agentfs.reading.images import ImageInfo, as_image, image_info, image_problem, scale_down
+from agentfs.reading.page import ReadRequest
 from agentfs.reading.sections import (
     NotANotebookError,
     Pdf,
@@ -15,8 +17,6 @@ from agentfs.reading.sections import (
     read_notebook,
     read_sections,
 )
-from agentfs.reading.images import ImageInfo, as_image, image_info, image_problem, scale_down
-from agentfs.reading.page import ReadRequest
 from agentfs.results import Image, ReadResult
 from agentfs.text import HEAD, footer, is_binary
 
@@ -232,7 +232,7 @@ def _described(
 
 
 def _is_text(head: bytes) -> bool:
-    """Return True if the head of a file is UTF-8, of which it may cut the last character."""
+    """Return True if the head of a file is UTF-8; its last character may be incomplete."""
     if is_binary(head):
         return False
     try:
