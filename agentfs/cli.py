@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from agentfs.history import Timeline
 from agentfs.history.report import changes_result, describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
 from agentfs.limits import MIB, Limits
+from agentfs.permissions import READING
 from agentfs.policy import Policy
 from agentfs.providers import FORMATS
 from agentfs.remote.server import Options, serve
@@ -35,7 +36,7 @@ from agentfs.terminal import (
     write_output,
 )
 from agentfs.text import footer, to_json
-from agentfs.tools.coerce import parse_arguments
+from agentfs.tools.arguments import parse_arguments
 from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.toolset import Toolset
@@ -45,20 +46,10 @@ NOTHING_FOUND = 1
 FAILED = 2
 INTERRUPTED = 130
 _TIME = "%Y-%m-%d %H:%M:%S"
-_INTEGER = {"type": int, "nargs": "?", "default": 1, "metavar": "N", "help": "how many (default: 1)"}
-# Methods that need earlier calls, and so a state directory: the description, and the argument for argparse.
-_HISTORY_COMMANDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "undo": ("undo the last steps, all of them or none", _INTEGER),
-    "redo": ("make undone steps again, all of them or none", _INTEGER),
-    "checkpoint": (
-        "name the present state, for rollback and diff",
-        {"nargs": "?", "metavar": "NAME", "help": "the name (default: a number)"},
-    ),
-    "rollback": (
-        "return the files to a checkpoint, backward or forward",
-        {"metavar": "CHECKPOINT", "help": "its name"},
-    ),
-}
+# Methods that need earlier calls, and so a state directory.
+_HISTORY_COMMANDS = {"undo", "redo", "checkpoint", "rollback"}
+# Parameters that may be left out and are no options.
+_POSITIONAL = {"path", "steps", "name"}
 # Options of several commands.
 _COMMON: dict[str, dict[str, Any]] = {
     "--root": {"default": ".", "metavar": "DIR", "help": "the workspace (default: here)"},
@@ -70,7 +61,6 @@ _COMMON: dict[str, dict[str, Any]] = {
 }
 _PATH_COMMANDS = {"ls", "glob", "find", "grep"}
 _LONGEST_LINE = 10 * MIB  # characters of a matching line that a pipe gets
-_OTHER_COMMANDS = {*_HISTORY_COMMANDS, "changes"}  # methods that are no commands by their own schema
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -146,8 +136,15 @@ def _parser() -> argparse.ArgumentParser:
     structured_help = "send typed data beside the text, for clients that are programs"
     mcp.add_argument("--structured", action="store_true", help=structured_help)
     watch_help = "bytes of the texts that are kept in memory for searches (default: 128 MiB)"
-    mcp.add_argument("--watch-bytes", type=int, metavar="BYTES", help=watch_help)
-    mcp.add_argument("--no-watch", action="store_true", help="keep nothing in memory between searches")
+    mcp.add_argument("--watch-bytes", type=int, metavar="BYTES", default=argparse.SUPPRESS, help=watch_help)
+    mcp.add_argument(
+        "--no-watch",
+        dest="watch_bytes",
+        action="store_const",
+        const=None,
+        default=argparse.SUPPRESS,
+        help="keep nothing in memory between searches",
+    )
     _add_common(mcp, "--dialect", "--root", "--state", "--connect")
     mcp.set_defaults(run=_mcp)
 
@@ -173,36 +170,29 @@ def _add_common(command: Any, *names: str) -> None:
 
 
 def _add_history(commands: Any) -> None:
-    def add(name: str, description: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        command: argparse.ArgumentParser = commands.add_parser(
-            name, help=description, description=description.capitalize() + "."
-        )
-        command.add_argument("--state", required=True, metavar="DIR", help="the state directory")
-        root_help = "the workspace (default: that of the state directory)"
-        command.add_argument("--root", metavar="DIR", help=root_help)
-        _add_common(command, "--json")
-        command.set_defaults(run=run, method=name)
-        return command
-
-    log = add("log", "list the steps that were made, the latest first", _log)
+    log = commands.add_parser("log", help="list the steps that were made, the latest first")
     log.add_argument("--limit", type=int, metavar="N", help="most steps to show (default: all)")
-    diff = add("diff", "print all that was changed as one patch, which git apply takes", _diff)
-    _add_common(diff, "--color")
+    _add_common(log, "--json")
+    _add_state(log)
+    log.set_defaults(run=_log)
+    diff = commands.add_parser("diff", help="print all that was changed as one patch, which git apply takes")
     diff.add_argument("--since", metavar="CHECKPOINT", help="only what was changed since (default: all)")
-    for name, (description, argument) in _HISTORY_COMMANDS.items():
-        add(name, description, _run_history).add_argument("argument", **argument)
+    _add_common(diff, "--json", "--color")
+    _add_state(diff)
+    diff.set_defaults(run=_diff)
+
+
+def _add_state(command: Any) -> None:
+    command.add_argument("--state", required=True, metavar="DIR", help="the state directory")
+    root_help = "the workspace (default: that of the state directory)"
+    command.add_argument("--root", default=None, metavar="DIR", help=root_help)
 
 
 def _tools() -> list[Tool]:
     """Return all methods as tools that show everything a command line can say; no tree is opened for it."""
     unopened = object.__new__(Workspace)
-    methods = [getattr(unopened, name) for name in _names(unopened)]
+    methods = [getattr(unopened, name) for name in unopened.tool_names() if name != "changes"]
     return [make_tool(method, expose=exposable(method)) for method in methods]
-
-
-def _names(workspace: Workspace) -> list[str]:
-    """Return the names of the methods that are commands."""
-    return [name for name in workspace.tool_names() if name not in _OTHER_COMMANDS]
 
 
 def _add_tool(commands: Any, tool: Tool) -> None:
@@ -220,7 +210,11 @@ def _add_tool(commands: Any, tool: Tool) -> None:
     if tool.name in _PATH_COMMANDS:
         null_help = "print data, with a NUL after each path instead of a line feed (for `xargs -0`)"
         group.add_argument("-0", "--null", action="store_true", help=null_help)
-    _add_common(group, "--json", "--color", "--root", "--state")
+    _add_common(group, "--json", "--color")
+    if tool.name in _HISTORY_COMMANDS:
+        _add_state(group)
+    else:
+        _add_common(group, "--root", "--state")
     command.set_defaults(run=_run_tool, tool=tool)
 
 
@@ -233,8 +227,8 @@ def _add_parameter(command: argparse.ArgumentParser, parameter: Parameter) -> No
         settings.pop("action", None)
         command.add_argument(parameter.name, help=text, **settings)
         return
-    if parameter.name == "path":
-        command.add_argument(parameter.name, help=text, nargs="?")
+    if parameter.name in _POSITIONAL:
+        command.add_argument(parameter.name, help=text, nargs="?", default=parameter.default, **settings)
         return
     if settings.get("action") == "store_true" and parameter.default is not False:
         settings["action"] = argparse.BooleanOptionalAction
@@ -294,12 +288,10 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     limits = None
     if not arguments.json and wants_data(arguments.color):
         limits = Limits(grep_line_chars=_LONGEST_LINE)
-        if tool.name == "grep" and not given.keys() & {"context", "before", "after"}:
-            given["context"] = 0
     with _open(arguments.root, arguments.state, limits=limits) as workspace:
         # All these are commands, so an error may advise any of them.
         expose = {tool.name: exposable(getattr(workspace, tool.name))}
-        tools = workspace.tools(_names(workspace), expose=expose)
+        tools = workspace.tools("all", expose=expose)
         return _show(arguments, workspace, _call_with_progress(tools, tool.name, given), given)
 
 
@@ -358,10 +350,13 @@ def _print_data(
             notes += [f"{path}: left out" for path in data["left"]]
             notes += [f"{file['path']}: cut" for file in data["files"] if file["truncated_by"]]
     elif found is None:
-        # The last notes of a change are its footer, those before them lines of the text.
-        footers = (footer(*said[first:]) for first in range(len(said)))
-        notes = [next((each for each in footers if result.content.endswith(each)), "")]
-        print_text(result.content.removesuffix(notes[0]).removesuffix("\n"))
+        # A note is a line of the text or a part of its footer; a change may also have shortened a list.
+        beside = {*said, *(footer(*said[first:]) for first in range(len(said)))}
+        lines = result.content.split("\n")
+        if hasattr(arguments, "tool") and arguments.tool.effect not in READING:
+            beside |= {line for line in lines if line.startswith("[")}
+        notes = [line for line in lines if line in beside]
+        print_text("\n".join(line for line in lines if line not in beside))
     else:
         notes = [result.content]
     for line in (*notes, *result.notes):
@@ -409,20 +404,6 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
         yield row(first, timeline.base.changes, None), "the steps up to here, merged"
 
 
-def _run_history(arguments: argparse.Namespace) -> int:
-    with _open(arguments.root, arguments.state) as workspace:
-        result = getattr(workspace, arguments.method)(arguments.argument)
-    if arguments.json:
-        print_text(to_json(result.to_dict()))
-    elif wants_data("auto"):
-        for line in result.text.split("\n"):
-            is_note = line in result.notes or line.startswith("[")
-            (print_error if is_note else print_text)(line)
-    else:
-        print_text(result.text)
-    return 0
-
-
 def _diff(arguments: argparse.Namespace) -> int:
     # By the names that are protected now: the workspace that made the changes may have protected fewer.
     protected = name_matcher(Policy().protect.read).covers
@@ -451,12 +432,13 @@ def _schemas(arguments: argparse.Namespace) -> int:
 
 def _mcp(arguments: argparse.Namespace) -> int:
     try:
-        from agentfs.mcp import WATCH_BYTES, WorkspaceServer  # noqa: PLC0415 - needs the extra
+        from agentfs.mcp import WorkspaceServer  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
         print_error("agentfs: the server needs the official SDK: pip install 'mcp>=2.3,<3'")
         return FAILED
+    watch = {"watch_bytes": arguments.watch_bytes} if "watch_bytes" in arguments else {}
     server = WorkspaceServer(
         arguments.root,
         names=[name.strip() for name in arguments.tools.split(",")] if arguments.tools else None,
@@ -466,11 +448,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
         state=arguments.state,
         command=None if arguments.connect is None else _words(arguments.connect),
         structured=arguments.structured,
-        watch_bytes=None
-        if arguments.no_watch
-        else WATCH_BYTES
-        if arguments.watch_bytes is None
-        else arguments.watch_bytes,
+        **watch,
     )
     with contextlib.suppress(KeyboardInterrupt):
         server.run()

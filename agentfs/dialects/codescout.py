@@ -24,6 +24,7 @@ from agentfs.dialects.toolkit import (
     past_end_of_lines,
     problem_of,
     with_preset,
+    without_empty,
 )
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
@@ -106,7 +107,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: Directory, file or file_id to restrict the search to; by default the project root.
             limit: Maximum number of matching lines to return, by default 50.
         """
-        return workspace.grep(pattern, path, context=0, limit=limit, encoding="utf-8")
+        return workspace.grep(pattern, path, limit=limit, encoding="utf-8")
 
     def glob(pattern: str, path: str = ".", limit: int | None = None) -> GlobResult:
         """Find files matching a glob pattern, hidden ones too; ignored ones are left out.
@@ -207,15 +208,11 @@ def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
 
 
 def _follow_list(call: NextCall) -> Mapping[str, Any] | None:
-    arguments = call["arguments"]
-    if call["name"] != "ls" or not isinstance(arguments.get("path", "."), str):
+    given = {"path": ".", **call["arguments"]}
+    depth = given.pop("depth", 1)
+    if call["name"] != "ls" or not isinstance(given["path"], str):
         return None
-    made: dict[str, Any] = {"path": arguments.get("path", ".")}
-    if arguments.get("depth", 1) != 1:
-        made["recursive"] = True
-    if "offset" in arguments:
-        made |= {"detail_level": "full", "offset": arguments["offset"]}
-    return made if arguments.get("limit") is None else {**made, "limit": arguments["limit"]}
+    return without_empty(**given, recursive=depth != 1)
 
 
 def _is_paged(arguments: Mapping[str, Any]) -> bool:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from agentfs import call_context
 from agentfs.patterns.compile import CompiledRegex, Pattern
 from agentfs.patterns.engine import timeout_clock, untimed_steps
-from agentfs.patterns.literals import Plan
-from agentfs.patterns.prefilter import substring_finder
+from agentfs.patterns.literals import Plan, substring_finder
 
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # the same for the matches of one line
@@ -67,7 +66,7 @@ class LineSearch:
         self._plan = plan = pattern.plan
         self._expression = pattern.expression
         self._line_regex = pattern.line_regex
-        self._ignore_case = pattern.ignore_case
+        self._ignore_case = plan.ignore_case
         self._multiline = pattern.multiline
         self._deadline = deadline
         self._window = window

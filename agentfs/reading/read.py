@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from agentfs import call_context, search
 from agentfs.advice import Advice, Joined, NextCall, ParameterName
-from agentfs.cache import NO_LINE_IDS, OutputStore
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
@@ -18,8 +17,9 @@ from agentfs.errors import (
     StaleError,
     must_be,
 )
-from agentfs.fs import OpenFile, Root, link_note, quote, revision_of_stat
+from agentfs.fs import OpenFile, Root, quote, revision_of_stat
 from agentfs.limits import Limits
+from agentfs.outputs import NO_LINE_IDS, OutputStore
 from agentfs.read_tracker import ReadRecord, ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import binary_result, read_media
@@ -60,8 +60,8 @@ def read_path(
     try:
         return read_file(root, tracker, limits, kept.path if kept else path, request)
     except NotAFileError:
-        options = search.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
-        found = search.list_directory(root, limits, options)
+        options = search.options.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
+        found = search.find.list_directory(root, limits, options)
         return ReadResult(
             path=path,
             kind="directory",
@@ -82,7 +82,7 @@ def read_file(
         result, note = read_media(file, head, limits, request)
         if result is not None:
             return _record_media(tracker, file, result)
-        notes = [*link_note(file.path, root.display_path(file.real_path)), *filter(None, [note])]
+        notes = [*root.link_notes(file.path, file.real_path), *filter(None, [note])]
         if file.stat.st_size <= limits.file_bytes:
             data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
@@ -132,7 +132,7 @@ def read_paths(
             break
         except AgentFSError as error:
             if isinstance(error, NotFoundError):
-                search.explain_missing(root, limits, "read_many", error)
+                search.diagnose.explain_missing(root, limits, "read_many", error)
             failed[path] = error.code
             part = Joined("\n", head, error.text)
         else:
@@ -168,8 +168,10 @@ def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[lis
     for number, path in enumerate(paths):
         if time.monotonic() > until:
             return list(dict.fromkeys(files)), list(paths[number:]), notes
-        if search.is_glob(root, path):
-            found = search.find_files(root, limits, search.GlobOptions(path, limit=_MOST_MATCHES))
+        if search.options.is_glob(root, path):
+            found = search.find.find_files(
+                root, limits, search.options.GlobOptions(path, limit=_MOST_MATCHES)
+            )
             files += [entry.path for entry in found.files]
             if found.truncated or not found.exact:
                 notes.append(f"{quote(path)} matches more files; narrow it")

@@ -27,8 +27,8 @@ from agentfs.remote import bootstrap_near, protocol
 from agentfs.remote.connection import Connection, Exchange, Link, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
 from agentfs.results import Containment, Result, WatchReport
-from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of
+from agentfs.tools.hints import ArgumentChecker
 from agentfs.workspace import Workspace
 
 Opener = Callable[[list[str]], Stream]
@@ -226,7 +226,7 @@ def _question(
         arguments: Any = protocol.decode(question.get("arguments"), lambda number: functions[number])
     except (TypeError, LookupError):
         raise protocol.ProtocolError("The remote side asked for an unknown function.") from None
-    wanted = PermissionRequest if function == policy.permission else object
+    wanted = PermissionRequest if function in policy.permissions else object
     if not arguments or not all(isinstance(each, wanted) for each in arguments):
         raise protocol.ProtocolError("The remote side asked an invalid question.")
     return function, arguments

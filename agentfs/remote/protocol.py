@@ -24,19 +24,9 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, Un
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
-from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declared_tools
-from agentfs.tools.kinds import (
-    SCALARS,
-    Anything,
-    ArgumentReader,
-    Integer,
-    Kind,
-    ListOf,
-    String,
-    default_values,
-    kind_of,
-)
+from agentfs.tools.hints import ArgumentChecker, default_values, kind_of
+from agentfs.tools.kinds import SCALARS, Anything, ArgumentReader, Integer, Kind, ListOf, String
 from agentfs.visible import escape_controls, visible
 from agentfs.workspace import Workspace
 

@@ -28,7 +28,6 @@ from agentfs.search.options import (
     parse_size,
     parse_types,
     paths_of,
-    seconds_of,
 )
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
@@ -230,7 +229,9 @@ def find_entries(
 
     With `any_case` globs match letters in either case.
     """
-    deadline = call_context.deadline(seconds_of(options.timeout, limits) if seconds is None else seconds)
+    if seconds is None:
+        seconds = call_context.granted(options.timeout, limits.timeout)
+    deadline = call_context.deadline(seconds)
     if page is None:
         default = limits.list_entries if isinstance(options, ListOptions) else limits.glob_results
         page = page_of(options.limit, options.offset, default, limits)

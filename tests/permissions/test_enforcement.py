@@ -75,7 +75,7 @@ def test_a_refusal_tells_the_reason_and_not_to_retry(tree):
     with Workspace(tree, policy=Policy(permission=no)) as ws:
         result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
     assert result.content == (
-        "not today.\nDo not try it again, nor another way; tell the user, or go on without it."
+        "not today.\nDo not try again in any way; tell the user, or go on without it."
     )
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
@@ -179,6 +179,25 @@ def test_changed_arguments_are_used_and_looked_at_again(tree):
         ws.edit("src/a.txt", "one", "two")
     assert (tree / "src" / "a.txt").read_text() == "one\n"
     assert (tree / "lib" / "b.txt").read_text() == "two\n"
+
+
+def test_each_of_several_callbacks_is_shown_the_call_as_the_one_before_it_changed_it(tree):
+    asked = []
+
+    def elsewhere(request):
+        return Allow({"path": "lib/b.txt"})
+
+    def note(request):
+        asked.append((request.arguments["path"], request.paths, "+++ b/lib/b.txt" in request.diff))
+        return True
+
+    with Workspace(tree, policy=Policy(permission=[elsewhere, note])) as ws:
+        assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
+    assert asked == [("lib/b.txt", ("lib/b.txt",), True)]
+    refusing = Policy(permission=(lambda _: False, note))
+    with Workspace(tree, policy=refusing) as ws, pytest.raises(RefusedError):
+        ws.edit("src/a.txt", "one", "two")
+    assert len(asked) == 1, "after a refusal nobody else is asked"
 
 
 class Naive:
@@ -354,8 +373,8 @@ def test_a_callback_that_raises_is_a_failure_that_changes_nothing(tree):
 
 
 @pytest.mark.parametrize("wrong", [
-    {"mode": "no"}, {"permission": 1}, {"allow": "edit"}, {"deny": ["edit("]}, {"deny": ["Edit"]},
-    {"allow": [1]},
+    {"mode": "no"}, {"permission": 1}, {"permission": [print, 1]}, {"allow": "edit"}, {"deny": ["edit("]},
+    {"deny": ["Edit"]}, {"allow": [1]},
 ])  # fmt: skip
 def test_a_wrong_policy_is_an_error_at_once(wrong):
     with pytest.raises(AgentFSError):
@@ -405,9 +424,18 @@ def test_a_misspelt_rule_is_answered_with_the_nearest_name(tree):
 
 
 def test_each_tool_and_group_may_be_named_by_a_rule(tree):
-    names = ["splice", "replace", "undo", "read_many", "*", "search", "change", "edit", "write(src/**)"]
+    names = ["splice", "undo", "read_many", "*", "search", "change", "manage", "edit", "write(src/**)"]
     with Workspace(tree, policy=Policy(allow=names)) as ws:
         assert ws.policy.allow == tuple(names)
+
+
+def test_a_rule_for_manage_covers_delete_and_move_alone(tree):
+    with Workspace(tree, policy=Policy(deny=["manage(src/**)"])) as ws:
+        ws.edit("src/a.txt", "one", "two")
+        with pytest.raises(RefusedError):
+            ws.delete("src/a.txt")
+        with pytest.raises(RefusedError):
+            ws.move("src/a.txt", "b.txt")
 
 
 def test_a_rule_with_a_malformed_glob_is_an_error_at_once(tree):

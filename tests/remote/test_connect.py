@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import agentfs
-from agentfs import Deny, Edit, Limits, Policy, Protect, Workspace, connect
+from agentfs import Allow, Deny, Edit, Limits, Policy, Protect, Workspace, connect
 from agentfs.errors import (
     ClosedError,
     DisconnectedError,
@@ -206,6 +206,20 @@ def test_functions_of_the_program_are_called_locally_without_a_lock(remote, tmp_
 
     with pytest.raises(ZeroDivisionError):
         remote.splice("a.txt", fails)
+
+
+def test_several_permission_callbacks_are_asked_here_in_order(remote, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    asked = []
+
+    def note(request):
+        asked.append(request.diff.splitlines()[-1])
+        return True
+
+    guarded = remote.view(policy=Policy(permission=[lambda _: Allow({"new_string": "two"}), note]))
+    guarded.edit("a.txt", "one", "1")
+    assert asked == ["+two"]
+    assert (tmp_path / "a.txt").read_text() == "two\n"
 
 
 async def test_calls_are_cancelled_and_report_progress(remote, tmp_path):

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
-    HARD_FILE_BYTES,
     Advice,
     Dialect,
     RenderContext,
@@ -26,6 +25,7 @@ from agentfs.dialects.toolkit import (
     problem_of,
 )
 from agentfs.dialects.tree_sitter_analyzer.contract import (
+    MAX_FILESIZE,
     MAX_LIMIT,
     MAX_TIMEOUT_MS,
     ContentQuery,
@@ -46,12 +46,11 @@ from agentfs.dialects.tree_sitter_analyzer.replies import (
     list_reply,
     search_reply,
 )
-from agentfs.errors import InvalidPatternError, OutsideWorkspaceError, UnknownToolError
+from agentfs.errors import InvalidPatternError, UnknownToolError
 from agentfs.results import GlobResult, GrepResult
 
 NAME = "tree-sitter-analyzer"
 
-_Globs = Mapping[str, list[str] | None]
 _Parameters = TypeVar("_Parameters", FileFilter, SearchContent, FindAndGrep)
 _SORT: dict[str, Literal["path", "modified", "size"]] = {"path": "path", "mtime": "modified", "size": "size"}
 # The least and the most that a number may be.
@@ -131,21 +130,17 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
         raise own_error("two_places", "roots")
     options = _grep_options(given)
     notes = _check_numbers(workspace, given)
-    found = _grep(
-        workspace,
-        {"include_globs": given.include_globs, "exclude_globs": given.exclude_globs},
-        {
-            **options,
-            "path": given.roots or ["."],
-            "files": given.files or None,
-            "glob": given.include_globs,
-            "exclude": _excluded(given) or None,
-            "follow_symlinks": given.follow_symlinks,
-            "unique": given.follow_symlinks or bool(given.files),
-            "hidden": given.hidden,
-            "include_ignored": given.no_ignore,
-        },
-    )
+    options |= {
+        "path": given.roots or ["."],
+        "files": given.files or None,
+        "glob": given.include_globs,
+        "exclude": _excluded(given) or None,
+        "follow_symlinks": given.follow_symlinks,
+        "unique": given.follow_symlinks or bool(given.files),
+        "hidden": given.hidden,
+        "include_ignored": given.no_ignore,
+    }
+    found = _grep(workspace, options)
     return search_reply(workspace, found, None, notes, given)
 
 
@@ -157,11 +152,11 @@ def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
     # `find` takes one list of globs: where `pattern` is a glob, the search takes the others.
     globs = given.include_globs if given.glob and given.pattern else None
     options |= {"path": given.roots, "files": files, "glob": globs}
-    return search_reply(workspace, _grep(workspace, {"include_globs": globs}, options), files, notes, given)
+    return search_reply(workspace, _grep(workspace, options), files, notes, given)
 
 
 def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> list[str]:
-    """Check the numbers of a call, and return a note for each that is over its maximum and so lowered."""
+    """Check numbers and globs of a call, and return a note for each number over its maximum, so lowered."""
     notes: list[str] = []
     for field, (least, most) in _BOUNDS.items():
         value = getattr(given, field, None)
@@ -174,8 +169,17 @@ def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> li
         most = workspace.limits.context_lines
         if max(given.context_before or 0, given.context_after or 0) > most:
             notes.append(f"context was lowered to {most} lines on either side")
-        if given.max_filesize is not None and parse_filesize(given.max_filesize) > HARD_FILE_BYTES:
-            notes.append(f"max_filesize was lowered from {given.max_filesize} to 200M, the most there is")
+        if parse_filesize(given.max_filesize or MAX_FILESIZE) > parse_filesize(MAX_FILESIZE):
+            notes.append(
+                f"max_filesize was lowered from {given.max_filesize} to {MAX_FILESIZE}, the most there is"
+            )
+    for name in ("exclude", "include_globs", "exclude_globs"):
+        try:
+            if globs := getattr(given, name, None):
+                compile_globs(globs)
+        except AgentFSError as error:
+            error.details["argument"] = name
+            raise
     return notes
 
 
@@ -203,8 +207,7 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
             **options,
         )
     except InvalidPatternError as error:
-        globs = {"exclude": given.exclude, "include_globs": includes, "exclude_globs": excludes}
-        error.details["argument"] = _invalid_globs(globs) or "pattern"
+        error.details["argument"] = "pattern"
         raise
 
 
@@ -213,7 +216,6 @@ def _grep_options(given: ContentQuery) -> dict[str, Any]:
     output_format = given.format
     if not given.query:
         raise own_error("no_query", "query")
-    size = given.max_filesize
     return {
         "pattern": given.query,
         "fixed_strings": given.fixed_strings or not given.regex,
@@ -227,13 +229,13 @@ def _grep_options(given: ContentQuery) -> dict[str, Any]:
         "after": given.context_after,
         "encoding": given.encoding,
         "max_count": given.max_count,
-        "max_filesize": None if size is None else min(parse_filesize(size), HARD_FILE_BYTES),
+        "max_filesize": given.max_filesize,
         "timeout": min(given.timeout_ms, MAX_TIMEOUT_MS) / 1000,
         **_FORMAT_OPTIONS[output_format],
     }
 
 
-def _grep(workspace: Workspace, globs: _Globs, arguments: Mapping[str, Any]) -> GrepResult:
+def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
     try:
         return workspace.grep(**arguments)
     except InvalidPatternError as error:
@@ -243,7 +245,7 @@ def _grep(workspace: Workspace, globs: _Globs, arguments: Mapping[str, Any]) -> 
         raise InvalidPatternError(
             error.message,
             hint=advice if suggestion else error.hint,
-            details={**error.details, "argument": _invalid_globs(globs) or "query"},
+            details={**error.details, "argument": "query"},
         ) from None
 
 
@@ -261,23 +263,12 @@ def _searchable_types(types: list[str] | None) -> list[str]:
     return sorted(searchable if searchable - {"e"} else searchable | {"f"})
 
 
-def _invalid_globs(globs: _Globs) -> str | None:
-    """Return the name of the first argument whose globs are invalid."""
-    for name, given in globs.items():
-        try:
-            if given:
-                compile_globs(given)
-        except (InvalidPatternError, OutsideWorkspaceError):
-            return name
-    return None
-
-
 def _render_failure(context: RenderContext, tool: str, language: Language | None) -> ToolResult:
     problem = problem_of(context)
     if problem is None:
         return context.result
     details = context.outcome.details if isinstance(context.outcome, AgentFSError) else {}
-    problem = translated(problem, details, tool, language or language_of_environment(), context.names)
+    problem = translated(problem, details, tool, language or language_of_environment())
     error = {"code": problem.code, "message": problem.message}
     reply = as_json(context, {"error": problem._asdict()})
     return replace(reply, short_result=first_line(problem.message), error=error)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.toolkit import Advice, FirstOf, Names, NextCall, Problem, Retry, ToolName, say
+from agentfs.dialects.toolkit import Names, NextCall, Problem, Retry, read_docstring
 from agentfs.errors import InvalidArgumentError
 
 Language = Literal["en", "ja"]
@@ -15,11 +15,31 @@ Format = Literal["total_only", "count_only_matches", "summary_only", "group_by_f
 
 DEFAULT_LIMIT, MAX_LIMIT = 2000, 10_000
 DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS = 4000, 30_000
+MAX_FILESIZE = "200M"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileFilter:
-    """The parameters of list_files."""
+    """The parameters of list_files.
+
+    Attributes:
+        roots: Directories to search, inside the project.
+        pattern: Regular expression to be found in the name of a file; with glob a glob for all of the name.
+        glob: Take pattern as a glob.
+        types: What to find: f(ile), d(irectory), l(ink), x (executable), e(mpty).
+        extensions: Extensions without the dot, such as py.
+        exclude: Globs of files and directories to leave out.
+        depth: Levels to descend; 1 is what lies in a root itself.
+        follow_symlinks: Follow links that lead inside the project.
+        hidden: Search names that begin with a dot too.
+        no_ignore: Search names that .gitignore leaves out too.
+        size: Sizes such as +10M (at least), -1k (at most); M is 10^6 bytes, Mi 2^20.
+        changed_within: Only what was changed since: 2d, 90min, or a date.
+        changed_before: Only what was changed before: 2weeks, or a date.
+        full_path_match: Look for pattern in the path from the project root.
+        absolute: Of no effect: all paths are absolute.
+        limit: Most entries to return, up to 10000.
+    """
 
     roots: list[str]
     pattern: str | None = None
@@ -41,7 +61,30 @@ class FileFilter:
 
 @dataclass(frozen=True, kw_only=True)
 class ContentQuery:
-    """The parameters that both searches of contents have."""
+    """The parameters that both searches of contents have.
+
+    Attributes:
+        query: Regular expression to search for, or plain text with regex=false.
+        regex: Take query as a regular expression.
+        fixed_strings: Take query as plain text.
+        word: Only whole words.
+        case: How letters match; smart ignores case unless query has a capital.
+        multiline: Let a match span lines.
+        include_globs: Only files that match one of these globs.
+        exclude_globs: Globs of files and directories to leave out of the search.
+        max_filesize: Size of the largest file to search, up to 200M; M is 2^20 bytes. Default 10M.
+        context_before: Lines to show before each match.
+        context_after: Lines to show after each match.
+        encoding: Codec of files that are not UTF-8 and have no byte order mark, such as shift_jis.
+        max_count: Most matching lines of one file.
+        timeout_ms: Milliseconds that the search of contents may take, up to 30000.
+        total_only: 🎯 Only the number of matches (~10 tokens): how much is there? `partial` beside it means:
+            of some files only.
+        count_only_matches: 🎯 Only the number of matches in each file (~50-200 tokens): where is most?
+        summary_only: 🎯 Files with a few sample lines (~500-2000 tokens): what is it like?
+        group_by_file: 💡 All matches, each file named once (~2000-10000 tokens): for a review.
+        optimize_paths: 💡 Say once what all paths begin with (10-30% fewer tokens); goes with every format.
+    """
 
     query: str
     regex: bool = True
@@ -74,7 +117,15 @@ class ContentQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchContent(ContentQuery):
-    """The parameters of search_content."""
+    """The parameters of search_content.
+
+    Attributes:
+        roots: Directories to search, inside the project.
+        files: Files to search, in place of roots.
+        follow_symlinks: Follow links that lead inside the project.
+        hidden: Search names that begin with a dot too.
+        no_ignore: Search names that .gitignore leaves out too.
+    """
 
     roots: list[str] | None = None
     files: list[str] | None = None
@@ -85,7 +136,13 @@ class SearchContent(ContentQuery):
 
 @dataclass(frozen=True, kw_only=True)
 class FindAndGrep(ContentQuery, FileFilter):
-    """The parameters of find_and_grep."""
+    """The parameters of find_and_grep.
+
+    Attributes:
+        types: Which files: f(ile), l(ink), x (executable), e(mpty).
+        limit: Most files to search, the first in the order of sort; up to 10000.
+        sort: Order of the files: by path, newest first, or largest first.
+    """
 
     sort: Literal["path", "mtime", "size"] = "path"
 
@@ -123,52 +180,6 @@ Find files by name, type, size and time, then search their contents: list_files 
 💡 Narrow the files first: what is not found is not searched.
 {_LADDER}""",
 }
-_PARAMETERS: Mapping[str, str] = {
-    "roots": "Directories to search, inside the project.",
-    "files": "Files to search, in place of roots.",
-    "pattern": "Regular expression to be found in the name of a file; with glob a glob for all of the name.",
-    "glob": "Take pattern as a glob.",
-    "types": "What to find: f(ile), d(irectory), l(ink), x (executable), e(mpty).",
-    "extensions": "Extensions without the dot, such as py.",
-    "exclude": "Globs of files and directories to leave out.",
-    "depth": "Levels to descend; 1 is what lies in a root itself.",
-    "follow_symlinks": "Follow links that lead inside the project.",
-    "hidden": "Search names that begin with a dot too.",
-    "no_ignore": "Search names that .gitignore leaves out too.",
-    "size": "Sizes such as +10M (at least), -1k (at most); M is 10^6 bytes, Mi 2^20.",
-    "changed_within": "Only what was changed since: 2d, 90min, or a date.",
-    "changed_before": "Only what was changed before: 2weeks, or a date.",
-    "full_path_match": "Look for pattern in the path from the project root.",
-    "absolute": "Of no effect: all paths are absolute.",
-    "limit": "Most entries to return, up to 10000.",
-    "sort": "Order of the files: by path, newest first, or largest first.",
-    "query": "Regular expression to search for, or plain text with regex=false.",
-    "regex": "Take query as a regular expression.",
-    "fixed_strings": "Take query as plain text.",
-    "word": "Only whole words.",
-    "case": "How letters match; smart ignores case unless query has a capital.",
-    "multiline": "Let a match span lines.",
-    "include_globs": "Only files that match one of these globs.",
-    "exclude_globs": "Globs of files and directories to leave out of the search.",
-    "max_filesize": "Size of the largest file to search, up to 200M; M is 2^20 bytes. Default 10M.",
-    "context_before": "Lines to show before each match.",
-    "context_after": "Lines to show after each match.",
-    "encoding": "Codec of files that are not UTF-8 and have no byte order mark, such as shift_jis.",
-    "max_count": "Most matching lines of one file.",
-    "timeout_ms": "Milliseconds that the search of contents may take, up to 30000.",
-    "total_only": f"🎯 Only the number of matches ({FORMATS['total_only']}): how much is there? "
-    "`partial` beside it means: of some files only.",
-    "count_only_matches": f"🎯 Only the number of matches in each file ({FORMATS['count_only_matches']}): "
-    "where is most?",
-    "summary_only": f"🎯 Files with a few sample lines ({FORMATS['summary_only']}): what is it like?",
-    "group_by_file": f"💡 All matches, each file named once ({FORMATS['group_by_file']}): for a review.",
-    "optimize_paths": "💡 Say once what all paths begin with (10-30% fewer tokens); goes with every format.",
-}
-_FIND_AND_GREP_PARAMETERS: Mapping[str, str] = {
-    "types": "Which files: f(ile), l(ink), x (executable), e(mpty).",
-    "limit": "Most files to search, the first in the order of sort; up to 10000.",
-}
-
 _COSTS = " < ".join(f"{name} {cost}" for name, cost in FORMATS.items())
 _GUIDE: Mapping[Language, str] = {
     "en": f"💡 Tokens: {_COSTS} < full {_FULL}",
@@ -209,16 +220,13 @@ _OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
     },
 }
 
-_LOOK_JA = FirstOf(
-    Advice(ToolName("ls"), " で存在するパスを確認してください。"), "存在するパスを確認してください。"
-)
 # The errors of agentfs, by code; the English message follows in brackets.
 _CODES_JA: Mapping[str, tuple[str, str]] = {
     "outside_workspace": (
         "プロジェクトルートの外は参照できません。",
         "ルートからの相対パスを指定してください。",
     ),
-    "not_found": ("指定されたパスが見つかりません。", _LOOK_JA),
+    "not_found": ("指定されたパスが見つかりません。", "存在するパスを確認してください。"),
     "not_a_file": ("ファイルではありません。", "ファイルのパスを指定してください。"),
     "not_a_directory": ("ディレクトリではありません。", "ディレクトリのパスを指定してください。"),
     "not_regular": ("通常のファイルではありません。", "別のファイルを指定してください。"),
@@ -342,8 +350,12 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 def tool_options(tool: str, parameters: type[FileFilter | ContentQuery]) -> dict[str, Any]:
     """Return the options of a tool's `ToolSpec`, whose parameters are the fields of a dataclass."""
-    texts = {**_PARAMETERS, **(_FIND_AND_GREP_PARAMETERS if tool == "find_and_grep" else {})}
     names = [each.name for each in fields(parameters)]
+    texts = {
+        name: text
+        for cls in reversed(parameters.__mro__)
+        for name, text in read_docstring(cls.__doc__).parameters.items()
+    }
     return {
         "description": _DESCRIPTIONS[tool],
         "descriptions": {name: texts[name] for name in names},
@@ -367,16 +379,14 @@ def language_of_environment() -> Language:
     return "ja" if value.lower().startswith(("ja", "japanese")) else "en"
 
 
-def translated(
-    problem: Problem, details: Mapping[str, Any], tool: str, language: Language, names: Names
-) -> Problem:
+def translated(problem: Problem, details: Mapping[str, Any], tool: str, language: Language) -> Problem:
     """Return a failure of a tool in a language, with an example of a call that works."""
     code, message, hint = problem
     own = _OWN.get(str(details.get("own_error", "")))
     if own is not None:
         message, hint = (text.format(**details["values"]) for text in own[language])
     elif language == "ja":
-        translation, advice = (say(text, names) for text in _CODES_JA.get(code, _OTHER_JA))
+        translation, advice = _CODES_JA.get(code, _OTHER_JA)
         if code == "invalid_pattern" and details.get("argument") != "query":
             advice = _ESCAPE_JA
         message, hint = f"{translation}（{message}）", f"{advice}（{hint}）" if hint else advice
