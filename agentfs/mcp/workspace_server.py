@@ -11,6 +11,7 @@ from mcp.server.lowlevel import Server
 from pydantic import ValidationError
 
 import agentfs
+from agentfs.advice import plural
 from agentfs.errors import AgentFSError, RefusedError
 from agentfs.limits import MIB, Limits
 from agentfs.mcp.stdio import stdio
@@ -214,7 +215,7 @@ def _progress_reporter(context: _Context) -> Callable[[int], None]:
     loop = asyncio.get_running_loop()
 
     def report(entries: int) -> None:
-        message = context.session.report_progress(entries, None, f"{entries:,} entries")
+        message = context.session.report_progress(entries, None, plural(entries, "entry", "entries"))
         asyncio.run_coroutine_threadsafe(message, loop)
 
     return report

@@ -385,7 +385,7 @@ NOT_FINITE = [b"NaN", b"Infinity", b"-Infinity", b"1e999"]
 
 
 def lines_with(message, *place):
-    """Yield a message as a line, once for each wrong value at one place in it."""
+    """Yield a message as a line, once for each wrong value at one place."""
     for value in WRONG:
         changed = copy.deepcopy(message)
         inner = functools.reduce(lambda found, name: found[name], place[:-1], changed)
