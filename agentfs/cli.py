@@ -13,9 +13,9 @@ from typing import Any, cast
 import agentfs
 from agentfs import call_context
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
-from agentfs.fs import name_matcher
-from agentfs.history import Timeline
-from agentfs.history.report import changes_result, describe_step, file_changes
+from agentfs.fs import Root
+from agentfs.history import Timeline, methods
+from agentfs.history.report import describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import READING
@@ -179,6 +179,7 @@ def _add_history(commands: Any) -> None:
     diff.add_argument("--since", metavar="CHECKPOINT", help="only what was changed since (default: all)")
     _add_common(diff, "--json", "--color")
     _add_state(diff)
+    _add_paths(diff)
     diff.set_defaults(run=_diff)
 
 
@@ -186,6 +187,11 @@ def _add_state(command: Any) -> None:
     command.add_argument("--state", required=True, metavar="DIR", help="the state directory")
     root_help = "the workspace (default: that of the state directory)"
     command.add_argument("--root", default=None, metavar="DIR", help=root_help)
+
+
+def _add_paths(command: argparse.ArgumentParser) -> None:
+    paths_help = "only what changed at or below this path; may be repeated"
+    command.add_argument("--paths", action="append", metavar="PATHS", help=paths_help)
 
 
 def _tools() -> list[Tool]:
@@ -405,11 +411,10 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    # By the names that are protected now: the workspace that made the changes may have protected fewer.
-    protected = name_matcher(Policy().protect.read).covers
+    # By the default policy: the workspace that made the changes may have protected fewer names.
     journal = read_journal(arguments.state, arguments.root)
-    may_show = journal.visible_since(arguments.since, lambda path: not protected(path))
-    changes = changes_result(journal.since(arguments.since), arguments.since, may_show)
+    with Root(root_of(arguments.state), Policy(read_only=True)) as root:
+        changes = methods.changes(journal, root, arguments.since, arguments.paths, Limits().file_bytes)
     for note in changes.notes:
         print_error(f"agentfs: {note}")
     if arguments.json:

@@ -14,7 +14,7 @@ from agentfs.limits import Limits
 from agentfs.patterns.literals import SkipReason
 from agentfs.results import GlobResult, Skipped
 from agentfs.search.collect import bind_globs
-from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
+from agentfs.search.options import GrepOptions, OneOrMore, as_list, opens_hidden, paths_of
 from agentfs.tree.file_types import compile_types
 from agentfs.tree.globs import compile_exclude, compile_globs, compile_pruning, hidden_names
 from agentfs.tree.ignore_sources import with_slash
@@ -78,9 +78,12 @@ class _Filter:
     """The globs and types of a search, bound to the directories that it searches."""
 
     def __init__(self, root: Root, options: GrepOptions, directories: list[str], *, hidden: bool) -> None:
-        self.globs = globs = bind_globs(root, as_list(options.glob), directories)
-        exclude = bind_globs(root, as_list(options.exclude), directories)
-        types = as_list(options.type)
+        def bound(globs: OneOrMore | None) -> list[str]:
+            return bind_globs(root, as_list(globs), directories) if globs else []
+
+        self.globs = globs = bound(options.glob)
+        exclude = bound(options.exclude)
+        types = as_list(options.type) if options.type else []
         self.excludes = compile_exclude(exclude) if exclude else None
         self.prunes = compile_pruning(globs)
         self._has_type = compile_types(types) if types else None
@@ -125,6 +128,9 @@ class FileSource:
     def __post_init__(self) -> None:
         self._paths = paths_of(self._options.path)
         self._walk: Walk | None = None
+        self.stops_when_full = (
+            self._options.output_mode == "files_with_matches" and self._options.limit is not None
+        )
         self.linked = True  # whether a protected file may have a hard link; see `Directory.read_files`
         self.is_one_file = False  # whether one file was asked for: its error is that of the call
         self._seen: set[str] | None = None
@@ -269,7 +275,7 @@ class FileSource:
         """Find the files of a walk; its start lies at `start` for the globs."""
         self._walk, self.linked = walk, self._root.has_linked_secrets()
         # A search that stops must not count what it has not come to as left out.
-        if self._seen is None and not self._options.stops_when_full and (kept := walk.whole()) is not None:
+        if self._seen is None and not self.stops_when_full and (kept := walk.whole()) is not None:
             visit_of = kept.derived.get(filter_.key)
             if visit_of is None:
                 visit_of = {
