@@ -173,8 +173,8 @@ class Acme(Provider):
 
     formats: ClassVar = {"acme": Format(SchemaRules(unions=False))}
 
-    def schemas(self, tools, name, *, strict):
-        return [{"fn": tool.name, "schema": tool.parameters} for tool in tools]
+    def schema(self, tool, name, *, strict):
+        return {"fn": tool.name, "schema": tool.parameters}
 
     def read_call(self, call):
         return ToolCall(self, None, field(call, "fn"), field(call, "with")) if field(call, "fn") else None

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentfs import Toolset, Workspace
-from agentfs.tools.aliases import AMBIGUOUS, HABITS, TOOL_NAMES, snake_case
+from agentfs.tools.aliases import ALIASES, AMBIGUOUS, HABITS, TOOL_NAMES, snake_case
 from agentfs.tools.spec import ToolSpec, exposable
 from tests.tool_calls import accepts
 
@@ -387,7 +387,10 @@ def test_the_tables_name_what_there_is(ws):
     }
     others = [name for each in TOOL_NAMES.values() for name in each]
     assert len({*others, *AMBIGUOUS}) == len(others) + len(AMBIGUOUS)
-    assert all(name == snake_case(name) for name in (*others, *AMBIGUOUS))
+    tables = (ALIASES, *(habits.aliases for habits in HABITS.values()))
+    aliases = [alias for table in tables for each in table.values() for alias in each]
+    aliases += [alias for habits in HABITS.values() for row in habits.foreign for alias in row.aliases]
+    assert all(name == snake_case(name) for name in (*others, *AMBIGUOUS, *aliases))
 
 
 @pytest.mark.parametrize("name", ["read", "edit", "multi_edit", "grep", "move", "glob"])
