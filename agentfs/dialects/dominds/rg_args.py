@@ -1,4 +1,4 @@
-"""ripgrep's arguments as those of `grep`: those that are accepted keep their meaning. Pure."""
+"""Parsing of ripgrep's command line arguments into arguments of `grep`. Pure."""
 
 import getopt
 import re
@@ -12,7 +12,7 @@ from agentfs.dialects.toolkit import Retry, case_options, literal, parse_filesiz
 from agentfs.errors import InvalidArgumentError
 
 _SORTS = {"path": "path", "modified": "oldest", "none": "path"}
-_MAX_CHARS = 50_000  # the time of `getopt` grows with their square
+_MAX_CHARS = 50_000  # `getopt` takes quadratic time
 _COLORS = ("never", "auto", "always", "ansi")
 _OPTION_AND_VALUE = re.compile(r"(-\w|--[a-z-]+)\s+(\S.*)", re.DOTALL)
 _GLOB_TOKEN = re.compile(
@@ -26,23 +26,23 @@ _OTHER_CASE = {"[:lower:]": "[:upper:]", "[:upper:]": "[:lower:]"}
 
 @dataclass
 class RgArguments:
-    """What ripgrep's arguments mean; `options` are arguments of `grep` that mean the same."""
+    """The meaning of ripgrep's arguments. `options` holds those that `grep` takes as they are."""
 
     case: Literal["sensitive", "insensitive", "smart"] = "sensitive"
     globs: list[str] = field(default_factory=list[str])
     iglobs: list[str] = field(default_factory=list[str])
-    types: list[str] = field(default_factory=list[str])  # one that begins with `!` is left out
-    match: Literal["word", "line"] | None = None  # what a match has to be
+    types: list[str] = field(default_factory=list[str])  # `!` before a type excludes it
+    match: Literal["word", "line"] | None = None
     fixed: bool = False
     inverted: bool = False
     only_matching: bool = False
-    files: Literal["files", "counts"] | None = None  # shown in place of lines
-    unrestricted: int = 0  # how often `-u` was given
+    files: Literal["files", "counts"] | None = None  # what to show instead of lines
+    unrestricted: int = 0  # the number of `-u`
     options: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def shows(self) -> Literal["lines", "matches", "files", "counts"]:
-        """What the results are."""
+        """The kind of the results."""
         return self.files or ("matches" if self.only_matching and not self.inverted else "lines")
 
     def grep(self, pattern: str) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class RgArguments:
             "pattern": pattern,
             **case_options(self.case),
             "glob": globs or None,
-            # To ripgrep a file that a glob includes needs to be of no type.
+            # ripgrep ignores the type of a file that a glob includes.
             "type": (None if includes else self.types) or None,
             "hidden": self.unrestricted > 1,
             "context": 0,
@@ -98,7 +98,7 @@ def _max_filesize(option: str, text: str) -> str:
     return text
 
 
-# Options without a value: the long name, and the attributes of `RgArguments` or arguments of `grep` to set.
+# Options without a value: the long name, and what they set, in `RgArguments` or among its `options`.
 _FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "-i": ("--ignore-case", {"case": "insensitive"}),
     "-s": ("--case-sensitive", {"case": "sensitive"}),
@@ -121,7 +121,7 @@ _FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "-H": ("--with-filename", {}),
     "--no-heading": ("--no-heading", {}),
 }
-# Options with a value: the long name, what they set (a list is added to), and what reads the value.
+# Options with a value: the long name, what they set or append to, and the parser of the value.
 _WITH_VALUE: dict[str, tuple[str, str, Callable[[str, str], Any]]] = {
     "-A": ("--after-context", "after", _number),
     "-B": ("--before-context", "before", _number),
@@ -145,7 +145,7 @@ _SHORT = {
     **{names[0]: short for short, names in _WITH_VALUE.items()},
     **{names[0]: short for short, names in _FLAGS.items()},
 }
-# The two as `getopt` takes them.
+# All options as `getopt` takes them.
 _SHORT_OPTIONS = "".join(
     f"{option[1]}{':' if option in _WITH_VALUE else ''}" for option in _SHORT.values() if len(option) == 2
 )
@@ -153,7 +153,7 @@ _LONG_OPTIONS = [f"{name[2:]}{'=' if option in _WITH_VALUE else ''}" for name, o
 
 
 def read_arguments(rg_args: str | Sequence[str] | None) -> RgArguments:
-    """Return what ripgrep's arguments mean; as with ripgrep, the last of several that contradict counts."""
+    """Parse ripgrep's arguments. Of contradicting ones the last counts, as with ripgrep."""
     arguments = RgArguments()
     for option, text in _options(rg_args):
         effects = _FLAGS[option][1] if option in _FLAGS else {}
@@ -174,7 +174,7 @@ def read_arguments(rg_args: str | Sequence[str] | None) -> RgArguments:
 
 
 def _in_both_cases(token: re.Match[str]) -> str:
-    """Return a token of a glob so that its letters match in either case."""
+    """Return a token of a glob that matches letters in either case."""
     if letter := token["letter"]:
         other = letter.swapcase()
         return f"[{letter}{other}]" if len(other) == 1 else token[0]
@@ -187,17 +187,17 @@ def _in_both_cases(token: re.Match[str]) -> str:
 
 
 def _swapped_case(member: str) -> str:
-    """Return a letter, range or named set of a character class in the other case, or "" where it has none."""
+    """Return a letter, range or named set of a character class in the other case, or ""."""
     return _OTHER_CASE.get(member, "") if member.startswith("[") else member.swapcase()
 
 
-# The options for arguments of `grep` that a message may advise.
+# Options for those arguments of `grep` that a message may suggest.
 _OPTIONS_FOR = {"include_ignored": ["--no-ignore", "-."], "fixed_strings": ["-F"]}
 _OWN_PARAMETERS = {"pattern", "path"}
 
 
 def vary(retry: Retry, given: Mapping[str, Any]) -> Retry | None:
-    """Return other arguments of `grep` as other arguments of a tool that has them in `rg_args`."""
+    """Translate a retry of `grep` into one of ripgrep_search, whose options are in `rg_args`."""
     own = {name: value for name, value in retry.arguments.items() if name in _OWN_PARAMETERS}
     others = [name for name, value in retry.arguments.items() if name not in own and value is True]
     if len(own) + len(others) < len(retry.arguments) or not {*others, *retry.without} <= _OPTIONS_FOR.keys():
@@ -224,12 +224,12 @@ def _words(rg_args: str | Sequence[str] | None) -> Iterator[str]:
             raise _invalid(f"`rg_args` cannot be split as a shell would: {error}.", "") from None
         return
     for word in rg_args or ():
-        both = _OPTION_AND_VALUE.fullmatch(word)  # "-A 3" in one item can mean only one thing
+        both = _OPTION_AND_VALUE.fullmatch(word)  # such as "-A 3" in one item
         yield from both.groups() if both else (word,)
 
 
 def _options(rg_args: str | Sequence[str] | None) -> list[tuple[str, str]]:
-    """Return each option by its short name, with its value or ""."""
+    """Split arguments into options by their short names, each with its value or ""."""
     if sum(map(len, rg_args or ())) > _MAX_CHARS:
         raise _invalid(f"`rg_args` has more than {_MAX_CHARS:,} characters.", "")
     words = list(_words(rg_args))
@@ -242,7 +242,7 @@ def _options(rg_args: str | Sequence[str] | None) -> list[tuple[str, str]]:
         name = f"{'-' if len(error.opt) == 1 else '--'}{error.opt}"
         raise _invalid(f"{literal(name)} in `rg_args`: {error.msg}.", name) from None
     if others:
-        raise _invalid(f"{literal(others[0])} in `rg_args` is no option.", others[0])
+        raise _invalid(f"{literal(others[0])} in `rg_args` is not an option.", others[0])
     return [
         (_SHORT.get(name, name), value if name in _SHORT else value.removeprefix("="))
         for name, value in options
