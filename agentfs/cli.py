@@ -36,7 +36,7 @@ from agentfs.terminal import (
     write_output,
 )
 from agentfs.text import footer, to_json
-from agentfs.tools.coerce import parse_arguments
+from agentfs.tools.arguments import parse_arguments
 from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.toolset import Toolset
@@ -291,8 +291,6 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     limits = None
     if not arguments.json and wants_data(arguments.color):
         limits = Limits(grep_line_chars=_LONGEST_LINE)
-        if tool.name == "grep" and not given.keys() & {"context", "before", "after"}:
-            given["context"] = 0
     with _open(arguments.root, arguments.state, limits=limits) as workspace:
         # Every tool is a command, so an error may suggest any of them.
         expose = {tool.name: exposable(getattr(workspace, tool.name))}

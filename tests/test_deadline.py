@@ -271,7 +271,7 @@ def test_the_pages_of_a_pdf_that_were_read_before_the_deadline_are_shown(tmp_pat
 def test_the_parsing_of_one_page_ends_at_the_deadline(tmp_path):
     (tmp_path / "long.pdf").write_bytes(pdf([b"BT " + b"(text) Tj " * 300_000 + b"ET"], pages=1))
     with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
-        assert "in the time that is left" in refused(ws.read, "long.pdf").message
+        assert "There is no time to read page" in refused(ws.read, "long.pdf").message
 
 
 def test_a_search_of_many_slow_files_ends_at_the_deadline(tmp_path, monkeypatch):

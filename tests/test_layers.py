@@ -16,10 +16,11 @@ LAYERS = [
     {"advice"},
     {"errors"},
     {"call_context", "permissions"},
-    {"limits", "policy", "results", "nearest"},
-    {"fs", "text"},
+    {"limits", "policy", "results"},
+    {"text"},
+    {"fs"},
     {"tree", "patterns"},
-    {"watch", "read_tracker", "cache"},
+    {"watch", "read_tracker", "outputs"},
     {"search", "history"},
     {"reading"},
     {"editing"},
@@ -149,7 +150,7 @@ def test_only_fs_touches_the_disk():
     calls = {"open", "scandir", "listdir", "stat", "lstat", "walk", "readlink", "unlink", "rename", "replace"}
     wrong = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        # The far half of the bootstrap runs by itself at a far side that has no package yet.
+        # The remote half of the bootstrap runs by itself at a remote side that has no package yet.
         if package(path) == "fs" or path == PACKAGE / "remote" / "bootstrap_far.py":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -133,7 +133,7 @@ def answer(workspace, name, arguments):
     try:
         result = getattr(workspace, name)(**arguments)
     except AgentFSError as error:
-        # What a far side says in an error has no hidden characters.
+        # What a remote side says in an error has no hidden characters.
         return [error.code, *(plain(shown(each), workspace.root) for each in (str(error), error.details))]
     return [plain(result.to_dict(), workspace.root), plain(result.text, workspace.root)]
 

@@ -106,7 +106,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: Directory, file or file_id to restrict the search to; by default the project root.
             limit: Maximum number of matching lines to return, by default 50.
         """
-        return workspace.grep(pattern, path, context=0, limit=limit, encoding="utf-8")
+        return workspace.grep(pattern, path, limit=limit, encoding="utf-8")
 
     def glob(pattern: str, path: str = ".", limit: int | None = None) -> GlobResult:
         """Find files matching a glob pattern, hidden ones too; ignored ones are left out.

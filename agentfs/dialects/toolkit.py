@@ -13,23 +13,22 @@ from agentfs.advice import Retry as Retry
 from agentfs.advice import call as call
 from agentfs.advice import say as say
 from agentfs.call_context import check as check
+from agentfs.editing.change_file import Draft
 from agentfs.editing.diagnostics import explain_ambiguous as explain_ambiguous
 from agentfs.editing.diagnostics import explain_no_match as explain_no_match
-from agentfs.editing.document import Document, Draft
 from agentfs.editing.edit import apply_edits
 from agentfs.editing.match import occurrences as occurrences
 from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
+from agentfs.fs import Current
 from agentfs.fs import quote as quote
-from agentfs.nearest import nearest as nearest
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
+from agentfs.search.diagnose import skip_report as skip_report
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
-from agentfs.search.render import skip_report as skip_report
 from agentfs.search.searcher import without_marks as without_marks
-from agentfs.text import Decoded
 from agentfs.text import cut_line as cut_line
 from agentfs.text import estimate_tokens as estimate_tokens
 from agentfs.text import most_that_fit as most_that_fit
@@ -197,12 +196,9 @@ def content_of(match: Match) -> dict[str, Any]:
 
 def edited_text(workspace: Workspace, path: str, text: str, edits: Sequence[Edit], *, first: int = 1) -> str:
     """Return what edits make of the text of a new file; errors number them from `first`."""
-    draft = Draft(
-        Document(text.encode(errors="surrogatepass"), text, Decoded(text, "utf-8", b"")),
-        path,
-        workspace.limits,
-    )
-    return apply_edits(draft, edits, workspace.policy.match, first=first).document.text
+    data = text.encode(errors="surrogatepass")
+    draft = Draft(Current(path, path, data, None), workspace.limits, encoding="utf-8")
+    return apply_edits(draft, edits, workspace.policy.match, first=first).text
 
 
 def case_options(case: Literal["sensitive", "insensitive", "smart"]) -> dict[str, Any]:

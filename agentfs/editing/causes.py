@@ -15,10 +15,9 @@ from itertools import accumulate, chain
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.editing.match import BLANK, comparable, occurrences, tolerant_matches
-from agentfs.nearest import closest
-from agentfs.text import bodies_of, changed_lines, common_prefix, common_suffix
-from agentfs.text.lines import View
+from agentfs.editing.match import BLANK, comparable, lines_around, occurrences, tolerant_matches
+from agentfs.text import View, bodies_of, changed_lines, common_prefix, common_suffix
+from agentfs.text.nearest import closest
 
 Span = tuple[int, int]
 
@@ -111,9 +110,7 @@ def _is_whole(view: str, span: Span, old: str) -> bool:
     start, end = span
     if (start and _IN_WORD.match(view, start - 1)) or _IN_WORD.match(view, end - 1):
         return False
-    line_end = view.find("\n", end)
-    rest = view[end:] if line_end < 0 else view[end:line_end]
-    return not (old.endswith("\n") and rest.strip())
+    return not (old.endswith("\n") and view[end : lines_around(view, start, end)[1]].strip())
 
 
 def _without_white_space(text: str) -> str:
@@ -157,10 +154,8 @@ def applied_with_few_changes(view: str, old: str, new: str) -> list[Span]:
 def _fills_lines(view: str, span: Span) -> bool:
     """Return whether nothing but blanks is before a span in its first line, and after it in its last."""
     start, end = span
-    before = view[view.rfind("\n", 0, start) + 1 : start]
-    line_end = view.find("\n", end)
-    after = view[end:] if line_end < 0 else view[end:line_end]
-    return not before.strip() and not after.strip()
+    first, last = lines_around(view, start, end)
+    return not view[first:start].strip() and not view[end:last].strip()
 
 
 def shared_lines(old: Sequence[str], lines: Sequence[str]) -> int:
@@ -226,12 +221,10 @@ def widened(view: str, span: Span, old: str, new: str) -> Span:
     line, and the line ends and blank lines around it that the old text has.
     """
     start, end = span
-    line = view.rfind("\n", 0, start) + 1
+    line, line_end = lines_around(view, start, end)
     indented = any(text.lstrip("\n")[:1] in {" ", "\t"} for text in (old, new))
     if indented and not view[line:start].strip(BLANK):
         start = line
-    line_end = view.find("\n", end)
-    line_end = len(view) if line_end < 0 else line_end
     if not view[end:line_end].strip(BLANK):
         end = line_end
         for _ in range(_leading_newlines(old[::-1])):

@@ -22,6 +22,7 @@ from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import DeleteResult, Entry, MoveResult
+from agentfs.text import with_text
 
 _MOST_COUNTED = 100  # entries of a directory that an error counts
 _MOST_MOVED = 10_000  # files and directories: each is two changes, and the journal keeps 20,000 in one step
@@ -52,8 +53,9 @@ def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
         raise
     kind = entry_type(node)
     what = f" ({kind})" if kind != "file" else ""
-    text = Joined("\n", f"Deleted {quote(entry.path)}{what}.", *applied.notes)
-    return DeleteResult(entry.path, kind, notes=applied.notes, text=text)
+    return with_text(
+        DeleteResult(entry.path, kind, notes=applied.notes), f"Deleted {quote(entry.path)}{what}."
+    )
 
 
 def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: str) -> MoveResult:
@@ -103,8 +105,8 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
         shown = display_name(target)
     files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
     what = f" (directory, {plural(files, 'file')})" if entry.type == "directory" else ""
-    text = Joined("\n", f"Moved {quote(entry.path)} to {quote(shown)}{what}.", *applied.notes)
-    return MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, notes=applied.notes, text=text)
+    result = MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, notes=applied.notes)
+    return with_text(result, f"Moved {quote(entry.path)} to {quote(shown)}{what}.")
 
 
 def _subtree(root: Root, limits: Limits, entry: Entry, real_path: str) -> list[tuple[str, Node]]:

@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, zip_longest
+from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, call
 from agentfs.editing import causes
 from agentfs.editing.causes import Span
-from agentfs.editing.match import MOST_COUNTED, comparable
+from agentfs.editing.match import MOST_COUNTED, comparable, lines_around
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
 from agentfs.text import (
@@ -46,11 +47,10 @@ _WORD = re.compile(r"\w+")
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
 
-@dataclass(frozen=True)
-class KnownTexts:
-    """What this workspace has read: versions of the file, the latest first, and other paths and texts."""
+class KnownTexts(NamedTuple):
+    """Texts that this workspace has read: versions of the file, the latest first, and other files by path."""
 
-    versions: Sequence[str] = ()
+    versions: Callable[[], list[str]] = list
     other_files: Callable[[], list[tuple[str, str]]] = list
 
 
@@ -60,7 +60,7 @@ def has_other_cause(view: str, old: str, new: str, known: KnownTexts) -> bool:
     Then a place that only resembles the old text is not the one that was meant.
     """
     return bool(causes.already_applied(view, old, new)) or any(
-        old in text for text in map(lf_view, known.versions) if text != view
+        old in text for text in map(lf_view, known.versions()) if text != view
     )
 
 
@@ -141,7 +141,7 @@ class _Diagnosis:
         return None
 
     def changed_since_read(self) -> NoMatchError | None:
-        for before in map(lf_view, self.known.versions):
+        for before in map(lf_view, self.known.versions()):
             former = causes.former_text(self.view, self.old, before) if before != self.view else None
             if former is None:
                 continue
@@ -350,8 +350,7 @@ class _Diagnosis:
         return f"{line_ranges(ranges)} {'has' if one else 'have'}"
 
     def _numbered(self, span: Span, first: int) -> list[str]:
-        start = self.view.rfind("\n", 0, span[0]) + 1
-        lines = self.view[start : _line_end(self.view, max(span[1] - 1, start))].split("\n")
+        lines = self.view[slice(*lines_around(self.view, span[0], max(span[1] - 1, span[0])))].split("\n")
         shown = numbered([cut_line(line, _LINE_CHARS) for line in lines[:_MOST_LINES]], first)
         return shown + ([f"[and {len(lines) - _MOST_LINES} more]"] if len(lines) > _MOST_LINES else [])
 
@@ -413,7 +412,7 @@ def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> 
     places: list[str] = []
     unique: list[dict[str, object]] = []
     for start, number in zip(starts[:_MOST_MATCHES], lines, strict=False):
-        line = view[view.rfind("\n", 0, start) + 1 : _line_end(view, start)]
+        line = view[slice(*lines_around(view, start, start))]
         place = numbered([cut_line(line, _MATCH_CHARS)], number, width=len(str(lines[-1])))[0]
         longer = _unique(view, old, start, starts) if exact else None
         if longer is not None:
@@ -446,25 +445,18 @@ def _line_numbers(view: str, offsets: Sequence[int]) -> list[int]:
     return [1 + lines for lines in accumulate(counts)]
 
 
-def _line_end(view: str, position: int) -> int:
-    end = view.find("\n", position)
-    return end if end >= 0 else len(view)
-
-
 def _unique(view: str, old: str, start: int, starts: Sequence[int]) -> Span | None:
     """Return the least extension to whole lines before or after a match that no other match has."""
-    before = view.rfind("\n", 0, start) + 1
-    after = _line_end(view, start + len(old))
-    for added in range(_MOST_ADDED + 1):
+    before, after = start, start + len(old)
+    for _ in range(_MOST_ADDED + 1):
+        before, after = lines_around(view, before, after)
         for low, high in ((before, start + len(old)), (start, after)):
             call_context.check()
             longer = view[low:high]
             others = (other - (start - low) for other in starts if other != start)
             if not any(other >= 0 and view.startswith(longer, other) for other in others):
                 return low, high
-        if added < _MOST_ADDED:
-            before = view.rfind("\n", 0, max(before - 1, 0)) + 1 if before > 1 else 0
-            after = _line_end(view, min(after + 1, len(view)))
+        before, after = max(before - 1, 0), min(after + 1, len(view))
     return None
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName
-from agentfs.editing.change_file import EditTarget, change_file
+from agentfs.editing.change_file import Draft, Edited, EditTarget, change_file, nul_error
 from agentfs.editing.diagnostics import (
     KnownTexts,
     explain_ambiguous,
@@ -18,7 +18,6 @@ from agentfs.editing.diagnostics import (
     explain_no_match,
     has_other_cause,
 )
-from agentfs.editing.document import Draft, Edited, LfView, Replacement, check_no_nul, to_lf
 from agentfs.editing.match import occurrences, shown_characters, tolerant_matches
 from agentfs.errors import (
     AgentFSError,
@@ -29,10 +28,10 @@ from agentfs.errors import (
     OverlapError,
     must_be,
 )
-from agentfs.fs import Current, quote
+from agentfs.fs import quote
 from agentfs.policy import Matching
 from agentfs.results import Edit, EditResult
-from agentfs.text import first_names, footer, lf_view, plural
+from agentfs.text import LfView, Replacement, first_names, footer, lf_view, plural
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 # Edits made already that an error names one by one.
@@ -57,22 +56,25 @@ def edit_file(
     if expect is not None and expect < 1:
         raise must_be("expect", "1 or more", expect, "Leave it out for any number.")
 
-    def compute(draft: Draft, current: Current) -> Edited:
+    def compute(draft: Draft) -> Edited:
+        real_path = draft.current.real_path
+
+        def versions() -> list[str]:
+            return [version.text or "" for version in tracker.versions_with_text(real_path)]
+
         def other_files() -> list[tuple[str, str]]:
-            read = tracker.other_texts(current.real_path)
+            read = tracker.other_texts(real_path)
             return [(root.display_path(path), text) for path, text in read if root.may_show(path)]
 
-        versions = tracker.versions_with_text(current.real_path)
-        texts = [version.text for version in versions if version.text is not None]
-        edited = apply_edits(draft, edits, match, KnownTexts(texts, other_files))
+        edited = apply_edits(draft, edits, match, KnownTexts(versions, other_files))
         if expect not in {None, edited.replacements}:
             count = plural(edited.replacements, "time")
             raise AmbiguousError(
-                Advice(_OLD, f" is in {quote(current.path)} {count}, not {expect} as expected."),
+                Advice(_OLD, f" is in {quote(draft.path)} {count}, not {expect} as expected."),
                 hint=Advice(
                     "Nothing was changed. If each is meant, ", Retry({"expect": edited.replacements}), "."
                 ),
-                details={"path": current.path, "count": edited.replacements, "expect": expect},
+                details={"path": draft.path, "count": edited.replacements, "expect": expect},
             )
         return edited
 
@@ -86,14 +88,14 @@ def splice_file(
 ) -> EditResult:
     """Replace ranges of the LF view of a file in one write; a function makes them of that text."""
 
-    def compute(draft: Draft, _current: Current) -> Edited:
+    def compute(draft: Draft) -> Edited:
         view = LfView(draft.text)
         made = spans(view.text) if callable(spans) else spans
         wanted, notes = _with_notes(made)
         if not wanted:
             raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
         draft.replace(view, _ordered(view, wanted, draft.path))
-        return draft.result("offset")._replace(notes=tuple(notes))
+        return draft.edited("offset")._replace(notes=tuple(notes))
 
     return change_file(target, compute, unit="replacement")
 
@@ -136,8 +138,9 @@ def check_edit(edit: Edit) -> None:
             ),
             details={"parameter": "old_string"},
         )
-    check_no_nul(edit.new_string, _NEW)
-    if to_lf(edit.old_string, lone=False) == to_lf(edit.new_string, lone=False):
+    if "\x00" in edit.new_string:
+        raise nul_error(_NEW)
+    if edit.old_string.replace("\r\n", "\n") == edit.new_string.replace("\r\n", "\n"):
         same = edit.old_string == edit.new_string
         how = " are the same." if same else " differ only in line ends, and an edit keeps those of the file."
         raise NoChangeError(
@@ -161,31 +164,36 @@ def apply_edits(
     last = first + len(edits) - 1
     steps: list[str] = []
     failed: dict[int, AgentFSError] = {}
-    for number, edit in enumerate(edits, first):
+    tried = first - 1
+    for edit in edits:
         try:
             call_context.check()
             via = _apply_edit(draft, edit, match, known or KnownTexts())
         except DeadlineExceededError:
-            if failed:
-                raise _failed(failed, number - 1, last) from None
-            raise
+            if not failed:
+                raise
+            break
         except AgentFSError as error:
-            failed[number] = error
-            if len(failed) == _MOST_FAILED:
-                raise _failed(failed, number, last) from None
-            continue
-        if via not in {"exact", *steps}:
-            steps.append(via)
-    if failed:
-        raise _failed(failed, last, last)
-    return draft.result(", ".join(steps) or "exact")
+            failed[tried + 1] = error
+        else:
+            if via not in {"exact", *steps}:
+                steps.append(via)
+        tried += 1
+        if len(failed) == _MOST_FAILED:
+            break
+    if not failed:
+        return draft.edited(", ".join(steps) or "exact")
+    try:
+        raise _failed(failed, tried, last)
+    finally:
+        failed.clear()  # its errors refer to this frame: a cycle would keep the workspace alive
 
 
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
     """Make one edit, and return how its old text was found."""
     check_edit(edit)
     view = LfView(draft.text)
-    old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
+    old, new = view.lf(edit.old_string), view.lf(edit.new_string)
     if edit.replace_all:
         exact = match == "exact" or old in view.text
         shown = old if exact else shown_characters(old, view.text)
@@ -193,11 +201,11 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
             draft.replace_all(view, shown, new if shown == old else shown_characters(new, shown), count)
             return "exact" if shown == old else "visible_escapes"
     else:
-        starts = occurrences(view.text, old)
-        if len(starts) > 1:
-            raise _explained(draft, view.text, old, new, known)
-        if starts:
-            draft.replace(view, [Replacement(starts[0], starts[0] + len(old), new)])
+        start = view.text.find(old)
+        if start >= 0:
+            if view.text.find(old, start + 1) >= 0:
+                raise _explained(draft, view.text, old, new, known)
+            draft.replace(view, [Replacement(start, start + len(old), new)])
             return "exact"
     if match == "tolerant":
         via, found = tolerant_matches(view.text, old, new)
@@ -210,7 +218,7 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
 def _explained(draft: Draft, view: str, old: str, new: str, known: KnownTexts) -> AgentFSError:
     """Return why an old text is not there once, by the file as a model can read it where that explains it."""
     path = draft.path
-    file = lf_view(draft.document.text)
+    file = lf_view(draft.decoded.text)
     before, now = occurrences(file, old), occurrences(view, old)
     if file == view or (before and now and len(before) > 1):
         return _not_once(file, old, new, before, path, known)
@@ -253,7 +261,7 @@ def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replace
                 "with every line end as one.",
                 details={"path": path, "span": [start, end], "size": size},
             )
-        texts = [to_lf(new, lone=view.lone) for _, _, new in same]
+        texts = [view.lf(new) for _, _, new in same]
         if start < end and len(texts) > 1:
             before = (start, end)
         if start < before[1]:

@@ -7,14 +7,13 @@ from typing import NoReturn
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
-from agentfs.editing.change_file import EditTarget, change_file
-from agentfs.editing.document import Draft, Edited, LfView, Replacement, to_lf
+from agentfs.editing.change_file import Draft, Edited, EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
-from agentfs.nearest import closest
 from agentfs.read_tracker import ReadTracker, VersionWithIds
 from agentfs.results import EditResult, LineChange
-from agentfs.text import bodies_of, changed_lines, cut_line, first_names, footer, visible
+from agentfs.text import LfView, Replacement, bodies_of, changed_lines, cut_line, first_names, footer, visible
+from agentfs.text.nearest import closest
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20
@@ -52,8 +51,8 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
             details={"parameter": "changes"},
         )
 
-    def compute(draft: Draft, current: Current) -> Edited:
-        revision = current.revision or ""
+    def compute(draft: Draft) -> Edited:
+        current, revision = draft.current, draft.revision
         if target.root.policy.line_ids == "fresh":
             _check_fresh(tracker, current, revision)
         versions = tracker.versions_with_ids(current.real_path)
@@ -68,11 +67,11 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
         ids = tracker.line_ids(current.real_path, revision, draft.text)
         lines = _Lines(current.path, bodies_of(view.text), ids, len(changes))
         ranges = _ranges(lines, versions, changes)
-        texts = [to_lf(change.new_content, lone=view.lone) for change in changes]
+        texts = [view.lf(change.new_content) for change in changes]
         draft.replace(view, _replacements(view, lines, ranges, texts))
         given = [text.removesuffix("\n").count("\n") + 1 if text else 0 for text in texts]
         counts = zip(ranges, given, strict=True)
-        return draft.result("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
+        return draft.edited("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
 
     return change_file(target, compute, unit="change")
 
@@ -233,7 +232,7 @@ def _check_between(
 ) -> None:
     """Refuse a range into which lines have come, or from which lines have gone, since its ids were given."""
     first, last = lines.ids[start], lines.ids[end]
-    now = tuple(lines.ids[start : end + 1])
+    now = [*lines.ids[start : end + 1]]
     oldest = True
     for version, index in versions:
         if first not in index or last not in index:

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from agentfs import call_context
-from agentfs.editing.document import Replacement
-from agentfs.text import changed_lines, unvisible
-from agentfs.text.lines import View
+from agentfs.text import Replacement, View, changed_lines, unvisible
 
 # Enough to say "at least"; beyond it only the answer to a hostile or hopeless text would get longer.
 MOST_COUNTED = 1000
@@ -49,6 +47,12 @@ def occurrences(text: str, old: str, start: int = 0) -> list[int]:
         found.append(start)
         start = text.find(old, start + 1)
     return found
+
+
+def lines_around(view: str, start: int, end: int) -> tuple[int, int]:
+    """Return where the first line of a range starts and its last line ends, without the line end."""
+    line_end = view.find("\n", end)
+    return view.rfind("\n", 0, start) + 1, len(view) if line_end < 0 else line_end
 
 
 def comparable(view: str, old: str, new: str) -> bool:

@@ -6,14 +6,13 @@ A search as `grep` makes it finds the files, each is changed in memory, and all 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry
-from agentfs.editing.change_file import ExternalChanges, external_changes, placeholder_notes, record_edit
-from agentfs.editing.document import Document, Draft, LfView, Replacement, check_no_nul, to_lf
+from agentfs.editing.change_file import Draft, ExternalChanges, external_changes, nul_error, record_edit
 from agentfs.editing.edit import apply_edits, check_edit
+from agentfs.editing.rendering import placeholder_notes
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -36,13 +35,26 @@ from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
-from agentfs.read_tracker import Hunk, ReadTracker
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
-from agentfs.search.diagnose import diagnose, explain_glob_path
+from agentfs.search.diagnose import diagnose, explain_glob_path, skip_report
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
-from agentfs.search.render import skip_report
 from agentfs.search.searcher import Finding, search
-from agentfs.text import Shrink, first_names, fitted, footer, notes_of, one_line, plural, unified_diff
+from agentfs.text import (
+    Hunk,
+    LfView,
+    Replacement,
+    Shrink,
+    decode,
+    first_names,
+    fitted,
+    footer,
+    one_line,
+    plural,
+    unified_diff,
+    with_note,
+    with_text,
+)
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, as a permission callback is shown all of it
@@ -75,7 +87,8 @@ class ReplaceOptions(NamedTuple):
     def check(self) -> None:
         """Refuse arguments that no tree could make right."""
         if self.regex:
-            check_no_nul(self.new_string, _NEW)
+            if "\x00" in self.new_string:
+                raise nul_error(_NEW)
         else:
             check_edit(self.edit)
         if self.expect is not None and self.expect < 1:
@@ -149,7 +162,9 @@ def replace_in_files(
         for file in files:
             if tracker.knows(file.change.path):
                 nodes = file.change.before, file.change.after
-                before, after = (Document.of(node.load()) for node in nodes if isinstance(node, FileNode))
+                before, after = (
+                    (node.digest, decode(node.load()).text) for node in nodes if isinstance(node, FileNode)
+                )
                 record_edit(tracker, file.change.path, before, after, file.hunks, file.external)
     return _result(limits, options, files, total, found, notes)
 
@@ -202,23 +217,20 @@ def _changed_file(
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if not isinstance(node, FileNode):
         raise NotFoundError(f"{quote(path)} is no file any more.")
-    before = Document.of(node.load())
-    draft = Draft(before, path, limits, raw=options.raw)
+    current = Current(path, real_path, node.load(), node.digest)
+    draft = Draft(current, limits, raw=options.raw)
     if matcher is None:
         edited = apply_edits(draft, [options.edit], "exact")
     else:
         view = LfView(draft.text)
-        new = to_lf(options.new_string, lone=view.lone)
+        new = view.lf(options.new_string)
         draft.replace(view, _replacements(draft, matcher, view.text, new, options))
-        edited = draft.result("exact")
+        edited = draft.edited("exact")
     root.check_replaceable(real_path, path)
-    external = None
-    hunks = edited.hunks
-    if tracker.knows(real_path):
-        external = external_changes(tracker, Current(path, real_path, before.data, node.digest), before.text)
-    after = edited.document
-    diff = unified_diff(before.text, after.text, path, changes=hunks)
-    change = Change(real_path, node, FileNode.of(node.mode, after.data, node.metadata))
+    before, hunks = draft.decoded.text, edited.hunks
+    external = external_changes(tracker, current, before)
+    diff = unified_diff(before, edited.text, path, changes=hunks)
+    change = Change(real_path, node, FileNode.of(node.mode, edited.data, node.metadata))
     return _ChangedFile(path, change, edited.replacements, diff, hunks, external)
 
 
@@ -371,22 +383,21 @@ def _result(
     if options.regex and _SHELL_GROUP.search(options.new_string):
         notes.append(r"`$1` was written as it is: a group is \1 or \g<name>")
     diff = "".join(file.diff for file in files)
-    notes += placeholder_notes(diff)
-    left_out = skip_report(found.skipped, can_open=False)
     result = ReplaceResult(
         files={file.path: file.replacements for file in files},
         replacements=total,
         diff=diff,
         skipped=found.skipped,
         searched_files=found.searched,
-        notes=notes_of(*notes, left_out),
+        notes=(*notes, *placeholder_notes(diff)),
     )
     done = "Preview, nothing was written: would replace" if options.preview else "Replaced"
     head = f"{done} {plural(total, 'occurrence')} in {plural(len(files), 'file')}:"
     shown = patch_lines(diff.encode("utf-8", "surrogatepass")) if options.preview else []
+    left_out = skip_report(found.skipped, can_open=False)
 
     def render(most: int) -> ReplaceResult:
-        text = Joined("\n", head, *_count_lines(files, most), *notes, *shown, footer(left_out))
-        return replace(result, text=text)
+        rendered = with_text(result, head, above=_count_lines(files, most), below=shown)
+        return with_note(rendered, left_out) if left_out else rendered
 
     return fitted(limits, Shrink(len(files), render))

@@ -50,11 +50,9 @@ class CompiledRegex(Protocol):
 class Pattern:
     """A compiled pattern."""
 
-    syntax: Syntax  # with what was put around the pattern
     expression: CompiledRegex  # for one line or, with `multiline`, for a whole text
     line_regex: CompiledRegex | None  # that of the plan
     plan: Plan
-    ignore_case: bool  # everywhere in the pattern
     multiline: bool
     max_length: int  # of a line (with `multiline`: text) that can be searched in bounded memory
 
@@ -88,38 +86,35 @@ def compile_pattern(
             details={"characters": len(pattern), "limit": MAX_CHARACTERS},
         )
     syntax = literal_syntax(pattern) if literal else read_syntax(pattern)
-    _check_no_calls(syntax)
-    _check_cost(syntax)
+    _check_bounds(syntax)
     engine = regex_engine()
     flags = engine.V0 | (engine.I if ignore_case else 0)
     mode = (engine.M | engine.S if dot_all else engine.M) if multiline else 0
-    # Compiled as written, it shows the mistakes.
-    written = _compile_valid(engine, syntax, flags | mode)
+    # Mistakes are found in the pattern as it was written.
+    expression = _compile_valid(engine, syntax, flags | mode)
+    searched = syntax
     if any(around):
         if isinstance(_compile(engine, f"(?:{syntax.source})", flags), Exception):
-            syntax = syntax.with_comment_ended()  # it had swallowed the parenthesis
-        syntax = syntax.between(*around)
-        written = _compile_valid(engine, syntax, flags | mode)
-    plain = syntax.without_captures()
-    stack = _stack_per_character(syntax if captures else plain)
-    expression = written if captures or plain is syntax else _compile_valid(engine, plain, flags | mode)
-    syntax = plain
+            searched = syntax.with_comment_ended()  # it swallows the parenthesis
+        searched = searched.between(*around)
+    if not captures:
+        searched = searched.without_captures()
+    if searched is not syntax:
+        expression = _compile_valid(engine, searched, flags | mode)
 
     def matches(part: str, character: str) -> bool:
         return bool(engine.compile(part, flags).match(character))
 
-    plan = make_plan(syntax, ignore_case=ignore_case, matches=matches)
+    plan = make_plan(searched, ignore_case=ignore_case, matches=matches)
     line_regex = None
     if plan.line_regex is not None and not multiline:
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
         line_regex = None if isinstance(compiled, Exception) else compiled
-    leading = syntax.tokens[:1]  # none of a mere comment
+    stack = _stack_per_character(searched)
     return Pattern(
-        syntax=syntax,
         expression=expression,
         line_regex=line_regex,
         plan=plan,
-        ignore_case=ignore_case or any(each.kind == "flags" and "i" in each.value for each in leading),
         multiline=multiline,
         max_length=_MAX_STACK // stack if stack else sys.maxsize,
     )
@@ -130,32 +125,34 @@ def _compile(engine: Any, source: str, flags: int) -> CompiledRegex | Exception:
         # The engine's cache would keep every pattern that a model has ever sent.
         return cast("CompiledRegex", engine.compile(source, flags, cache_pattern=False))
     except Exception as error:  # noqa: BLE001 - besides its own error, the compiler raises ValueError and others
+        engine_trace = error.__traceback__ and error.__traceback__.tb_next
+        while engine_trace is not None:
+            engine_trace.tb_frame.clear()  # it holds the error: a cycle would keep the workspace alive
+            engine_trace = engine_trace.tb_next
         return error
 
 
 def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> CompiledRegex:
     compiled = _compile(engine, syntax.source, flags)
     if isinstance(compiled, Exception):
-        raise _invalid(engine, syntax, compiled)
+        try:
+            raise _invalid(engine, syntax, compiled)
+        finally:
+            del compiled  # it refers to this frame: a cycle would keep the workspace alive
     return compiled
 
 
-def _check_no_calls(syntax: Syntax) -> None:
-    """Refuse a pattern that runs one of its groups again."""
-    call = syntax.group_call
-    if call is not None:
-        raise InvalidPatternError(
-            f"The pattern calls a group with {call.text}, and calls of groups are not supported.",
-            hint="Write the group out where it is called, as deep as the text nests.",
-            details={"position": call.start},
-        )
-
-
-def _check_cost(syntax: Syntax) -> None:
-    """Refuse a pattern that would take too long, or too much memory, to compile."""
+def _check_bounds(syntax: Syntax) -> None:
+    """Refuse a pattern that runs a group again, or takes too much time or memory to compile."""
     totals = [0]
     last = 0
     for token in syntax.tokens:
+        if token.kind == "call":
+            raise InvalidPatternError(
+                f"The pattern calls a group with {token.text}, and calls of groups are not supported.",
+                hint="Write the group out where it is called, as deep as the text nests.",
+                details={"position": token.start},
+            )
         if token.kind in {"open", "look"}:
             totals.append(_GROUP_COST)
             last = 0

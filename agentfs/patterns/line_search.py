@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from agentfs import call_context
 from agentfs.patterns.compile import CompiledRegex, Pattern
 from agentfs.patterns.engine import timeout_clock, untimed_steps
-from agentfs.patterns.literals import Plan
-from agentfs.patterns.prefilter import substring_finder
+from agentfs.patterns.literals import Plan, count_literal, substring_finder
 
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # the same for the matches of one line
-_SPARSE = 2500  # characters for each match from which on they are counted one by one
 _CHUNK = 1024 * 1024  # a larger text is searched in chunks, which bounds the memory
 # The timeout of `regex` is processor time of the process, other threads' too, and it cannot be called off. So
 # it is given in slices, each twice the one before, with a check of the clock and of cancellation after each.
@@ -67,7 +65,7 @@ class LineSearch:
         self._plan = plan = pattern.plan
         self._expression = pattern.expression
         self._line_regex = pattern.line_regex
-        self._ignore_case = pattern.ignore_case
+        self._ignore_case = plan.ignore_case
         self._multiline = pattern.multiline
         self._deadline = deadline
         self._window = window
@@ -77,9 +75,6 @@ class LineSearch:
         # One character is in too many lines to find candidates by it.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
         self._untimed_length = untimed_length(plan)
-        self._rest_of_line: re.Pattern[str] | None = None
-        if plan.is_literal and len(plan.literals) == 1:
-            self._rest_of_line = re.compile(re.escape(plan.literals[0]) + "[^\\n]*")
 
     def hits(self, text: str) -> Iterator[LineMatch]:
         r"""Yield the lines that match, in order, of a text with `\n` for every line end."""
@@ -114,7 +109,8 @@ class LineSearch:
     def _hits_in(self, text: str) -> Iterator[LineMatch]:
         is_short = len(text) <= self._max_length
         if is_short and self._is_literal(text):
-            return self._grouped(text, self._literal_spans(text))
+            folded = text.lower() if self._ignore_case else text
+            return self._grouped(text, _occurrences(folded, self._plan.literals))
         if self._can_use_literals(text):
             return self._confirmed(text, self._candidates(text))
         if is_short and self._line_regex is not None:
@@ -156,6 +152,8 @@ class LineSearch:
         return lines
 
     def _timed(self, line_regex: CompiledRegex, text: str) -> Iterator[re.Match[str]]:
+        if len(text) <= self._untimed_length:
+            return line_regex.finditer(text)
         seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
         return line_regex.finditer(text, timeout=seconds, concurrent=True)
 
@@ -177,10 +175,6 @@ class LineSearch:
             for first, last in _spans(self._matches_in(text[start:end])):
                 if behind is None or (start + first, start + last) > behind:
                     yield start + first, start + last
-
-    def _literal_spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the matches of a pattern that is one literal, or a choice of them; the first written wins."""
-        return _occurrences(text.lower() if self._ignore_case else text, self._plan.literals)
 
     def _sliced(self, text: str) -> Iterator[re.Match[str]]:
         """Yield all matches, in slices of time until the deadline."""
@@ -252,18 +246,15 @@ class LineSearch:
             yield hit
 
     def _count_literals(self, text: str, counts: Counts) -> None:
-        """Count literals: one that is frequent in bulk."""
-        if self._rest_of_line is not None:
-            folded = text.lower() if self._ignore_case else text
-            matches = folded.count(self._plan.literals[0])
-            if matches * _SPARSE > len(text):
-                self._check_sometimes()
-                lines = len(self._rest_of_line.findall(folded))
-                counts.hits += lines
-                counts.lines += lines
-                counts.matches += matches
-                return
-        self._count_spans(text, self._literal_spans(text), counts)
+        folded, literals = text.lower() if self._ignore_case else text, self._plan.literals
+        if len(literals) > 1:
+            self._count_spans(text, _occurrences(folded, literals), counts)
+            return
+        self._check_sometimes()
+        lines, matches = count_literal(folded, literals[0])
+        counts.hits += lines
+        counts.lines += lines
+        counts.matches += matches
 
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count matches none of which is empty or spans lines."""
@@ -340,9 +331,14 @@ def _occurrences(text: str, literals: tuple[str, ...], *, lines: bool = False) -
     find, end_of_text = substring_finder(text, literals), len(text) + 1
     following = [find(text, each, 0) for each in literals]
     if len(literals) == 1:
-        literal, at = literals[0], following[0]
+        literal, at, start, end = literals[0], following[0], 0, 0
         while at >= 0:
-            start, end = _line_at(text, at) if lines else (at, at + len(literal))
+            if lines:
+                start, end = text.rfind("\n", end, at) + 1 or end, text.find("\n", at)
+                if end < 0:
+                    end = len(text)
+            else:
+                start, end = at, at + len(literal)
             yield start, end
             at = find(text, literal, end)
         return

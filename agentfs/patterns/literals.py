@@ -1,17 +1,34 @@
-"""What a match must contain, so that most lines are never shown to a regular expression.
+"""Literals that every match contains: what they are, and the search of a file's bytes for them.
 
-A match lies in one line, so a literal that every match contains is searched for first. It finds candidate
-lines, and the pattern decides about each of them alone. If no literal is certain, the *line regex* searches
-the whole text: the pattern rewritten so that it cannot consume a line end. A construct that is not certainly
-understood gives no plan.
+Most files, and most lines of the rest, have none of them and are never shown to a regular expression. If no
+literal is certain, the *line regex* searches a whole text: the pattern rewritten so that it cannot consume a
+line end. A construct that is not certainly understood gives no plan.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
 
+from agentfs.errors import BinaryError, EncodingError
+from agentfs.fs import ReadBuffer
 from agentfs.patterns.syntax import Syntax, Token
+from agentfs.text import HEAD, codec_name, decode, is_binary, lf_view
 
+try:
+    stringzilla: Any = import_module("stringzilla")  # it has no type hints
+except ImportError:  # a platform for which it cannot be built, and the remote side of `connect`
+    stringzilla = None
+
+SkipReason = Literal["binary", "too_large", "undecodable"]
+Finder: TypeAlias = Callable[[bytearray, int, int], int]  # where it is between two positions, or -1
+
+_UTF8_BOM = b"\xef\xbb\xbf"
+_WIDE_BOM_STARTS = (0xFF, 0xFE, 0x00)  # how the marks of UTF-16 and UTF-32 begin
+# A longer literal goes to `bytearray.find`, which then skips most bytes, and takes linear time on any text.
+_MAX_LITERAL = 64
+_MAX_FOLDED_LITERAL = 24  # the search in any case takes at worst the product of both lengths
 _MAX_LITERALS = 24
 _MAX_EXTRA = 2
 # Words in so many lines of code that their letters say little; so do the letters of the second.
@@ -34,6 +51,7 @@ class Plan:
     line_regex: str | None = None  # matches in a whole text as the pattern does in each line
     # How many repeats of varying length may have to be tried again; None when nested or uncountable.
     repeats: int | None = None
+    ignore_case: bool = False  # everywhere in the pattern
 
 
 def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str], bool]) -> Plan:
@@ -51,6 +69,7 @@ def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str]
         is_literal=literals == branches and all(token.kind in {"character", "or"} for token in tokens),
         line_regex="".join(_within_line(token, matches) for token in tokens),
         repeats=_varying_repeats(tokens),
+        ignore_case=folded,
     )
 
 
@@ -180,3 +199,124 @@ def _rarity(literal: str) -> float:
     words = sum(len(word[0]) for word in _FREQUENT_WORD.finditer(literal))
     frequent = sum(letter in _FREQUENT_LETTERS for letter in literal)
     return len(literal) - 0.6 * words - 0.2 * frequent
+
+
+class Prefilter:
+    """The test of a file's bytes that most files of a search fail.
+
+    `encoding` is the one of `decode_content`.
+    """
+
+    def __init__(self, plan: Plan, encoding: str | None = None) -> None:
+        literals = [literal.encode() for literal in plan.literals] if encoding is None else []
+        # In other encodings a text may contain NUL bytes, and a literal consists of other bytes.
+        self._is_utf8 = encoding is None or _is_strict(encoding)
+        # False only if no searched file contains a literal in any case.
+        self.found_in_any_case = plan.ignore_case or not literals or stringzilla is None
+        self.finders: list[Finder] = []  # one of them finds something in every file with a match
+        if not plan.ignore_case:
+            self.finders = [self._exact(literal) for literal in literals]
+        elif stringzilla is not None:
+            # It does not know that an I with a dot equals an i, so a part without an i is searched for.
+            parts = [max(literal.split(b"i"), key=len) for literal in literals]
+            self.finders = [_folded(part) for part in parts] if all(parts) else []
+
+    def classify(self, contents: ReadBuffer, length: int) -> bytes | SkipReason | None:
+        """Return the content if it may match, or why it is skipped; None for a file without a match.
+
+        Args:
+            contents: The buffer with the content.
+            length: Its length there; -1 if it is too large for the buffer.
+        """
+        if length < 0:
+            return "too_large"
+        data = contents.data
+        if self._is_utf8 and 0 <= data.find(0, 0, length) < HEAD and is_binary(_head(contents)):
+            return "binary"
+        for find in self.finders:
+            if find(data, 0, length) >= 0:
+                return contents.copy()
+        if self.finders:
+            if data[0] not in _WIDE_BOM_STARTS or not _is_wide(_head(contents)):
+                return None
+            self.found_in_any_case = True
+        return contents.copy()
+
+    def _exact(self, literal: bytes) -> Finder:
+        is_short = len(literal) <= _MAX_LITERAL
+        find: Any = stringzilla.find if stringzilla is not None and is_short else bytearray.find
+        find_folded = _folded(literal)
+
+        def found(data: bytearray, start: int, end: int) -> int:
+            if not self.found_in_any_case:
+                start = find_folded(data, start, end)
+                if start < 0:
+                    return -1
+                self.found_in_any_case = True
+            at: int = find(data, literal, start, end)
+            return at
+
+        return found
+
+
+def _folded(literal: bytes) -> Finder:
+    search: Any = stringzilla and stringzilla.utf8_uncased_search
+    part = literal[:_MAX_FOLDED_LITERAL]
+    return lambda data, start, end: search(data, part, start, end)
+
+
+def is_plain(contents: ReadBuffer) -> bool:
+    """Return whether the bytes of a file show that it has no match: neither binary nor in a wide encoding."""
+    head = _head(contents)
+    return b"\0" not in head and not (head and head[0] in _WIDE_BOM_STARTS)
+
+
+def decode_content(content: bytes, encoding: str | None = None) -> str | None:
+    r"""Return the text of a file with `\n` for every line end, or None when it cannot be decoded.
+
+    `encoding` is for files without a byte order mark that are not UTF-8; with UTF-8 none of these is decoded.
+    """
+    strict = encoding is not None and _is_strict(encoding)
+    if (encoding is not None and not strict) or _is_wide(content):
+        try:
+            return lf_view(decode(content, None if strict else encoding).text)
+        except (BinaryError, EncodingError):
+            return None
+    try:
+        return lf_view(str(content.removeprefix(_UTF8_BOM), "utf-8"))
+    except UnicodeDecodeError:
+        # What is not UTF-8 has no mark of it either: its first bytes are text, as `read` shows them.
+        return None if strict else lf_view(decode(content).text)
+
+
+def _is_strict(encoding: str) -> bool:
+    return codec_name(encoding) == "utf-8"
+
+
+def _is_wide(content: bytes) -> bool:
+    """Return whether a file begins as UTF-16 or UTF-32 does; `decode` checks the rest."""
+    return len(content) >= 2 and content[0] in _WIDE_BOM_STARTS and not is_binary(content[:4] + b"\x00")
+
+
+def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str, int], int]:
+    """Return the fastest `find(text, literal, start)`: stringzilla's counts bytes, so in ASCII only."""
+    if stringzilla is not None and text.isascii() and max(map(len, literals)) <= _MAX_LITERAL:
+        find: Callable[[str, str, int], int] = stringzilla.find
+        return find
+    return str.find
+
+
+def count_literal(text: str, literal: str) -> tuple[int, int]:
+    """Return how many lines of a text have a literal, and how often it is in them without overlaps."""
+    data, searched, lines = text.encode("utf-8", "surrogatepass"), literal.encode(), 0
+    find = stringzilla.find if stringzilla is not None and len(searched) <= _MAX_LITERAL else bytes.find
+    at = find(data, searched)
+    while at >= 0:
+        lines += 1
+        end = find(data, b"\n", at)
+        at = find(data, searched, end) if end >= 0 else -1
+    return lines, data.count(searched) if stringzilla is None else stringzilla.count(data, searched)
+
+
+def _head(contents: ReadBuffer) -> bytes:
+    return bytes(contents.data[: min(contents.length, HEAD)])

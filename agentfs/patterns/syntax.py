@@ -25,6 +25,7 @@ Kind = Literal[
     "repeat",
     "flags",  # (?i) at the very start
     "comment",
+    "call",  # runs a group again: (?R) (?1) (?&name)
     "other",  # what only the engine understands
 ]
 
@@ -87,12 +88,6 @@ class Syntax:
         """The pattern for the engine."""
         return "".join(token.text for token in self.tokens)
 
-    @property
-    def group_call(self) -> Token | None:
-        """The first token that runs a group again, as `(?R)`, `(?1)` and `(?&name)` do."""
-        calls = (each for each in self.tokens if each.kind == "other" and _CALL.fullmatch(each.text))
-        return next(calls, None)
-
     def without_captures(self) -> "Syntax":
         """Return the pattern with groups that capture nothing, where nothing refers to what they capture."""
         if self.opaque:
@@ -118,7 +113,7 @@ class Syntax:
         return replace(self, tokens=tokens)
 
     def with_comment_ended(self) -> "Syntax":
-        """Return the pattern with a line feed behind it, which ends a comment of verbose mode."""
+        """Return the pattern with a line feed at its end, which ends a comment of verbose mode."""
         return replace(self, tokens=[*self.tokens, Token("comment", "\n", len(self.pattern))])
 
     def written_position(self, position: int) -> int:
@@ -300,7 +295,9 @@ class _Reader:
         pattern, at = self.pattern, self.at
         if found := _COMMENT.match(pattern, at):
             self._add("comment", len(found[0]))
-        elif found := _CALL.match(pattern, at) or _REFERENCE_OR_VERB.match(pattern, at):
+        elif found := _CALL.match(pattern, at):
+            self._add("call", len(found[0]))
+        elif found := _REFERENCE_OR_VERB.match(pattern, at):
             self._add("other", len(found[0]))
         elif found := _LOOK.match(pattern, at):
             self._opened("look", len(found[0]))

@@ -17,7 +17,7 @@ from agentfs.results import ToolResult
 
 
 class Gemini(Provider):
-    """The Gemini API and Vertex AI, which refuses `anyOf` beside a description."""
+    """The Gemini API and Vertex AI; the latter refuses `anyOf` beside a description."""
 
     formats: ClassVar[Mapping[str, Format]] = {
         "gemini": Format(SchemaRules(unions=False, string_enums=True, identifiers=True))
@@ -29,13 +29,13 @@ class Gemini(Provider):
         del name, strict
         return [
             {"name": tool.name, "description": tool.description}
-            # An object without properties is refused.
+            # The API refuses an object without properties.
             | ({"parametersJsonSchema": tool.parameters} if tool.parameters["properties"] else {})
             for tool in tools
         ]
 
     def read_call(self, call: Any) -> ToolCall | None:
-        """Return a function call, or that of the part that holds it; None where it is none."""
+        """Return a function call, also one within a part; None for anything else."""
         inner = field(call, "function_call", "functionCall")
         call = call if inner is None else inner
         name = field(call, "name")

@@ -1,7 +1,7 @@
-"""What was meant by a search that found nothing: a few short searches, within one budget of time.
+"""Explain a search: report what it left out, and hint at what one that found nothing probably meant.
 
-They look in skipped files, and with the arguments read otherwise. Nothing found is never the same as nothing
-searched.
+Hints come from a few short searches, within one budget of time: in skipped files, and with the arguments
+read in another way.
 """
 
 import posixpath
@@ -14,20 +14,55 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
+from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, call, plural
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote, watched
 from agentfs.limits import Limits
 from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_character
+from agentfs.read_tracker import ReadTracker
+from agentfs.results import Skipped
 from agentfs.search.collect import PAGE_BYTES, FoundEntries, Page, find_entries
-from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, has_wildcard
-from agentfs.search.render import OPEN_IGNORED, RULE_CHARS
+from agentfs.search.options import (
+    FindOptions,
+    GlobOptions,
+    GrepOptions,
+    ListOptions,
+    SearchOptions,
+    has_wildcard,
+    paths_of,
+)
 from agentfs.search.searcher import Finding, search
+from agentfs.text import first_names
 from agentfs.tree.ignore_sources import RuleReader, with_slash
-from agentfs.tree.visit import Excluded
-from agentfs.tree.walk import MAX_EXCLUDED, VCS_NAMES, Walk
+from agentfs.tree.visit import MAX_EXCLUDED, Excluded
+from agentfs.tree.walk import VCS_NAMES, Walk
 from agentfs.visible import one_line
 
+_OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored names in the same call
+_RULE_CHARS = 80
+_MAX_RULES = 2
+_WITH_LONG_LINES = "with lines too long for a pattern that repeats groups"
+_REASONS = (  # the words for one and for several
+    ("hidden", "hidden", "hidden"),
+    ("ignored", "ignored", "ignored"),
+    ("vcs", "version control directory", "version control directories"),
+    ("protected", "protected", "protected"),
+    ("binary", "binary", "binary"),
+    ("too_large", "too large", "too large"),
+    ("undecodable", "undecodable", "undecodable"),
+    ("unreadable", "unreadable", "unreadable"),
+    ("symlink", "link", "links"),
+    ("special", "special file", "special files"),
+    ("too_deep", "too deep to name", "too deep to name"),
+    ("long_lines", f"file {_WITH_LONG_LINES}", f"files {_WITH_LONG_LINES}"),
+)
+_NEVER_SEARCHED = frozenset({"vcs", "binary"})
+_SAID_ONCE = frozenset({"hidden", "ignored"})  # the rest makes an answer incomplete, so each answer says it
+_REACHED = {
+    "walk_entries": "the most entries that one walk looks at",
+    "memory": "the most memory that one call may take",
+}
 PROBE_ENTRIES = 200_000
 PROBE_SECONDS = 1.0  # for all short searches of one call
 _MAX_NAMED = 3
@@ -35,6 +70,64 @@ _MAX_NAMED = 3
 _FILTERS = (
     *("exclude", "types", "extensions", "min_depth", "max_depth", "size", "changed_within", "changed_before"),
 )
+
+
+def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeated: bool = False) -> str:
+    """Report what was skipped.
+
+    Args:
+        skipped: What was skipped.
+        can_open: Whether to say how to search hidden and ignored names.
+        found: Whether something was found; then names that are never searched are not mentioned.
+        repeated: Whether the last report was the same; then hidden and ignored names are not mentioned.
+
+    Returns:
+        The report, or "" if there is nothing to say.
+    """
+    unsaid = (_NEVER_SEARCHED if found else frozenset()) | (_SAID_ONCE if repeated else frozenset())
+    counted: list[str] = []
+    for name, one, several in _REASONS:
+        if name not in unsaid and (count := getattr(skipped, name)):
+            rules = _rules(skipped.rules) if name == "ignored" else ""
+            counted.append(plural(count, one, several) + rules)
+    report = f"left out: {', '.join(counted)}" if counted else ""
+    if not counted and not skipped.unread_rules:
+        return ""
+    if can_open and not repeated and (skipped.hidden or skipped.ignored):
+        report = Joined(" ", report, Advice("(", _OPEN_IGNORED, " for hidden and ignored)"))
+    unread = ""
+    if skipped.unread_rules:
+        unread = first_names([one_line(display_name(file)) for file in skipped.unread_rules], _MAX_RULES)
+        unread = f"rule files not read, as they are too large or cannot be: {unread}"
+    return Joined("; ", report, unread)
+
+
+def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker | None, *, found: bool) -> str:
+    """Return the skip report of a search, shorter if it found something and repeats the last report."""
+    report = skip_report(skipped, can_open=not options.include_ignored, found=found)
+    paths = paths_of(options.path)
+    if tracker is not None and tracker.was_said((options.method, *paths), str(report)) and found:
+        return skip_report(skipped, can_open=False, found=True, repeated=True)
+    return report
+
+
+def _rules(rules: dict[str, int]) -> str:
+    ordered = sorted(rules, key=lambda rule: (-rules[rule], rule))
+    shown = ", ".join(one_line(rule)[:_RULE_CHARS] for rule in ordered[:_MAX_RULES])
+    more = f" and {len(rules) - _MAX_RULES} more rules" if len(rules) > _MAX_RULES else ""
+    return f" by {shown}{more}" if rules else ""
+
+
+def stop_report(skipped: Skipped, options: SearchOptions, limits: Limits) -> str:
+    """Say which limit ended a search early; "" when it came to its end."""
+    if skipped.reached is None:
+        return ""
+    if skipped.reached == "timeout":
+        limit = f"{call_context.granted(options.timeout, limits.timeout):g} s"
+    else:
+        limit = _REACHED[skipped.reached]
+    advice = Advice("search a smaller directory with ", ParameterName("path", quoted=True))
+    return Joined(": ", f"stopped early after {limit}, so there may be more", advice)
 
 
 class Probe:
@@ -85,7 +178,7 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding)
         if found is not None and found.total_lines:
             where = why_skipped(root, next(iter(found.counts))) or one_line(next(iter(found.counts)))
             lines = _lines(found, exact=len(excluded) < MAX_EXCLUDED)
-            return [_hint(f"{lines} in hidden or ignored files, as in {where}", OPEN_IGNORED)]
+            return [_hint(f"{lines} in hidden or ignored files, as in {where}", _OPEN_IGNORED)]
     for fact, changes in _other_readings(options, nothing):
         found = probe.lines(replace(options, **changes))
         if found is not None and found.total_lines:
@@ -127,7 +220,7 @@ def explain_no_entries(
         if found is not None:
             why = why_skipped(root, found.entries[0].path) if found.entries else ""
             fact = f"{_or_more(found)} among hidden and ignored{f', as in {why}' if why else ''}"
-            return Joined(": ", fact, OPEN_IGNORED)
+            return Joined(": ", fact, _OPEN_IGNORED)
     if any(glob.lower() != glob.upper() for glob in options.globs):
         found = probe.entries(options, any_case=True)
         if found is not None and found.entries:
@@ -259,7 +352,7 @@ def why_skipped(root: Root, path: str) -> str:
             rule = rules.match(base, name, is_dir=is_dir)
             if rule is not None and not rule.negated:
                 text = one_line(display_name(rule.text(view.display_path_if_usable)))
-                return f"{shown} (ignored by {text[:RULE_CHARS]})"
+                return f"{shown} (ignored by {text[:_RULE_CHARS]})"
     except (AgentFSError, OSError):
         return ""
     return ""

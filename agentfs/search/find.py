@@ -1,7 +1,9 @@
 """`ls`, `glob` and `find`: entries by name, type, size and time, a page at a time."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TypeVar
 
 from agentfs.advice import Joined
@@ -11,13 +13,19 @@ from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.collect import FoundEntries, check_offset, find_entries
-from agentfs.search.diagnose import count_left_out, explain_glob_path, explain_no_entries
-from agentfs.search.options import FindOptions, GlobOptions, ListOptions, next_page, paths_of, seconds_of
-from agentfs.search.render import path_lines, report_of, stop_report
+from agentfs.search.diagnose import (
+    count_left_out,
+    explain_glob_path,
+    explain_no_entries,
+    report_of,
+    stop_report,
+)
+from agentfs.search.options import FindOptions, GlobOptions, ListOptions, next_page, paths_of
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 from agentfs.visible import one_line
 
 _LEAST_SIZE = 10 * 1024  # of a file, to be shown in a listing of several levels
+_MOST_WHOLE_PATHS = 20  # more are shown as a tree
 _R = TypeVar("_R", ListResult, GlobResult)
 
 
@@ -125,10 +133,39 @@ def _fitted_page(
             f"{noun} {first + 1}-{end} of {counted}" if names_page or following else "",
             continuation(following),
             skipped_report,
-            stop_report(skipped, seconds_of(options.timeout, limits)),
+            stop_report(skipped, options, limits),
             note,
         )
         text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, footer(*notes))
         return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
 
     return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))
+
+
+def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
+    """Return a line for each path with what follows it, as a tree where they are many, or a part `of` many.
+
+    In a tree a name is indented below the directory that it is in; a directory that is not listed itself
+    precedes the first of several names in it.
+    """
+    if max(len(paths), of) <= _MOST_WHOLE_PATHS:
+        return [one_line(path) + tail for path, tail in paths]
+    lines: list[str] = []
+    opened: list[str] = []  # the directories above, each with a `/` at its end, below which names are listed
+    for (path, tail), (following, _) in pairwise([*paths, ("", "")]):
+        if "/ " in f"/{path}":  # a name that would look indented
+            opened.clear()
+            lines.append(f"{'./' * path.startswith(' ')}{one_line(path)}{tail}")
+            continue
+        while opened and not path.startswith(opened[-1]):
+            opened.pop()
+        above, header = opened[-1] if opened else "", ""
+        parent = path[: path.rfind("/") + 1]
+        if parent != above and following.startswith(parent):
+            header = f"{' ' * len(opened)}{one_line(parent[len(above) :])}\n"
+            opened.append(parent)
+        name = path[len(opened[-1] if opened else "") :]
+        lines.append(f"{header}{' ' * len(opened)}{one_line(name)}{tail}")
+        if tail == "/":
+            opened.append(f"{path}/")
+    return lines

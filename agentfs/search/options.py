@@ -8,7 +8,6 @@ from datetime import datetime
 from os import PathLike, fspath
 from typing import Any, ClassVar, Literal
 
-from agentfs import call_context
 from agentfs.advice import NextCall
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
@@ -196,7 +195,7 @@ class GrepOptions:
     def __post_init__(self) -> None:
         _check_page_and_time(self)
         for name in ("context", "before", "after"):
-            _check_least(name, getattr(self, name), 0, "Leave it out for the usual number of lines.")
+            _check_least(name, getattr(self, name), 0, "Leave it out for no such lines.")
         for name in ("max_depth", "max_count", "samples"):
             _check_least(name, getattr(self, name), 1, "Leave it out for no such bound.")
         if self.invert and self.multiline:
@@ -224,13 +223,8 @@ class GrepOptions:
 
     @property
     def stops_when_full(self) -> bool:
-        """Whether the search ends with the last file of the page."""
+        """Return True if the search ends with the last file of the page."""
         return self.output_mode == "files_with_matches" and self.limit is not None
-
-    @property
-    def has_context(self) -> bool:
-        """Whether lines around a match were asked for, even none of them."""
-        return not (self.context is None and self.before is None and self.after is None)
 
     def around(self, limits: Limits) -> tuple[int, int]:
         """Return the lines to show before and after each match."""
@@ -327,11 +321,6 @@ def as_list(value: OneOrMore | None) -> list[str]:
     if value is None:
         return []
     return [each for each in ([value] if isinstance(value, str) else value) if each]
-
-
-def seconds_of(timeout: float | None, limits: Limits) -> float:
-    """Return the seconds that a search may take."""
-    return call_context.granted(timeout, limits.timeout)
 
 
 def _check_page_and_time(options: SearchOptions) -> None:

@@ -8,14 +8,14 @@ watch are compared by status when there may have been a change without an event.
 import os
 import struct
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import TIME_RESOLUTION, RootContext
 from agentfs.fs.file import read_start
 from agentfs.fs.syscalls import Mounts
 from agentfs.watch.kept_entries import KeptFile
-from agentfs.watch.text_blocks import Find, TextBlocks
+from agentfs.watch.text_blocks import TextBlocks
 
 _FILE_WATCHES_SHARE = 4  # files take at most one part in so many of the watches that a user may have
 _COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, from which the times of files are taken
@@ -36,6 +36,7 @@ class KeptTexts:
     ) -> None:
         self.max_file = max_file  # bytes of the largest text that is kept
         self.blocks = TextBlocks(max_bytes)
+        self.mark_used, self.containing = self.blocks.mark_used, self.blocks.containing
         self._context = context
         self._queue = queue
         self._mounts = mounts
@@ -49,14 +50,6 @@ class KeptTexts:
         self._unsettled: set[KeptFile] = set()
         self.names_changed = False  # so an unwatched file may have had another name
         self.events_lost = False  # so any file may have changed
-
-    def mark_used(self, entries: Iterable[object]) -> None:
-        """Note that the search under way takes the texts of some entries."""
-        self.blocks.mark_used(entries)
-
-    def containing(self, finders: Sequence[Find], check: Callable[[], object]) -> set[KeptFile]:
-        """Return the files in whose kept texts one of `finders` finds something; see `TextBlocks`."""
-        return self.blocks.containing(finders, check)
 
     def changed(self, watch: int) -> None:
         """Take the event of a file."""

@@ -238,6 +238,7 @@ class Watch:
 
     def _drop(self, directory: KeptDirectory) -> None:
         """Drop what is in a directory, and all below it; it is entered again when it is needed."""
+        directory.forget_derived()
         for each in list(directory.below()):
             for entry in each.entries or ():
                 if isinstance(entry, KeptFile):
@@ -339,8 +340,8 @@ class Watch:
             directory.reason = _TOO_MANY
             return False
         entries = [old.get(each) or _new_entry(*each, directory) for each in listed]
-        if before != entries:
-            directory.derived.clear()
+        if directory.entries is not None and before != entries:
+            directory.forget_derived()
             for entry in set(before).difference(entries):
                 self._drop_entry(entry)
         directory.entries = entries

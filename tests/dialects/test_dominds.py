@@ -200,7 +200,7 @@ def test_every_output_is_yaml(ws, call):
 
 def test_a_fault_of_ours_is_told_in_yaml_too(ws, monkeypatch):
     tools = ws.tools(dialect="dominds")
-    monkeypatch.setattr("agentfs.search.list_directory", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("agentfs.search.find.list_directory", lambda *_, **__: 1 / 0)
     result = tools.call("list_dir", {})
     assert yaml.safe_load(result.content) == result.data
     assert result.data["code"] == "internal"

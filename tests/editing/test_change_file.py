@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import Edit, LineChange, Workspace
-from agentfs.editing.change_file import placeholder_notes
+from agentfs.editing.rendering import placeholder_notes
 
 PLACEHOLDERS = [
     "# ... existing code ...",
@@ -114,8 +114,8 @@ def test_of_many_lines_that_were_just_sent_the_ends_are_repeated(ws):
     old = "".join(f"x{number} = {number}\n" for number in range(10, 40))
     result = ws.edit("a.py", old, new)
     lines = result.text.split("\n")
-    assert "[22 more lines were removed]" in lines
-    assert "[32 more lines came in, as sent]" in lines
+    assert "[22 more lines removed]" in lines
+    assert "[32 more lines added, as sent]" in lines
     assert [line for line in lines if line[0] == "+"] == [f"+new {n}" for n in (0, 1, 2, 3, 36, 37, 38, 39)]
     assert len([line for line in lines if line[0] == "-"]) == 8
     assert result.diff.count("\n+") == 40 + 1

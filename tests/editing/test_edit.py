@@ -1,8 +1,10 @@
 import difflib
+import gc
 import os
 import stat
 import subprocess
 import threading
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -476,3 +478,41 @@ def test_another_number_of_replacements_than_expected_changes_nothing(tmp_path, 
             ws.edit("a.txt", "one", "1", replace_all, expect=expect)
         assert caught.value.code == code
     assert file.read_bytes() == b"one\r\ntwo one\r\n"
+
+
+def assert_freed_at_once(only_reference, call):
+    """Make a call that fails, drop the workspace, and look for it without a garbage collection."""
+    dropped = weakref.ref(only_reference[0])
+    gc.disable()
+    try:
+        with pytest.raises(AgentFSError):
+            call(only_reference[0])
+        only_reference.clear()
+        assert dropped() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [("absent", "x")],
+        [("two", "x")],
+        [("", "x")],
+        [("one", "one")],
+        [("one", "1"), ("absent", "x")],
+        [("absent", "x"), ("absent too", "x")],
+        [("one", "1"), ("one", "1")],
+        [(f"absent {number}", "x") for number in range(30)],
+    ],
+)
+def test_a_workspace_is_freed_at_once_after_a_failed_edit(tmp_path, edits):
+    (tmp_path / "f.txt").write_text("one two two\n")
+    assert_freed_at_once(
+        [Workspace(tmp_path)], lambda ws: ws.multi_edit("f.txt", [Edit(*edit) for edit in edits])
+    )
+
+
+def test_a_workspace_is_freed_at_once_after_a_bad_pattern(tmp_path):
+    (tmp_path / "f.txt").write_text("one\n")
+    assert_freed_at_once([Workspace(tmp_path)], lambda ws: ws.replace("(", "x", regex=True))

@@ -170,7 +170,7 @@ def fail_each(tmp_path: Path, seam: Fault, name: str, *, every: bool) -> None:
         state = snapshot(top)
         where = f"{name}: {seam.failed} {errno.errorcode[number]} at {at} of {total}: {outcome}"
         strays = {path for path in state if ".agentfs-" in path}
-        # What is to be removed stays only where that is what failed.
+        # A second name stays only if its removal failed.
         assert not strays or seam.failed in LOOKING, (where, strays)
         state = {path: what for path, what in state.items() if path not in strays}
         assert state == (new if outcome == "ok" else old), (where, sorted(state))

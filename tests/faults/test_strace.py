@@ -23,13 +23,11 @@ new = b"new content, and longer\\n" * 400
 with Root(sys.argv[1], Policy(durability="full")) as root:
     # Once before, so that all is loaded and only a change's own calls are left.
     for content in (b"1", b"2"):
-        with root.open_for_update("warm", max_bytes=9999) as update:
-            update.replace(content)
+        root.update("warm", lambda now: (content, None), max_bytes=9999)
     print("ready", flush=True)
     sys.stdin.readline()
     try:
-        with root.open_for_update(sys.argv[2], max_bytes=9999) as update:
-            update.replace(new)
+        root.update(sys.argv[2], lambda now: (new, None), max_bytes=9999)
     except (AgentFSError, OSError) as error:
         print(type(error).__name__, flush=True)
     else:

@@ -116,7 +116,7 @@ def patched(ws, path):
 
 
 def undone(ws, path):
-    """Undo with the file as somebody else has prepared it meanwhile."""
+    """Undo after another program restored owner, mode and hard link of the file."""
     status = os.stat(ws.root + "/" + path)
     ws.edit(path, "old", "new")
     os.chown(ws.root + "/" + path, status.st_uid, status.st_gid)

@@ -10,7 +10,7 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.errors import BusyError
-from agentfs.fs import Root, apply, lock, syscalls
+from agentfs.fs import Current, Root, apply, lock, syscalls
 from agentfs.fs.resolve import ResolvedPath
 from tests.fs.mechanisms import change
 
@@ -21,16 +21,17 @@ from agentfs.policy import Policy
 lock.WAIT = 600  # that nothing is lost is what is shown here, on however slow a machine
 with Root(sys.argv[1], Policy(durability="fast")) as root:
     for _ in range(int(sys.argv[2])):
-        with root.open_for_update("n", max_bytes=99) as update:
-            update.replace(b"%d" % (int(update.current.data) + 1))
+        root.update("n", lambda now: (b"%d" % (int(now.data) + 1), None), max_bytes=99)
 """
 HOLD = """
 import sys, time
 from agentfs.fs import Root
 from agentfs.policy import Policy
-with Root(sys.argv[1], Policy()) as root, root.open_for_update("n", max_bytes=99):
+def hold(now):
     print("held", flush=True)
     time.sleep(60)
+with Root(sys.argv[1], Policy()) as root:
+    root.update("n", hold, max_bytes=99)
 """
 
 
@@ -186,11 +187,11 @@ def test_locks_of_killed_processes_are_swept_and_those_that_are_held_stay(tree):
 
 
 def test_a_log_that_another_takes_for_a_dead_one_is_begun_anew(tree, monkeypatch):
-    from agentfs.fs import recovery_log
+    from agentfs.fs import plan
 
     answers = [None]
     monkeypatch.setattr(
-        recovery_log, "open_locked", lambda *args: answers.pop() if answers else lock.open_locked(*args)
+        plan, "open_locked", lambda *args: answers.pop() if answers else lock.open_locked(*args)
     )
     with Workspace(tree) as ws, ws.transaction() as tx:
         tx.write("one", "1")
@@ -311,7 +312,7 @@ def test_locks_that_a_killed_batch_leaves_are_taken_over_by_one_call_and_by_seve
     if not has_links:
         monkeypatch.setattr(os, "link", lambda *_, **__: (_ for _ in ()).throw(PermissionError(1, "no")))
     with Workspace(tree) as ws:
-        assert "was taken back" in ws.recovery_notes[0]
+        assert "was undone" in ws.recovery_notes[0]
         ws.edit("a", "old", "one")
         with ws.transaction() as tx:
             for name in "bcd":
@@ -423,11 +424,13 @@ HOLD_AND_FORK = """
 import os, sys, time
 from agentfs.fs import Root
 from agentfs.policy import Policy
-with Root(sys.argv[1], Policy()) as root, root.open_for_update("f", max_bytes=99):
+def hold(now):
     if os.fork() == 0:
         time.sleep(60)
     print("held", flush=True)
     time.sleep(60)
+with Root(sys.argv[1], Policy()) as root:
+    root.update("f", hold, max_bytes=99)
 """
 
 
@@ -452,13 +455,13 @@ def in_a_fork(act) -> str:
 def test_a_forked_process_does_not_wait_for_locks_that_it_was_born_with(tree):
     begun, finish = threading.Event(), threading.Event()
 
-    def hold() -> None:
-        with root.open_for_update("f", max_bytes=99):
-            begun.set()
-            finish.wait()
+    def hold(now: Current) -> bytes:
+        begun.set()
+        finish.wait()
+        return now.data or b""
 
     with Root(tree, Policy()) as root:
-        holder = threading.Thread(target=hold)
+        holder = threading.Thread(target=lambda: change(root, "f", hold, max_bytes=99))
         holder.start()
         begun.wait()
         try:
@@ -494,16 +497,22 @@ def test_a_lock_does_not_outlive_its_process_in_a_forked_copy(tree):
 
 def test_a_fork_that_leaves_the_block_of_a_lock_keeps_the_lock_of_its_parent(tree):
     directory = lock.lock_directory(str(tree)) or ""
-    with Root(tree, Policy()) as root:
-        before = set(os.listdir(directory))
-        with root.open_for_update("f", max_bytes=99):
-            mine = set(os.listdir(directory)) - before
-            child = os.fork()
-            if child:
-                os.waitpid(child, 0)
-                assert mine
-                assert mine <= set(os.listdir(directory)), "the child has removed the lock file"
+    before = set(os.listdir(directory))
+
+    def fork(now: Current) -> bytes:
+        mine = set(os.listdir(directory)) - before
+        child = os.fork()
         if child == 0:
+            raise SystemExit
+        os.waitpid(child, 0)
+        assert mine
+        assert mine <= set(os.listdir(directory)), "the child has removed the lock file"
+        return now.data or b""
+
+    with Root(tree, Policy()) as root:
+        try:
+            change(root, "f", fork, max_bytes=99)
+        except SystemExit:
             os._exit(0)
 
 

@@ -102,7 +102,7 @@ def test_a_directory_takes_the_path_of_a_link_or_file_that_was_removed(tree):
 
 
 def shape(result):
-    """What a search says, without what depends on when it was made."""
+    """Return a search result without its times."""
     plain = result.to_dict()
     for listed in (plain.get("entries"), plain.get("files")):
         for entry in listed if isinstance(listed, list) else ():

@@ -470,7 +470,7 @@ def test_the_link_of_procfs_to_the_root_is_none(secrets):
 
 
 def test_a_twin_is_known_as_soon_as_its_name_is_there(tmp_path, monkeypatch):
-    """What stands in the root is remembered while its times stay; a new name or file changes them."""
+    """The names in the root are cached until its times change, as a new name or file changes them."""
     from agentfs.fs import context
 
     monkeypatch.setattr(context, "TIME_RESOLUTION", -1 << 62)  # as if nothing had changed for long

@@ -42,7 +42,7 @@ def code_of(call, *arguments) -> str:
 
 
 def naive(root: Root, path: str) -> bytes:
-    """What a tool does that joins paths and opens."""
+    """Read a file as a tool would that joins the paths and opens the result."""
     return Path(root.path, path).read_bytes()
 
 
@@ -645,7 +645,7 @@ def test_a_link_that_is_a_directory_again_when_it_is_read_is_entered(tree, monke
             raise OSError(refusals.pop(), "a link was here")
         return real_enter(handle, name)
 
-    replace_calls(monkeypatch, open_beneath=lambda *_: -1, enter=enter)
+    replace_calls(monkeypatch, open_beneath=lambda *_, **__: -1, enter=enter)
     with Root(tree, Policy()) as root:
         assert read(root, "a/t") == b"a/t\n"
         refusals.extend([40] * 1000)
@@ -666,7 +666,7 @@ for name in ("O_NOFOLLOW", "O_DIRECTORY", "O_NONBLOCK", "O_NOCTTY", "O_PATH", "O
     delattr(os, name)
 for name in ("fcntl", "pwd", "resource", "termios"):
     sys.modules[name] = None
-import agentfs, agentfs.errors, agentfs.fs.overlay, agentfs.fs.batch, agentfs.history.state_directory
+import agentfs, agentfs.errors, agentfs.fs.overlay, agentfs.fs.apply, agentfs.history.state_directory
 
 def look(path: str, lines: int = 3) -> str:
     \"""Look into a file.

@@ -22,7 +22,7 @@ TRANSLATED = ("lstat", "readlink", "enter", "open_directory", "open_file", "acce
 
 
 def folded(name: str) -> str:
-    """What Linux compares in a directory with `casefold`: NFD, case folded, without ignorable characters."""
+    """Return the form that a `casefold` directory compares: NFD, folded, without ignorable characters."""
     return unicodedata.normalize("NFD", IGNORABLE.sub("", unicodedata.normalize("NFD", name)).casefold())
 
 

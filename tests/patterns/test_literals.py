@@ -12,7 +12,7 @@ from agentfs.errors import InvalidPatternError
 from agentfs.fs import ReadBuffer
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import Counts, LineSearch
-from agentfs.patterns.prefilter import classifier
+from agentfs.patterns.literals import Prefilter
 
 ATOMS = [
     *"abkisKSxy_ .,-1",
@@ -101,7 +101,7 @@ def may_match(compiled, content):
     with tempfile.TemporaryFile() as file:
         file.write(content.encode())
         file.flush()
-        return classifier(contents, compiled)(contents.fill(file.fileno())) == content.encode()
+        return Prefilter(compiled.plan).classify(contents, contents.fill(file.fileno())) == content.encode()
 
 
 def naively(expression, lines):

@@ -75,7 +75,7 @@ def test_a_refusal_tells_the_reason_and_not_to_retry(tree):
     with Workspace(tree, policy=Policy(permission=no)) as ws:
         result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
     assert result.content == (
-        "not today.\nDo not try it again, nor another way; tell the user, or go on without it."
+        "not today.\nDo not try again in any way; tell the user, or go on without it."
     )
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
@@ -424,9 +424,18 @@ def test_a_misspelt_rule_is_answered_with_the_nearest_name(tree):
 
 
 def test_each_tool_and_group_may_be_named_by_a_rule(tree):
-    names = ["splice", "replace", "undo", "read_many", "*", "search", "change", "edit", "write(src/**)"]
+    names = ["splice", "undo", "read_many", "*", "search", "change", "manage", "edit", "write(src/**)"]
     with Workspace(tree, policy=Policy(allow=names)) as ws:
         assert ws.policy.allow == tuple(names)
+
+
+def test_a_rule_for_manage_covers_delete_and_move_alone(tree):
+    with Workspace(tree, policy=Policy(deny=["manage(src/**)"])) as ws:
+        ws.edit("src/a.txt", "one", "two")
+        with pytest.raises(RefusedError):
+            ws.delete("src/a.txt")
+        with pytest.raises(RefusedError):
+            ws.move("src/a.txt", "b.txt")
 
 
 def test_a_rule_with_a_malformed_glob_is_an_error_at_once(tree):

@@ -74,7 +74,7 @@ def test_an_invalid_notebook_is_shown_as_text_and_says_so(ws, tmp_path, content)
     (tmp_path / "a.ipynb").write_bytes(content if isinstance(content, bytes) else content.encode())
     result = ws.read("a.ipynb")
     assert result.kind == "text"
-    assert "no notebook: " in result.text or not content
+    assert "not a notebook: " in result.text or not content
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def test_a_package_that_was_cut_is_not_installed(trivial, far, monkeypatch):
         assert list(far.packages.iterdir()) == []
     document = bootstrap_near.pack({**TRIVIAL, "agentfs/more.py": ""})[1]
     monkeypatch.setattr(bootstrap_near, "_package", lambda: (digest, bootstrap_near.package_line(document)))
-    with pytest.raises(UnsupportedSystemError, match="did not arrive whole"):
+    with pytest.raises(UnsupportedSystemError, match="did not arrive complete"):
         far.start()
 
 

@@ -136,7 +136,7 @@ def test_a_message_that_is_too_large_is_an_error_and_the_next_call_is_answered(t
     limits = Limits(read_bytes=4 << 20, line_chars=4 << 20, output_tokens=4 << 20)
     with connect(open_pipe(), tmp_path, push=False, limits=limits) as remote:
         for call in (lambda: remote.read("a.txt"), lambda: remote.write("b.txt", "x" * (4 << 20))):
-            with pytest.raises(TooLargeError, match="of at most 3,145,728"):
+            with pytest.raises(TooLargeError, match="the limit is 3,145,728"):
                 call()
         assert remote.write("b.txt", "x").created
     with pytest.raises(InvalidArgumentError, match="may be at most 9223372036854775807"):

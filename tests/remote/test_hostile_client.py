@@ -185,13 +185,13 @@ def test_a_view_cannot_lift_read_only(start, views, method):
         "replace": {"old_string": "one", "new_string": "two"},
         "splice": {"path": "a.txt", "function": {"$": "function", "number": 0}},
         "undo": {},
-        "begin": {"name": "t"},
+        "begin": {"name": "t", "method": "transaction", "arguments": {}},
     }[method]
     client.call("read", {"path": "a.txt"})
     answer = client.call(method, arguments, views=views)
     if method == "begin" and "value" in answer:
-        answer = client.call("write", {"path": "new.txt", "content": "x"}, transaction="t", views=views)
-        client.call("commit", transaction="t")
+        answer = client.call("write", {"path": "new.txt", "content": "x"}, block="t", views=views)
+        client.call("end", block="t")
     assert "value" not in answer, answer
 
 
@@ -256,11 +256,13 @@ def test_no_path_leads_out(start, path):
         {"method": "read", "arguments": ["a.txt"]},
         {"method": "read", "arguments": {"path": "a.txt", "__class__": 1}},
         {"method": "write", "arguments": {"path": "x", "content": {"$": "function", "number": 0}}},
-        {"method": "commit", "transaction": "not begun"},
-        {"method": "commit", "transaction": {"a": 1}},
+        {"method": "end", "block": "not begun"},
+        {"method": "end", "block": {"a": 1}},
         {"method": "abort"},
         {"method": "begin", "arguments": {}},
-        {"method": "read", "transaction": "other", "arguments": {"path": "a.txt"}},
+        {"method": "begin", "arguments": {"name": "t", "method": "close", "arguments": {}}},
+        {"method": "begin", "arguments": {"name": "t", "method": ["transaction"], "arguments": {}}},
+        {"method": "read", "block": "other", "arguments": {"path": "a.txt"}},
         {"method": "read", "views": "x" * 100, "arguments": {"path": "a.txt"}},
         {"method": "write", "arguments": {"path": "x", "content": "x", "\ud800": 1}},
         {
@@ -434,14 +436,14 @@ def test_no_option_of_a_search_widens_an_answer(tree, start, method, name):
     (tree / "long.txt").unlink()
 
 
-CALL_FIELDS = ["method", "arguments", "views", "transaction", "key", "tool", "progress", "seconds", "again"]
+CALL_FIELDS = ["method", "arguments", "views", "block", "key", "tool", "progress", "seconds", "again"]
 
 
 @pytest.mark.parametrize("name", CALL_FIELDS)
 def test_a_wrong_field_of_a_call_is_an_error_and_the_next_is_answered(start, name):
     client = start()
     message = {"call": 1, "method": "grep", "arguments": {"pattern": "one"}, name: None}
-    right = {"key": str, "tool": str, "method": str, "transaction": str, "progress": bool, "again": bool}
+    right = {"key": str, "tool": str, "method": str, "block": str, "progress": bool, "again": bool}
     right |= {"arguments": dict, "views": list, "seconds": (int, float)}
     for number, line in enumerate(lines_with(message, name)):
         client.send(line.replace(b'"call": 1', b'"call": %d' % number))

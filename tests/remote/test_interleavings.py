@@ -396,7 +396,7 @@ def test_a_change_is_known_after_a_thousand_others(tmp_path, monkeypatch):
 
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=others)
     with connect(opener(fault), tmp_path, push=False, patience=60) as ws:
-        monkeypatch.setattr("agentfs.remote.link.time", clock)
+        monkeypatch.setattr("agentfs.remote.connection.time", clock)
         fault.armed = True
         with pytest.raises(DisconnectedError) as caught:
             ws.splice("a.txt", [(0, 0, "x")])

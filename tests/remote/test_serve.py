@@ -30,8 +30,8 @@ def serve(root, given: bytes | None, *command: str) -> tuple[int, bytes, str]:
     ("given", "status", "message"),
     [
         (None, 0, ""),
-        (b"hello\n", 2, "agentfs: A line is no JSON in ASCII.\n"),
-        (b"[1]\n", 2, "agentfs: A line is no JSON object.\n"),
+        (b"hello\n", 2, "agentfs: A line is not JSON in ASCII.\n"),
+        (b"[1]\n", 2, "agentfs: A line is not a JSON object.\n"),
         (b'{"a"', 2, "agentfs: A line was cut off.\n"),
     ],
 )

@@ -134,7 +134,7 @@ def test_without_a_directory_a_session_is_lost_with_its_connection(root, monkeyp
     fault = Fault("from_far", 0)
     with connect(opener(fault), root, push=False) as ws:
         (note,) = ws.recovery_notes
-        assert note.startswith("the session is lost with its connection: There is no directory")
+        assert note.startswith("the session ends with its connection: There is no directory")
         assert ws.edit("a.txt", "one\n", "1\n", True).replacements == 50
         fault.armed = True
         with pytest.raises(DisconnectedError) as caught:
@@ -161,7 +161,9 @@ def test_a_lost_change_is_not_made_again_once_there_is_a_directory(root, parent)
 
 def test_a_failing_directory_is_a_typed_error(root, parent):
     (parent / "sessions").write_text("a file")
-    with pytest.raises(FileIOError, match=r"directory of the session failed: (Not a directory|File exists)"):
+    with pytest.raises(
+        FileIOError, match=r"directory of the session cannot be used: (Not a directory|File exists)"
+    ):
         SessionDirectory(str(root), "agent", "c", again=False)
 
 

@@ -23,7 +23,7 @@ def test_a_large_line_comes_back_whole():
 
 def test_an_endless_line_ends_at_the_limit():
     stream = CommandStream([sys.executable, "-c", "while True: print('x' * 9999, end='')"])
-    with pytest.raises(DisconnectedError, match="over 5,000 bytes"):
+    with pytest.raises(DisconnectedError, match="a line over 5,000 bytes"):
         line_reader(stream.readline, 5000)()
     stream.close()
 

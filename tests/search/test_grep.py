@@ -11,7 +11,8 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import GrepOptions, grep_files
+from agentfs.search.grep import grep_files
+from agentfs.search.options import GrepOptions
 
 
 @pytest.fixture
@@ -143,15 +144,18 @@ def test_context_is_merged_and_no_line_is_shown_twice(tree, search):
     ]
 
 
-@pytest.mark.parametrize(("hits", "around"), [(1, 10), (2, 5), (3, 5), (4, 0)])
-def test_a_search_with_very_few_hits_shows_some_lines_around_them(tree, search, hits, around):
+@pytest.mark.parametrize("hits", [1, 2, 3, 4])
+def test_regression_a_search_shows_lines_around_its_hits_only_if_asked(tree, search, hits):
     lines = [f"{n}\n" for n in range(1, 401)]
     for n in range(hits):
         lines[50 + 100 * n] = "hit\n"
     tree({"f": "".join(lines)})
-    result = search("hit")
-    assert [(len(m.before), len(m.after)) for m in result.matches] == [(around, around)] * hits
-    assert all(not m.before and not m.after for m in search("hit", context=0).matches)
+    assert [line.strip() for line in search("hit").text.split("\n")] == [
+        "f",
+        *(f"{51 + 100 * n}|hit" for n in range(hits)),
+    ]
+    assert all(not m.before and not m.after for m in search("hit").matches)
+    assert [(len(m.before), len(m.after)) for m in search("hit", context=3).matches] == [(3, 3)] * hits
 
 
 def test_lines_before_and_after_are_asked_for_apart(tree, search):

@@ -13,7 +13,8 @@ import regex
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Protect
-from agentfs.search import GrepOptions, grep_files
+from agentfs.search.grep import grep_files
+from agentfs.search.options import GrepOptions
 from agentfs.tree.file_types import compile_types, type_names
 from tests.conftest import needs, program
 

@@ -9,7 +9,8 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import ListOptions, list_directory
+from agentfs.search.find import list_directory
+from agentfs.search.options import ListOptions
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from dataclasses import MISSING, fields, replace
 import pytest
 
 from agentfs import Workspace
-from agentfs.search import FindOptions, GlobOptions, GrepOptions, ListOptions
-from agentfs.search.options import next_page
+from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, next_page
 
 OPTIONS = [
     (ListOptions(), Workspace.ls),

@@ -25,7 +25,8 @@ import pytest
 from agentfs import Limits, Policy, Workspace
 from agentfs.fs import Directory, ReadBuffer, inotify, syscalls
 from agentfs.tree.walk import Walk
-from agentfs.watch import Watch, kept_texts, text_blocks
+from agentfs.watch import kept_texts, text_blocks
+from agentfs.watch.kept_tree import Watch
 from agentfs.watch.watched_directory import WatchedDirectory
 from tests.search.watched import answer, check_same
 

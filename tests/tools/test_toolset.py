@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from agentfs import Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.results import Edit, Image, ReadResult, ToolResult
-from agentfs.tools.coerce import LenientReader
+from agentfs.tools.arguments import LenientReader
 from agentfs.tools.spec import make_tool
 from agentfs.tools.toolset import Toolset
 from tests.provider_rules import SCHEMA_OF
@@ -215,7 +215,7 @@ def test_functions_are_plain_functions_that_return_text():
         '    output_mode: What to show. One of "content", "files_with_matches". Default "content".\n'
         "    ignore_case: Ignore case. Default false.\n"
         "    limit: Most matches; null: all. Default 100.\n\n"
-        "Returns:\n    The result as text, or what was wrong with the call.\n"
+        "Returns:\n    The result as text, or the error.\n"
     )
 
 

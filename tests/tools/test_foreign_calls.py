@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentfs import Toolset, Workspace
-from agentfs.tools.aliases import HABITS, TOOL_NAMES, UNCERTAIN, snake_case
+from agentfs.tools.aliases import AMBIGUOUS, HABITS, TOOL_NAMES, snake_case
 from agentfs.tools.spec import ToolSpec, exposable
 from tests.tool_calls import accepts
 
@@ -376,7 +376,7 @@ def test_each_translation_is_recorded(ws):
         ("explanation", "left out"),
     ]
     coercions = ws.tools().call("grep", {"pattern": "foo", "after": 1}).coercions
-    assert [(each.parameter, each.rule) for each in coercions] == [("after", "though the schema has it not")]
+    assert [(each.parameter, each.rule) for each in coercions] == [("after", "though not in the schema")]
 
 
 def test_the_tables_name_what_there_is(ws):
@@ -386,8 +386,8 @@ def test_the_tables_name_what_there_is(ws):
         name: set() for name in HABITS if name in names
     }
     others = [name for each in TOOL_NAMES.values() for name in each]
-    assert len({*others, *UNCERTAIN}) == len(others) + len(UNCERTAIN)
-    assert all(name == snake_case(name) for name in (*others, *UNCERTAIN))
+    assert len({*others, *AMBIGUOUS}) == len(others) + len(AMBIGUOUS)
+    assert all(name == snake_case(name) for name in (*others, *AMBIGUOUS))
 
 
 @pytest.mark.parametrize("name", ["read", "edit", "multi_edit", "grep", "move", "glob"])

@@ -1,7 +1,7 @@
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Workspace, cache
-from agentfs.cache import OutputStore
+from agentfs import AgentFSError, Limits, Policy, Workspace, outputs
+from agentfs.outputs import OutputStore
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def check_parameters(ws):
     assert ws.read(name, 2, raw=True).content == "second\n"
     noted = ws.read(name, 2, line_ids=True)
     assert noted.line_ids == ()
-    assert noted.text.startswith("2|second\n[line 2 of 2; no line ids: this is no file")
+    assert noted.text.startswith("2|second\n[line 2 of 2; no line ids: this is not a file")
     with pytest.raises(AgentFSError) as caught:
         ws.read(name, encoding="utf-16")
     assert caught.value.code == "invalid_argument"
@@ -90,7 +90,7 @@ def test_a_search_of_a_kept_text_says_that_its_lines_have_no_ids(tmp_path):
         name = ws.keep("first\nsecond\n")
         result = ws.grep("second", path=name, line_ids=True)
         assert [match.line_id for match in result.matches] == [None]
-        assert result.text.endswith("\n[no line ids: this is no file, and cannot be edited]")
+        assert result.text.endswith("\n[no line ids: this is not a file and cannot be edited]")
         assert "no line ids" not in ws.grep("second", path=name).text
 
 
@@ -109,8 +109,8 @@ def test_a_name_that_is_not_known_is_not_found(ws):
 
 
 def test_the_oldest_are_dropped(monkeypatch):
-    monkeypatch.setattr(cache, "MAX_OUTPUTS", 3)
-    monkeypatch.setattr(cache, "MAX_CHARS", 10)
+    monkeypatch.setattr(outputs, "MAX_OUTPUTS", 3)
+    monkeypatch.setattr(outputs, "MAX_CHARS", 10)
     kept = OutputStore()
     names = [kept.keep(str(number)) for number in range(5)]
     assert [kept.get(name) is not None for name in names] == [False, False, True, True, True]
@@ -120,7 +120,7 @@ def test_the_oldest_are_dropped(monkeypatch):
 
 
 def test_names_that_would_be_the_same_grow(monkeypatch):
-    monkeypatch.setattr(cache, "MAX_OUTPUTS", 10**6)
+    monkeypatch.setattr(outputs, "MAX_OUTPUTS", 10**6)
     kept = OutputStore()
     names = {kept.keep(str(number)) for number in range(2000)}
     assert len(names) == 2000

@@ -248,7 +248,7 @@ def test_parameters_after_the_star_are_exposed_by_name():
     (ToolSpec(look, expose=("nothing",)), "no parameter `nothing`"),
     (ToolSpec(look, parameters={"nothing": "x"}), "no parameter `nothing`"),
     (ToolSpec(look, parameters={"path": "pattern"}), "two parameters are named `pattern`"),
-    (ToolSpec(look, parameters={"path": "a b"}), "`path`: no name"),
+    (ToolSpec(look, parameters={"path": "a b"}), "`path`: its name must consist"),
     (ToolSpec(look, hide=("pattern",)), "`pattern` is hidden"),
     (ToolSpec(look, name="a/b"), "'a/b' cannot be a tool"),
 ])  # fmt: skip
@@ -259,7 +259,7 @@ def test_a_spec_that_does_not_fit_is_an_error(spec, message):
 
 
 def test_exposing_what_no_tool_has_is_an_error():
-    with pytest.raises(InvalidArgumentError, match="no grep to expose"):
+    with pytest.raises(InvalidArgumentError, match="`expose` names grep, which is not offered"):
         Toolset([look], expose={"grep": ["before"]})
 
 

@@ -3,7 +3,7 @@ import difflib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.nearest import closest
+from agentfs.text.nearest import closest
 
 NAMES = st.text("abcdeé_.", max_size=12)
 

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import Edit
 from agentfs.tools.aliases import ALIASES
-from agentfs.tools.coerce import LenientReader, parse_arguments
+from agentfs.tools.arguments import LenientReader, parse_arguments
 from agentfs.tools.kinds import SCALARS, Parameter
 from agentfs.tools.spec import make_tool
 from tests.tool_samples import Point, change, measure, search, settings
@@ -51,8 +51,8 @@ def test_arguments_come_as_json_text_or_parsed(sent, meant):
     ('{"a": 1} trailing', "extra data at line 1, column 10"),
     ('{"a": 1, "a": 2}', '"a" is given twice'),
     ('{"x": {"b": 1, "b": 1}}', '"b" is given twice'),
-    ('{"a": NaN}', "NaN is no JSON number"),
-    ('{"a": -Infinity}', "-Infinity is no JSON number"),
+    ('{"a": NaN}', "NaN is not a JSON number"),
+    ('{"a": -Infinity}', "-Infinity is not a JSON number"),
     ("[" * 200_000, "nested too deep"),
     ('{"a": ' + "9" * 5000 + "}", "too many digits"),
     ("[1]", "one JSON object, not a list"), ("7", "not 7"), ([1], "not a list"), (b"{}", "not a bytes"),
