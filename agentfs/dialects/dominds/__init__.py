@@ -141,7 +141,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         """
         given = read_arguments(rg_args)
         try:
-            return workspace.grep(path=path, overlap=True, dot_all=False, **given.grep(pattern))
+            return workspace.grep(pattern, path, overlap=True, dot_all=False, **given.options)
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
@@ -317,8 +317,7 @@ def _search(found: GrepResult, context: RenderContext, limits: Limits) -> Docume
     if arguments.shows == "lines":
         return _snippets(found, context, limits, name="results")
     if arguments.shows == "counts":
-        by_match = arguments.only_matching and not arguments.inverted
-        return _counts(found, context, limits, name="results", by_match=by_match)
+        return _counts(found, context, limits, name="results", by_match=arguments.only_matching)
     head = {"pattern": context.arguments["pattern"]}
     if arguments.shows == "files":
         items, total = _paths(found), found.total_files
