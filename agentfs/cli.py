@@ -13,9 +13,9 @@ from typing import Any, cast
 import agentfs
 from agentfs import call_context
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
-from agentfs.fs import name_matcher
-from agentfs.history import Timeline
-from agentfs.history.report import changes_result, describe_step, file_changes
+from agentfs.fs import Root
+from agentfs.history import Timeline, methods
+from agentfs.history.report import describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import READING
@@ -180,6 +180,8 @@ def _add_history(commands: Any) -> None:
     log.set_defaults(run=_log)
     diff = commands.add_parser("diff", help="print all changes as one patch for git apply")
     diff.add_argument("--since", metavar="CHECKPOINT", help="only the changes since (default: all)")
+    paths_help = "only what changed at or below this path; may be repeated"
+    diff.add_argument("--paths", action="append", metavar="PATHS", help=paths_help)
     _add_common(diff, "--json", "--color")
     _add_state(diff)
     diff.set_defaults(run=_diff)
@@ -408,11 +410,10 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    # The workspace that made the changes may have protected fewer names than the default.
-    protected = name_matcher(Policy().protect.read).covers
+    # By the default policy: the workspace that made the changes may have protected fewer names.
     journal = read_journal(arguments.state, arguments.root)
-    may_show = journal.visible_since(arguments.since, lambda path: not protected(path))
-    changes = changes_result(journal.since(arguments.since), arguments.since, may_show)
+    with Root(root_of(arguments.state), Policy(read_only=True)) as root:
+        changes = methods.changes(journal, root, arguments.since, arguments.paths, Limits().file_bytes)
     for note in changes.notes:
         print_error(f"agentfs: {note}")
     if arguments.json:

@@ -225,21 +225,26 @@ class FileChange:
 
     Attributes:
         path: The path relative to the root, links resolved.
-        action: What happened to it.
+        action: What happened to it; "moved" includes a move with changes of the content.
         type: What it is, or was.
-        moved_from: The path that the same content was taken from, or None.
+        moved_from: The old path of a file that was moved, or None.
         added: Lines that were added; None where they are not counted, as in a binary file.
         removed: Lines that were removed, or None.
         protected: Whether its content is not shown, because it is protected or a rule denies reading it.
+        others: First and last line of each range that another program has changed; None for a file that is
+            as the workspace left it.
+        label: The label of the last recording that changed it, or "".
     """
 
     path: str
-    action: Literal["created", "changed", "deleted"]
+    action: Literal["created", "changed", "deleted", "moved"]
     type: EntryType = "file"
     moved_from: str | None = None
     added: int | None = None
     removed: int | None = None
     protected: bool = False
+    others: tuple[tuple[int, int], ...] | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True)

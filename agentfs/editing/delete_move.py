@@ -1,6 +1,7 @@
 """`delete` and `move`: files, links and directories, all of which `undo` brings back."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, call, plural
@@ -13,11 +14,11 @@ from agentfs.errors import (
     NotAFileError,
     RefusedError,
     SpecialFileError,
-    StaleError,
     TooLargeError,
 )
 from agentfs.fs import Change, Directory, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
 from agentfs.fs.oserrors import write_protected
+from agentfs.history.report import changed_meanwhile
 from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
@@ -46,7 +47,11 @@ def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
                 details={"path": entry.path},
             )
     try:
-        applied = root.apply([Change(real_path, node, None)], max_bytes=limits.file_bytes, conflict=_conflict)
+        applied = root.apply(
+            [Change(real_path, node, None)],
+            max_bytes=limits.file_bytes,
+            conflict=partial(_conflict, root=root),
+        )
     except AgentFSError:
         if isinstance(node, DirectoryNode):
             _check_empty(root, entry.path)  # something has come into it meanwhile
@@ -79,19 +84,17 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
     if root.exists(to):
         existing = root.entry(to)
         inside = f"{existing.path}/{entry.name}"
-        delete = Advice("delete what is there first with ", ToolName("delete"))
-        raise AlreadyExistsError(
-            f"There is something at {quote(existing.path)} already.",
-            hint=Advice("To move into this directory, ", Retry({"to": inside}), ".")
-            if existing.is_dir and not root.exists(inside)
-            else Advice(Joined(", or ", "Move to another path", delete), "."),
-            details={"path": existing.path},
+        into = existing.is_dir and not root.exists(inside)
+        raise _taken(
+            existing.path, Advice("To move into this directory, ", Retry({"to": inside}), ".") if into else ""
         )
     try:
         nodes = list(_subtree(root, limits, entry, real_path))
         removed = [Change(real_path + below, node, None) for below, node in nodes]
         created = [Change(target + below, None, node) for below, node in nodes]
-        applied = root.apply([*removed, *created], max_bytes=limits.file_bytes, conflict=_conflict)
+        applied = root.apply(
+            [*removed, *created], max_bytes=limits.file_bytes, conflict=partial(_conflict, root=root)
+        )
     except (AccessError, ContentError, SpecialFileError) as error:
         if entry.type != "directory":
             raise
@@ -113,13 +116,13 @@ def _subtree(root: Root, limits: Limits, entry: Entry, real_path: str) -> list[t
     """Return what is at a path, and in a directory all that is below it, each with the rest of its path."""
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
-        raise _conflict(Change(real_path, node, None), node)
+        raise _conflict(Change(real_path, node, None), node, root)
     found = [("", node)]
     if entry.type == "directory":
         store = Store()  # what is moved need not fit in memory
         with root.open_directory(entry.path) as top:
             if top.real_path != real_path:
-                raise _conflict(Change(real_path, node, None), None)
+                raise _conflict(Change(real_path, node, None), None, root)
             for change in _below(root, limits, top):
                 if len(found) == _MOST_MOVED:
                     raise TooLargeError(
@@ -158,9 +161,16 @@ def _check_empty(root: Root, path: str) -> None:
         )
 
 
-def _conflict(change: Change, _found: Node | None) -> AgentFSError:
-    return StaleError(
-        f"{quote(change.path)} has just been changed by somebody else; nothing was done.",
-        hint="Look at it again, then repeat the call.",
-        details={"path": change.path},
+def _conflict(change: Change, found: Node | None, root: Root) -> AgentFSError:
+    if change.before is None and found is not None:
+        return _taken(change.path)
+    return changed_meanwhile(change, found, root)
+
+
+def _taken(path: str, hint: str = "") -> AlreadyExistsError:
+    delete = Advice("delete what is there first with ", ToolName("delete"))
+    return AlreadyExistsError(
+        f"There is something at {quote(path)} already.",
+        hint=hint or Advice(Joined(", or ", "Move to another path", delete), "."),
+        details={"path": display_name(path)},
     )

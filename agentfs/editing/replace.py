@@ -6,6 +6,7 @@ A search as `grep` makes it finds the files, each is changed in memory, and all 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from agentfs import call_context
@@ -30,7 +31,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import Change, Current, FileNode, Root, quote, watched
 from agentfs.fs.oserrors import read_only, too_large
-from agentfs.history.report import conflict_error, patch_lines
+from agentfs.history.report import changed_meanwhile, patch_lines
 from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
@@ -158,7 +159,9 @@ def replace_in_files(
     notes: tuple[str, ...] = ()
     if not options.preview:
         changes = [file.change for file in files]
-        notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict_error).notes
+        notes = root.apply(
+            changes, max_bytes=limits.file_bytes, conflict=partial(changed_meanwhile, root=root)
+        ).notes
         for file in files:
             if tracker.knows(file.change.path):
                 nodes = file.change.before, file.change.after

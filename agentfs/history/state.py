@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, InvalidArgumentError
@@ -11,7 +12,7 @@ from agentfs.fs import Change, DirectoryNode, Root, quote
 from agentfs.history.database import Database, Durability, put_meta
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
 from agentfs.history.read_history import PersistentReadTracker
-from agentfs.history.report import conflict_error, name_paths
+from agentfs.history.report import changed_meanwhile, name_paths
 from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.history.store import Ledger, Loaded, Store
 from agentfs.history.timeline import Step
@@ -68,7 +69,7 @@ def open_state(
         store = Store(database)
         loaded = store.load()
         if make_ledger is not None:
-            unfinished = loaded.begun is not None or loaded.target is not None
+            unfinished = loaded.begun is not None or loaded.move is not None
             store.ledger = make_ledger(database, unfinished=unfinished)
         messages = _recover(loaded, store, root)
         database.flush()
@@ -142,7 +143,7 @@ def _check_root(database: Database, root: str, *, new: bool = False) -> None:
 
 def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[str, ...]:
     """Finish what was under way when a process died, by what the tree shows; return messages."""
-    timeline, step, target = loaded
+    timeline, step, move = loaded
     position = timeline.position
     if step is not None:
         state = RecoveryState(step.changes, node_reader(root))
@@ -152,14 +153,16 @@ def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[str, ...]:
             timeline.add(made)
         with suppress(AgentFSError):  # they stay in a workspace that may only read
             remove = [change.reversed() for change in state.stray]
-            root.apply(remove, max_bytes=MAX_FILE_BYTES, conflict=conflict_error, undoing=True)
+            root.apply(
+                remove, max_bytes=MAX_FILE_BYTES, conflict=partial(changed_meanwhile, root=root), undoing=True
+            )
         return tuple(_messages(state, moving=False))
-    if target is None:
+    if move is None:
         return ()
-    state = RecoveryState(timeline.net_to(target).changes, node_reader(root))
+    state = RecoveryState(move.changes, node_reader(root))
     if state.complete:
-        timeline.move_to(target)
-    store.finish_move(timeline.position, whole=state.whole)
+        timeline.reorder(move.order)
+    store.finish_move(move if state.complete else None, whole=state.whole)
     return tuple(_messages(state, moving=True))
 
 

@@ -26,7 +26,7 @@ from agentfs.history.database import (
     to_bytes,
     to_json,
 )
-from agentfs.history.timeline import NetChanges, Step, Timeline
+from agentfs.history.timeline import NetChanges, Order, PendingMove, Step, Timeline
 
 _UNCOMPRESSED = 512  # bytes; compressing less is not worth it
 _UNWRITTEN_BYTES = 8 * 1024 * 1024  # of contents in memory that are not in the database yet
@@ -61,11 +61,11 @@ class Ledger(Protocol):
 
 
 class Loaded(NamedTuple):
-    """A journal as a database has it, with the step, or the target of an undo or redo, that is unfinished."""
+    """A journal as a database has it, with the unfinished step, undo or redo."""
 
     timeline: Timeline
     begun: Step | None
-    target: int | None
+    move: PendingMove | None
 
 
 class Content:
@@ -103,7 +103,10 @@ class Store:
 
     def keep(self, change: Change) -> Change:
         """Keep the contents of a change, and return the change with its contents loaded from here."""
-        return Change(change.path, self._keep_node(change.before), self._keep_node(change.after))
+        before, after = (
+            None if node is None else self.keep_node(node) for node in (change.before, change.after)
+        )
+        return Change(change.path, before, after)
 
     def load(self) -> Loaded:
         """Read the journal; raises FileIOError (io) if it is not as it was written."""
@@ -144,21 +147,31 @@ class Store:
             else:
                 steps.append(step)
         position, end = int(meta["position"]), merged + len(steps)
-        start, target = meta.get("move", (position, position))
         checkpoints: dict[str, int] = {}
         for name, at, check in checkpoint_rows:
             if check != checksum(name, at) or not merged <= at <= end:
                 raise Damage("a checkpoint is not as it was written")
             checkpoints[from_bytes(name)] = at
-        if start != position or not (merged <= position <= end and merged <= target <= end):
-            raise Damage("it has a position where there are no steps")
+        if not merged <= position <= end:
+            raise Damage("it has a position without steps")
+        order, move = Order(tuple(steps), position, checkpoints), None
+        if "move" in meta:
+            changes, first, tail, target, moved_checkpoints = meta["move"]
+            kept = int(first) - merged - 1
+            moved = (*steps[:kept], *(self._step(step, needed) for step in tail))
+            if not merged <= target <= merged + len(moved):
+                raise Damage("it has an undo or redo without steps")
+            if moved_checkpoints is not None:
+                checkpoints = {str(name): int(at) for name, at in moved_checkpoints.items()}
+            after = Order(moved, target, checkpoints)
+            move = PendingMove(tuple(self._change(each, needed) for each in changes), after, kept, first)
         if not {bytes.fromhex(digest) for digest in needed} <= digests:
             raise Damage("a content that a step needs is missing")
         self._stored = {digest.hex() for digest in digests}
         self._unneeded.extend(self._stored - needed)
         timeline = Timeline()
-        timeline.restore(base, merged, steps, position, checkpoints)
-        return Loaded(timeline, begun, target if "move" in meta else None)
+        timeline.restore(base, merged, order)
+        return Loaded(timeline, begun, move)
 
     def remove_unneeded(self) -> None:
         """Delete the contents that no step needed when the journal was loaded, and shrink the file."""
@@ -193,19 +206,21 @@ class Store:
         """Write down a step that is about to be made, with its contents; raises FileIOError if that fails."""
         if self.database.temporary:
             return
-        nodes = [node for change in step.changes for node in (change.before, change.after)]
-        loads = [node.load for node in nodes if isinstance(node, FileNode)]
         statements: list[Statement] = [_END_MOVE] if self._was_moved else []
         statements.append(("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (_BEGUN, *_step_row(step))))
         statements += self._begun()
-        self._write([content for content in loads if isinstance(content, Content)], statements, sync=True)
+        self._write(_contents(step.changes), statements, sync=True)
 
-    def begin_move(self, start: int, end: int) -> None:
+    def begin_move(self, move: PendingMove) -> None:
         """Write down that steps are about to be undone or redone; raises as `begin_step`."""
         if self.database.temporary:
             return
         self._was_moved = True
-        self.database.write([_DROP_BEGUN, put_meta("move", [start, end]), *self._begun()], sync=True)
+        steps = [_plain_step(step) for step in move.rewritten]
+        checkpoints = move.order.checkpoints if steps else None
+        plain = [_plain(move.changes), move.first, steps, move.order.position, checkpoints]
+        changes = [*move.changes, *(change for step in move.rewritten for change in step.changes)]
+        self._write(_contents(changes), [_DROP_BEGUN, put_meta("move", plain), *self._begun()], sync=True)
 
     def finish_step(self, made: Step | None, position: int, *, whole: bool | None) -> None:
         """Write down, with the next transaction, what was made of a step: until then the tree shows it.
@@ -230,20 +245,37 @@ class Store:
         self.database.defer(statements)
         self._drop_unneeded()
 
-    def finish_move(self, position: int, *, whole: bool | None) -> None:
-        """Write down, with the next transaction, the position after an undo or redo; `whole` as above."""
-        if not self.database.temporary:
-            self.database.defer([*self._settled(whole), _END_MOVE, put_meta("position", position)])
+    def finish_move(self, move: PendingMove | None, *, whole: bool | None) -> None:
+        """Write down, with the next transaction, the order after an undo or redo; None if it was not made."""
+        if self.database.temporary:
+            self._drop_unneeded()
+            return
+        statements = [*self._settled(whole), _END_MOVE]
+        if move is not None:
+            statements.append(put_meta("position", move.order.position))
+            if move.rewritten:
+                statements.append(("DELETE FROM steps WHERE number >= ?", (move.first,)))
+                statements += [
+                    ("INSERT INTO steps VALUES (?, ?, ?)", (number, *_step_row(step)))
+                    for number, step in enumerate(move.rewritten, move.first)
+                ]
+                statements.append(("DELETE FROM checkpoints", ()))
+                statements += [self._put_checkpoint(*each) for each in move.order.checkpoints.items()]
+        self.database.defer(statements)
+        self._drop_unneeded()
 
     def set_checkpoint(self, name: str, position: int) -> None:
         """Write down a checkpoint; a later step brings it to the disk."""
         if self.database.temporary:
             return
+        add = self._put_checkpoint(name, position)
+        self.database.write([add, *self._begun(), *self._settled(whole=True)])
+
+    def _put_checkpoint(self, name: str, position: int) -> Statement:
         self._checkpoint_number += 1
         key = to_bytes(name)
         row = (key, position, self._checkpoint_number, checksum(key, position))
-        add: Statement = ("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)
-        self.database.write([add, *self._begun(), *self._settled(whole=True)])
+        return "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row
 
     def merge(self, timeline: Timeline) -> None:
         """Write down, with the next transaction, that steps were merged into the base."""
@@ -273,7 +305,8 @@ class Store:
     def _settled(self, whole: bool | None) -> Sequence[Statement]:
         return self.ledger.settled(whole) if self.ledger is not None else ()
 
-    def _keep_node(self, node: Node | None) -> Node | None:
+    def keep_node(self, node: Node) -> Node:
+        """Keep the content of a node, and return the node with its content loaded from here."""
         if not isinstance(node, FileNode):
             return node
         with self._lock:
@@ -339,7 +372,9 @@ class Store:
                     self.database.defer([(delete, (bytes.fromhex(digest),))])
 
     def _step(self, plain: Any, needed: set[str]) -> Step:
-        return Step(tuple(self._change(change, needed) for change in plain["changes"]), float(plain["time"]))
+        changes = tuple(self._change(change, needed) for change in plain["changes"])
+        lost = tuple(map(str, plain.get("lost", ())))
+        return Step(changes, float(plain["time"]), str(plain.get("label", "")), lost)
 
     def _change(self, plain: Any, needed: set[str]) -> Change:
         path, before, after = plain
@@ -369,6 +404,19 @@ def _plain(changes: Iterable[Change]) -> list[Any]:
     return [[change.path, node_to_json(change.before), node_to_json(change.after)] for change in changes]
 
 
+def _plain_step(step: Step) -> dict[str, Any]:
+    plain: dict[str, Any] = {"time": step.time, "changes": _plain(step.changes)}
+    if step.label:
+        plain |= {"label": step.label, "lost": list(step.lost)}
+    return plain
+
+
 def _step_row(step: Step) -> tuple[bytes, int]:
-    payload = to_json({"time": step.time, "changes": _plain(step.changes)})
+    payload = to_json(_plain_step(step))
     return payload, checksum(payload)
+
+
+def _contents(changes: Iterable[Change]) -> list[Content]:
+    nodes = (node for change in changes for node in (change.before, change.after))
+    loads = (node.load for node in nodes if isinstance(node, FileNode))
+    return [load for load in loads if isinstance(load, Content)]

@@ -74,9 +74,7 @@ def test_modes_rules_and_answers(tree, policy, reads, changes):
 def test_a_refusal_tells_the_reason_and_not_to_retry(tree):
     with Workspace(tree, policy=Policy(permission=no)) as ws:
         result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
-    assert result.content == (
-        "not today.\nDo not try again in any way; tell the user, or go on without it."
-    )
+    assert result.content == ("not today.\nDo not try again in any way; tell the user, or go on without it.")
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
