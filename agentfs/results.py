@@ -499,6 +499,22 @@ class ChangesResult(Result):
 
 
 @dataclass(frozen=True)
+class RecordedResult(ChangesResult):
+    """What the `result` of a recording is: what changed in the tree while the block ran.
+
+    Attributes:
+        label: The label of the recording.
+        lost: Paths that changed, and that undo cannot restore, because their old or new content is not kept.
+        not_covered: How many paths a recording only watches or leaves out, by reason, such as "ignored",
+            "protected" or "too large".
+    """
+
+    label: str = ""
+    lost: tuple[str, ...] = ()
+    not_covered: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True)
 class UndoResult(Result):
     """The result of `undo`, `redo` and `rollback`.
 

@@ -72,7 +72,7 @@ def ignored(ws: Workspace) -> object:
 def conflict(ws: Workspace) -> object:
     ws.write("a.txt", "x\n")
     (Path(ws.root) / "a.txt").write_text("y\n")
-    return error_of(ws.undo) == "stale"
+    return error_of(ws.undo) == "conflict"
 
 
 def nearest_block(ws: Workspace) -> object:

@@ -46,7 +46,7 @@ PYTHON_ERRORS = {
 
 CODES = """
 outside_workspace not_found already_exists not_a_file not_a_directory not_regular link_loop invalid_path
-name_too_long protected read_only refused no_match ambiguous no_change unread stale unknown_line overlap
+name_too_long protected read_only refused no_match ambiguous no_change unread stale conflict unknown_line overlap
 binary encoding too_large past_end invalid_content invalid_argument invalid_pattern unknown_tool timeout busy
 io closed unsupported disconnected
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
@@ -63,11 +63,11 @@ SIGNATURES = {
     "replace": "old_string, new_string, path='.', glob=None, expect=None",
     "delete": "path",
     "move": "path, to",
-    "undo": "steps=1",
+    "undo": "steps=1, paths=None",
     "redo": "steps=1",
     "checkpoint": "name=None",
-    "rollback": "to",
-    "changes": "since=None",
+    "rollback": "to, paths=None",
+    "changes": "since=None, paths=None",
     "grep": "pattern, path='.', glob=None, type=None, output_mode='content', ignore_case=False, "
     "context=None, multiline=False, limit=None, offset=0, include_ignored=False",
 }
