@@ -188,8 +188,8 @@ class _GuardedCall:
         self.name = method.__name__
         self.effect: Effect = effect
         self.changes = effect in CHANGING
-        # A method without a path, such as `undo`, may change any file. Each is checked when it is opened.
-        self.names_files = "path" in self.arguments or "paths" in self.arguments
+        # The steps of `undo` may have changed any file: each is checked when it is opened.
+        self.names_files = "path" in self.arguments or self.name == "read_many"
         # `replace` finds its own files, so rules about changes must not hide files from its search.
         self.finds_files = self.changes and "glob" in self.arguments
         self._checker = checker

@@ -187,6 +187,10 @@ class StaleError(EditError, code="stale"):
     """The file has changed since this workspace read it."""
 
 
+class ConflictError(EditError, code="conflict"):
+    """Another program has changed the same lines, so that a step cannot be undone or redone."""
+
+
 class UnknownLineError(EditError, code="unknown_line"):
     """A line id is not in the file."""
 

@@ -34,6 +34,7 @@ from agentfs.text import estimate_tokens as estimate_tokens
 from agentfs.text import most_that_fit as most_that_fit
 from agentfs.text import newline_of as newline_of
 from agentfs.text import plural as plural
+from agentfs.text.nearest import nearest as nearest
 from agentfs.tools.declaration import read_docstring as read_docstring
 from agentfs.tools.result import first_line as first_line
 from agentfs.tools.spec import RenderContext as RenderContext

@@ -133,6 +133,10 @@ class Recorder(Protocol):
         """Return a reentrant lock that keeps out recorded changes of other threads."""
         ...
 
+    def origin(self, path: str, node: Node | None) -> str:
+        """Return who left a node at a path: "another program", or another call of this workspace."""
+        ...
+
 
 class StagedNodes:
     """The nodes that a transaction has changed; its commit writes them to the disk."""

@@ -51,6 +51,7 @@ from agentfs.text.lines import lf_view as lf_view
 from agentfs.text.lines import line_start as line_start
 from agentfs.text.lines import newline_of as newline_of
 from agentfs.text.lines import without_end as without_end
+from agentfs.text.merge import merge_texts as merge_texts
 from agentfs.visible import escape_controls as escape_controls
 from agentfs.visible import one_line as one_line
 from agentfs.visible import quoted as quoted

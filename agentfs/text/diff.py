@@ -57,22 +57,22 @@ class Blob(NamedTuple):
         return self.content.decode("latin-1")
 
 
-def git_patch(path: str, before: Blob, after: Blob) -> bytes:
-    """Return the patch of one file or link that `git apply` takes."""
+def git_patch(path: str, before: Blob, after: Blob, moved_from: str = "") -> bytes:
+    """Return the patch of one file or link that `git apply` takes; `moved_from` is its old path."""
     if before.mode and after.mode and before.mode[:3] != after.mode[:3]:
         # To git, a link in place of a file is a deletion and a creation.
         nothing = Blob("", b"")
-        return git_patch(path, before, nothing) + git_patch(path, nothing, after)
-    if before == after:
+        return git_patch(moved_from or path, before, nothing) + git_patch(path, nothing, after)
+    if before == after and not moved_from:
         return b""
-    head = _git_header(path, before.mode, after.mode)
+    head = _git_header(path, before.mode, after.mode, moved_from)
     if before.content == after.content:
         return head.encode()
     if before.is_binary or after.is_binary:
         # Git applies a binary patch only if it names the hashes of both contents.
         head += f"index {before.name}..{after.name}\nGIT binary patch\n"
         return head.encode() + _literal(after.content) + _literal(before.content)
-    head += _names(path, created=not before.mode, deleted=not after.mode)
+    head += _names(path, created=not before.mode, deleted=not after.mode, old_path=moved_from)
     return head.encode() + "".join(hunks(before.text, after.text)).encode("latin-1")
 
 
@@ -119,22 +119,26 @@ def _as_git_reads(old: str, new: str) -> tuple[str, str]:
     return (old, new) if old_view == new_view else (old_view, new_view)
 
 
-def _git_header(path: str, old_mode: str, new_mode: str) -> str:
-    head = f"diff --git {_quoted('a/' + path)} {_quoted('b/' + path)}\n"
+def _git_header(path: str, old_mode: str, new_mode: str, moved_from: str = "") -> str:
+    head = f"diff --git {_quoted('a/' + (moved_from or path))} {_quoted('b/' + path)}\n"
     if not old_mode:
         return f"{head}new file mode {new_mode}\n"
     if not new_mode:
         return f"{head}deleted file mode {old_mode}\n"
-    return head if old_mode == new_mode else f"{head}old mode {old_mode}\nnew mode {new_mode}\n"
+    modes = "" if old_mode == new_mode else f"old mode {old_mode}\nnew mode {new_mode}\n"
+    moved = f"rename from {_quoted(moved_from)}\nrename to {_quoted(path)}\n" if moved_from else ""
+    return f"{head}{modes}{moved}"
 
 
-def _names(path: str, *, created: bool, deleted: bool) -> str:
+def _names(path: str, *, created: bool, deleted: bool, old_path: str = "") -> str:
     """Return the `---` and `+++` lines."""
-    old = "/dev/null" if created else _quoted("a/" + path)
-    new = "/dev/null" if deleted else _quoted("b/" + path)
+    names = [
+        "/dev/null" if created else _quoted("a/" + (old_path or path)),
+        "/dev/null" if deleted else _quoted("b/" + path),
+    ]
     # A tab ends a name with a space, for readers that would stop at the space.
-    tab = "\t" if " " in path else ""
-    return f"--- {old}{tab if old[:2] == 'a/' else ''}\n+++ {new}{tab if new[:2] == 'b/' else ''}\n"
+    old, new = (name + "\t" if " " in name and name[0] != '"' else name for name in names)
+    return f"--- {old}\n+++ {new}\n"
 
 
 def _quoted(name: str) -> str:
@@ -227,7 +231,7 @@ def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[t
 
 
 def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return the ranges of lines that differ, in order and apart, as `difflib` finds them, in bounded time."""
+    """Return the line ranges that differ, in order and apart, as `difflib` does, in bounded time."""
     head = common_prefix(old, new)
     tail = common_suffix(old, new, min(len(old), len(new)) - head)
     parts = [(head, len(old) - tail, head, len(new) - tail)]

@@ -210,7 +210,7 @@ def test_a_failure_after_another_edit_has_the_line_numbers_of_the_file(env):
     # What only an earlier edit brings in has none there.
     error = failure(env, ("one", "1\nand three words"), ("and  three words", "x"))
     assert error.details["lines"] == [2, 2]
-    assert "Line numbers count the edits before it as applied." in error.hint
+    assert "Line numbers count the earlier edits as applied." in error.hint
 
 
 def test_an_edit_that_an_earlier_one_broke_shows_the_text_as_it_is_then(env):
