@@ -226,7 +226,7 @@ class FileChange:
 
     Attributes:
         path: The path relative to the root, links resolved.
-            action: The kind of change.
+        action: The kind of change.
         type: The kind of entry, or its last kind if it is deleted.
         moved_from: The path from which the content was moved, or None.
         added: Lines that were added; None if they are not counted, as in a binary file.
