@@ -226,13 +226,13 @@ class FileChange:
 
     Attributes:
         path: The path relative to the root, links resolved.
-            action: The kind of change.
+        action: The kind of change.
         type: The kind of entry, or its last kind if it is deleted.
         moved_from: The path from which the content was moved, or None.
         added: Lines that were added; None if they are not counted, as in a binary file.
         removed: Lines that were removed, or None.
         protected: True if the content is not shown, because it is protected or a rule denies reading it.
-            others: First and last line of each range that another program has changed; None for a file that is
+        others: First and last line of each range that another program has changed; None for a file that is
             as the workspace left it.
         label: The label of the last recording that changed it, or "".
     """

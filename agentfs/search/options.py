@@ -1,4 +1,4 @@
-"""Arguments of ls, glob, find and grep: a dataclass for each method, with checks and parsers of its values."""
+"""Arguments of ls, glob, find and grep: a dataclass for each method, with its checks and parsers."""
 
 import re
 import time
