@@ -1,4 +1,4 @@
-"""Arguments of ls, glob, find and grep: a dataclass for each method, with its checks and parsers."""
+"""Arguments of ls, glob, find and grep: a dataclass for each method, and the parsers of their values."""
 
 import re
 import time
@@ -133,8 +133,8 @@ class FindOptions:
 
     def __post_init__(self) -> None:
         _check_page_and_time(self)
-        _check_least("min_depth", self.min_depth, 1, "1 is the directory itself.")
-        _check_least("max_depth", self.max_depth, 1, "1 is the directory itself.")
+        _check_least("min_depth", self.min_depth, 1, "1 means the entries of the directory itself.")
+        _check_least("max_depth", self.max_depth, 1, "1 means the entries of the directory itself.")
 
     @property
     def globs(self) -> list[str]:
@@ -312,7 +312,7 @@ def paths_of(path: OneOrMore) -> list[str]:
     paths = list(dict.fromkeys(each or "." for each in path))
     if len(paths) > _MOST_PATHS:
         hint = "Pass a directory above them, or fewer in each call."
-        raise _invalid("path", f"There are {len(paths)} paths; at most {_MOST_PATHS} are taken.", hint)
+        raise _invalid("path", f"The list has {len(paths)} paths; at most {_MOST_PATHS} are allowed.", hint)
     return paths
 
 
