@@ -232,15 +232,20 @@ class FileChange:
         added: Lines that were added; None if they are not counted, as in a binary file.
         removed: Lines that were removed, or None.
         protected: True if the content is not shown, because it is protected or a rule denies reading it.
+        others: First and last line of each range that another program has changed; None if the file is as
+            the workspace left it.
+        label: The label of the last recording that changed it, or "".
     """
 
     path: str
-    action: Literal["created", "changed", "deleted"]
+    action: Literal["created", "changed", "deleted", "moved"]
     type: EntryType = "file"
     moved_from: str | None = None
     added: int | None = None
     removed: int | None = None
     protected: bool = False
+    others: tuple[tuple[int, int], ...] | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -491,6 +496,22 @@ class ChangesResult(Result):
     def to_dict(self) -> dict[str, Any]:
         r"""Return the typed fields, ready for JSON: the patch as text, bytes that are not UTF-8 as `\xe9`."""
         return {**super().to_dict(), "patch": self.patch.decode("utf-8", "backslashreplace")}
+
+
+@dataclass(frozen=True)
+class RecordedResult(ChangesResult):
+    """The result of a recording: the changes in the tree while the block ran.
+
+    Attributes:
+        label: The label of the recording.
+        lost: Changed paths that undo cannot restore, because their old or new content is not kept.
+        not_covered: Numbers of paths that the recording only watches or leaves out, by reason, such as
+            "ignored", "protected" or "too large".
+    """
+
+    label: str = ""
+    lost: tuple[str, ...] = ()
+    not_covered: dict[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True)

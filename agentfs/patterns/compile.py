@@ -134,13 +134,20 @@ def _compile(engine: Any, source: str, flags: int) -> CompiledRegex | Exception:
         # The engine's cache would keep every pattern that a model sends.
         return cast("CompiledRegex", engine.compile(source, flags, cache_pattern=False))
     except Exception as error:  # noqa: BLE001 - the compiler raises ValueError and others besides its own error
+        engine_trace = error.__traceback__ and error.__traceback__.tb_next
+        while engine_trace is not None:
+            engine_trace.tb_frame.clear()  # it holds the error: a cycle would keep the workspace alive
+            engine_trace = engine_trace.tb_next
         return error
 
 
 def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> CompiledRegex:
     compiled = _compile(engine, syntax.source, flags)
     if isinstance(compiled, Exception):
-        raise _invalid(engine, syntax, compiled)
+        try:
+            raise _invalid(engine, syntax, compiled)
+        finally:
+            del compiled  # it refers to this frame: a cycle would keep the workspace alive
     return compiled
 
 

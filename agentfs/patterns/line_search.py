@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from agentfs import call_context
 from agentfs.patterns.compile import CompiledRegex, Pattern
 from agentfs.patterns.engine import timeout_clock, untimed_steps
-from agentfs.patterns.literals import Plan, substring_finder
+from agentfs.patterns.literals import Plan, count_literal, substring_finder
 
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # the same for the matches of one line
-_SPARSE = 2500  # characters per match; if there are more, matches are counted one by one
 _CHUNK = 1024 * 1024  # larger texts are searched in chunks, to bound the memory
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
@@ -79,9 +78,6 @@ class LineSearch:
         # A single character is in too many lines to select candidates.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
         self._untimed_length = untimed_length(plan)
-        self._rest_of_line: re.Pattern[str] | None = None
-        if plan.is_literal and len(plan.literals) == 1:
-            self._rest_of_line = re.compile(re.escape(plan.literals[0]) + "[^\\n]*")
 
     def hits(self, text: str) -> Iterator[LineMatch]:
         r"""Yield the matching lines of a text with `\n` for every line end, in order."""
@@ -96,7 +92,7 @@ class LineSearch:
                 yield hit
 
     def matches(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
-        """Yield each match in the lines of `hits`, as the offset of the searched part and the match in it."""
+        """Yield each match of the lines of `hits`, after the offset of the text that it was searched in."""
         if self._multiline:
             yield from ((0, match) for match in (self._sliced(text) if self._is_bounded(text) else ()))
             return
@@ -116,7 +112,8 @@ class LineSearch:
     def _hits_in(self, text: str) -> Iterator[LineMatch]:
         is_short = len(text) <= self._max_length
         if is_short and self._is_literal(text):
-            return self._grouped(text, self._literal_spans(text))
+            folded = text.lower() if self._ignore_case else text
+            return self._grouped(text, _occurrences(folded, self._plan.literals))
         if self._can_use_literals(text):
             return self._confirmed(text, self._candidates(text))
         if is_short and self._line_regex is not None:
@@ -158,6 +155,8 @@ class LineSearch:
         return lines
 
     def _timed(self, line_regex: CompiledRegex, text: str) -> Iterator[re.Match[str]]:
+        if len(text) <= self._untimed_length:
+            return line_regex.finditer(text)
         seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
         return line_regex.finditer(text, timeout=seconds, concurrent=True)
 
@@ -179,10 +178,6 @@ class LineSearch:
             for first, last in _spans(self._matches_in(text[start:end])):
                 if behind is None or (start + first, start + last) > behind:
                     yield start + first, start + last
-
-    def _literal_spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the matches of a pattern that is a choice of literals; the first written wins."""
-        return _occurrences(text.lower() if self._ignore_case else text, self._plan.literals)
 
     def _sliced(self, text: str) -> Iterator[re.Match[str]]:
         """Yield all matches, searching in slices of time until the deadline."""
@@ -254,18 +249,15 @@ class LineSearch:
             yield hit
 
     def _count_literals(self, text: str, counts: Counts) -> None:
-        """Count literals; a single frequent one is counted in bulk."""
-        if self._rest_of_line is not None:
-            folded = text.lower() if self._ignore_case else text
-            matches = folded.count(self._plan.literals[0])
-            if matches * _SPARSE > len(text):
-                self._check_sometimes()
-                lines = len(self._rest_of_line.findall(folded))
-                counts.hits += lines
-                counts.lines += lines
-                counts.matches += matches
-                return
-        self._count_spans(text, self._literal_spans(text), counts)
+        folded, literals = text.lower() if self._ignore_case else text, self._plan.literals
+        if len(literals) > 1:
+            self._count_spans(text, _occurrences(folded, literals), counts)
+            return
+        self._check_sometimes()
+        lines, matches = count_literal(folded, literals[0])
+        counts.hits += lines
+        counts.lines += lines
+        counts.matches += matches
 
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count matches that are not empty and do not span lines."""
@@ -342,9 +334,14 @@ def _occurrences(text: str, literals: tuple[str, ...], *, lines: bool = False) -
     find, end_of_text = substring_finder(text, literals), len(text) + 1
     following = [find(text, each, 0) for each in literals]
     if len(literals) == 1:
-        literal, at = literals[0], following[0]
+        literal, at, start, end = literals[0], following[0], 0, 0
         while at >= 0:
-            start, end = _line_at(text, at) if lines else (at, at + len(literal))
+            if lines:
+                start, end = text.rfind("\n", end, at) + 1 or end, text.find("\n", at)
+                if end < 0:
+                    end = len(text)
+            else:
+                start, end = at, at + len(literal)
             yield start, end
             at = find(text, literal, end)
         return

@@ -310,5 +310,17 @@ def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str
     return str.find
 
 
+def count_literal(text: str, literal: str) -> tuple[int, int]:
+    """Return how many lines of a text have a literal, and how often it is in them without overlaps."""
+    data, searched, lines = text.encode("utf-8", "surrogatepass"), literal.encode(), 0
+    find = stringzilla.find if stringzilla is not None and len(searched) <= _MAX_LITERAL else bytes.find
+    at = find(data, searched)
+    while at >= 0:
+        lines += 1
+        end = find(data, b"\n", at)
+        at = find(data, searched, end) if end >= 0 else -1
+    return lines, data.count(searched) if stringzilla is None else stringzilla.count(data, searched)
+
+
 def _head(contents: ReadBuffer) -> bytes:
     return bytes(contents.data[: min(contents.length, HEAD)])

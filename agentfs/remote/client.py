@@ -78,17 +78,17 @@ class RemoteWorkspace(Workspace):
 
     @property
     def containment(self) -> Containment:
-        """What confines calls to the root at the remote side, and what keeps writers apart there."""
+        """Mechanisms that confine calls to the root at the remote side, and that keep writers apart there."""
         return cast("Containment", self._call("containment", {}, Containment))
 
     @property
     def watch(self) -> WatchReport | None:
-        """What is kept of a watched tree at the remote side; None without `watch=True`."""
+        """Sizes of the watched tree in memory at the remote side; None without `watch=True`."""
         return cast("WatchReport | None", self._call("watch", {}, WatchReport | None))
 
     @property
     def recovery_notes(self) -> tuple[str, ...]:
-        """What was recovered on opening, because a process had died during a change."""
+        """Notes on changes that were recovered on opening, after a process had died during them."""
         return tuple(self._link.answer["notes"])
 
     @property

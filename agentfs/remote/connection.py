@@ -291,7 +291,7 @@ class Connection:
 
 
 class Link:
-    """The connections of one workspace, of which at most one is open."""
+    """The connections of one workspace; at most one is open."""
 
     def __init__(
         self, open_stream: Callable[[], Stream], prepare: Prepare, hello: Mapping[str, Any], patience: float

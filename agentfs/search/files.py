@@ -128,6 +128,9 @@ class FileSource:
     def __post_init__(self) -> None:
         self._paths = paths_of(self._options.path)
         self._walk: Walk | None = None
+        self.stops_when_full = (
+            self._options.output_mode == "files_with_matches" and self._options.limit is not None
+        )
         self.linked = True  # whether a protected file may have a hard link; see `Directory.read_files`
         self.is_one_file = False  # whether one file was asked for: its error is that of the call
         self._seen: set[str] | None = None
@@ -272,7 +275,7 @@ class FileSource:
         """Find the files of a walk; its start lies at `start` for the globs."""
         self._walk, self.linked = walk, self._root.has_linked_secrets()
         # A search that stops must not count what it has not come to as left out.
-        if self._seen is None and not self._options.stops_when_full and (kept := walk.whole()) is not None:
+        if self._seen is None and not self.stops_when_full and (kept := walk.whole()) is not None:
             visit_of = kept.derived.get(filter_.key)
             if visit_of is None:
                 visit_of = {

@@ -146,7 +146,7 @@ class _Searcher:
             read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
         except AttributeError:  # nothing is kept of some of them
             return entries
-        if not read or self.options.stops_when_full:  # then those behind the last file read do not count
+        if not read or self.source.stops_when_full:  # then those behind the last file read do not count
             return read
         known = [entry for entry in read if entry.content != BINARY]
         self.skipped[BINARY] += len(read) - len(known)
@@ -251,7 +251,7 @@ class _Searcher:
             if page.first <= found.entries < page.end:
                 page.take(found.entries, ENTRY_BYTES + 2 * len(path))
             found.entries += 1
-            found.full = self.options.stops_when_full and found.entries > page.end
+            found.full = self.source.stops_when_full and found.entries > page.end
 
     def _keep(
         self, excerpts: "_Excerpts", line_matches: list[LineMatch], following: int | None = None

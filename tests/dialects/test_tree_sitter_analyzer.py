@@ -839,7 +839,7 @@ def test_the_rest_of_what_does_not_fit_is_counted(project):
 
 
 def test_the_conversation_of_the_document(tmp_path):
-    """How many TODO comments are there, which files have the most, and show me some examples."""
+    """The user asks: how many TODO comments are there, which files have the most, and show me some."""
     counts = {"src/views.py": 20, "src/models.py": 17, "tests/test_views.py": 10}
     for path, count in counts.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)

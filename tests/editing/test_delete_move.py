@@ -53,7 +53,7 @@ def many(tmp_path, monkeypatch):
 
 
 def test_delete_of_a_directory_does_not_list_all_of_it_first(many):
-    with pytest.raises(NotAFileError, match="100 or more in it") as caught:
+    with pytest.raises(NotAFileError, match=r"\(100 or more entries\)") as caught:
         many.delete("d")
     assert caught.value.details["entries"] == 100
     assert Counted.seen <= 200
@@ -63,7 +63,7 @@ def test_delete_of_a_directory_counts_the_little_that_is_in_it(ws, tmp_path):
     (tmp_path / "d").mkdir()
     for name in "abc":
         (tmp_path / "d" / name).touch()
-    with pytest.raises(NotAFileError, match="3 in it"):
+    with pytest.raises(NotAFileError, match=r"\(3 entries\)"):
         ws.delete("d")
     for name in "abc":
         (tmp_path / "d" / name).unlink()

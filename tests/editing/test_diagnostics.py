@@ -237,7 +237,7 @@ def test_leaving_out_the_edits_that_are_made_already_ends_a_multi_edit(ws, tmp_p
     assert ws.multi_edit("f", edits[::2]).replacements == 2
     with pytest.raises(NoMatchError) as caught:
         ws.multi_edit("f", edits)
-    assert str(caught.value).endswith("All of the edits are made already.")
+    assert str(caught.value).endswith("All edits are already applied.")
 
 
 def test_an_edit_that_failed_for_another_reason_is_passed_again(ws, tmp_path):

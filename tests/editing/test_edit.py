@@ -210,7 +210,7 @@ def test_a_failure_after_another_edit_has_the_line_numbers_of_the_file(env):
     # What only an earlier edit brings in has none there.
     error = failure(env, ("one", "1\nand three words"), ("and  three words", "x"))
     assert error.details["lines"] == [2, 2]
-    assert "Line numbers count the edits before it as applied." in error.hint
+    assert "Line numbers count the earlier edits as applied." in error.hint
 
 
 def test_an_edit_that_an_earlier_one_broke_shows_the_text_as_it_is_then(env):
@@ -480,6 +480,19 @@ def test_another_number_of_replacements_than_expected_changes_nothing(tmp_path, 
     assert file.read_bytes() == b"one\r\ntwo one\r\n"
 
 
+def assert_freed_at_once(only_reference, call):
+    """Make a call that fails, drop the workspace, and look for it without a garbage collection."""
+    dropped = weakref.ref(only_reference[0])
+    gc.disable()
+    try:
+        with pytest.raises(AgentFSError):
+            call(only_reference[0])
+        only_reference.clear()
+        assert dropped() is None
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize(
     "edits",
     [
@@ -495,13 +508,11 @@ def test_another_number_of_replacements_than_expected_changes_nothing(tmp_path, 
 )
 def test_a_workspace_is_freed_at_once_after_a_failed_edit(tmp_path, edits):
     (tmp_path / "f.txt").write_text("one two two\n")
-    workspace = Workspace(tmp_path)
-    dropped = weakref.ref(workspace)
-    gc.disable()
-    try:
-        with pytest.raises(AgentFSError):
-            workspace.multi_edit("f.txt", [Edit(*edit) for edit in edits])
-        del workspace
-        assert dropped() is None
-    finally:
-        gc.enable()
+    assert_freed_at_once(
+        [Workspace(tmp_path)], lambda ws: ws.multi_edit("f.txt", [Edit(*edit) for edit in edits])
+    )
+
+
+def test_a_workspace_is_freed_at_once_after_a_bad_pattern(tmp_path):
+    (tmp_path / "f.txt").write_text("one\n")
+    assert_freed_at_once([Workspace(tmp_path)], lambda ws: ws.replace("(", "x", regex=True))

@@ -107,7 +107,7 @@ def test_a_character_comes_into_an_ascii_file_in_the_encoding_that_it_names(ws, 
 def test_an_edit_of_the_coding_line_converts_nothing_and_says_so(ws, tmp_path):
     (tmp_path / "f").write_bytes(b"# coding: latin-1\nx = '\xe9'\n")
     (warning,) = ws.edit("f", "coding: latin-1", "coding: utf-8").notes
-    assert "names the encoding utf-8 now, and is still in iso8859-1" in warning
+    assert "now names the encoding utf-8 but is still in iso8859-1" in warning
     assert (tmp_path / "f").read_bytes() == b"# coding: utf-8\nx = '\xe9'\n"
     ws.read("f")
     ws.write("f", "# coding: utf-8\nx = 'é'\n")
