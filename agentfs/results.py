@@ -232,8 +232,8 @@ class FileChange:
         added: Lines that were added; None if they are not counted, as in a binary file.
         removed: Lines that were removed, or None.
         protected: True if the content is not shown, because it is protected or a rule denies reading it.
-        others: First and last line of each range that another program has changed; None if the file is as
-            the workspace left it.
+        others: First and last line of each range that another program has changed; None for a file that is
+            as the workspace left it.
         label: The label of the last recording that changed it, or "".
     """
 

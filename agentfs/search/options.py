@@ -1,4 +1,4 @@
-"""Arguments of ls, glob, find and grep: a dataclass for each method, and the parsers of their values."""
+"""Arguments of ls, glob, find and grep: a dataclass for each method, with its checks and parsers."""
 
 import re
 import time
