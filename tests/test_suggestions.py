@@ -276,7 +276,7 @@ def check(
 @part_or_all(6)
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_suggestion_works(tmp_path, view, every):
-    """Before any read, and after reading files, one of which then changed."""
+    """Before any read, and after reading files that then changed."""
     root = plant(tmp_path / "tree")
     with Workspace(root) as ws:
         calls = list(cases(VIEWS[view](ws)))[list(VIEWS).index(view) % every :: every]

@@ -135,13 +135,15 @@ def parse_arguments(sent: Any) -> Mapping[Any, Any]:
                     f"The arguments are {error}.",
                     hint="Send one JSON object; inside strings, escape quotes, backslashes and line ends.",
                 ) from None
-    arguments: Any = {} if value is None else value
-    if not isinstance(arguments, Mapping):
+    if value is None:
+        return {}
+    arguments: Any = value
+    if not isinstance(value, Mapping):
         raise InvalidArgumentError(
             f"The arguments must be one JSON object, not {short_repr(value)}.",
             hint='Send the arguments by name, as in {"name": "value"}.',
         )
-    return arguments
+    return arguments  # type: ignore[no-any-return] # a mapping, as was just checked
 
 
 class _NotJSONError(ValueError):
