@@ -18,7 +18,7 @@ from agentfs.reading.sections import (
     read_sections,
 )
 from agentfs.results import Image, ReadResult
-from agentfs.text import HEAD, footer, is_binary
+from agentfs.text import HEAD, footer, is_binary, plural
 
 _HEX_ROWS = 32  # without a limit: enough for a header
 _ROW = 16  # bytes
@@ -157,7 +157,7 @@ def binary_result(file: OpenFile, head: bytes, limits: Limits) -> ReadResult:
     """Return the result for a binary file, with its type and without its content."""
     kind = next((kind for position, magic, kind in _MAGIC if head.startswith(magic, position)), "")
     what = f"a binary file ({kind})" if kind else "a binary file"
-    note = f"{quote(file.path)} is {what} of {file.stat.st_size} bytes; its content is not shown"
+    note = f"{quote(file.path)} is {what} of {plural(file.stat.st_size, 'byte')}; its content is not shown"
     return _described(file, limits, "binary", note)
 
 
@@ -186,7 +186,7 @@ def _read_image(file: OpenFile, info: ImageInfo, limits: Limits) -> ReadResult:
     data = b"" if size > limits.file_bytes else file.read(limits.file_bytes)
     info = image_info(data) or info  # the size may be stored behind the head
     pixels = f", {info.width}x{info.height} pixels" if info.width and info.height else ""
-    note = f"{quote(file.path)}: {info.format} image{pixels}, {size} bytes"
+    note = f"{quote(file.path)}: {info.format} image{pixels}, {plural(size, 'byte')}"
     problem = f"over {limits.file_bytes} bytes" if size > limits.file_bytes else image_problem(data, info)
     if not problem:
         shown: Image | None = as_image(data, info.media_type)
@@ -205,9 +205,10 @@ def _read_image(file: OpenFile, info: ImageInfo, limits: Limits) -> ReadResult:
 
 
 def _read_pdf(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResult:
-    if file.stat.st_size > limits.file_bytes:
+    size = file.stat.st_size
+    if size > limits.file_bytes:
         raise TooLargeError(
-            f"{quote(file.path)} is a PDF of {file.stat.st_size} bytes; the limit is {limits.file_bytes}.",
+            f"{quote(file.path)} is a PDF of {plural(size, 'byte')}; the limit is {limits.file_bytes}.",
             details={"path": file.path, "limit": limits.file_bytes},
         )
     data = file.read(limits.file_bytes)
@@ -232,7 +233,7 @@ def _described(
 
 
 def _is_text(head: bytes) -> bool:
-    """Return True if the head of a file is UTF-8, of which it may cut the last character."""
+    """Return True if the head of a file is UTF-8; its last character may be incomplete."""
     if is_binary(head):
         return False
     try:

@@ -174,7 +174,7 @@ def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[lis
             )
             files += [entry.path for entry in found.files]
             if found.truncated or not found.exact:
-                notes.append(f"{quote(path)} matches more files; narrow it")
+                notes.append(f"more files match {quote(path)}; narrow it")
         else:
             files.append(path)
     return list(dict.fromkeys(files)), [], notes

@@ -19,7 +19,17 @@ from agentfs.limits import Limits
 from agentfs.reading.images import MEDIA_EXTRA, as_image, image_info, image_problem
 from agentfs.reading.page import ReadRequest
 from agentfs.results import Image, ReadResult
-from agentfs.text import Shrink, continuation, cut_line, fitted, footer, lf_view, notes_of, visible_lines
+from agentfs.text import (
+    Shrink,
+    continuation,
+    cut_line,
+    fitted,
+    footer,
+    lf_view,
+    notes_of,
+    plural,
+    visible_lines,
+)
 
 _MAX_IMAGES = 10
 _AS_JSON = Advice(ToolName("edit"), " works on its JSON")
@@ -119,7 +129,7 @@ def _size(line: str) -> int:
 
 def _head(lines: Sequence[str], count: int, more: int = 0) -> Sequence[str]:
     left = len(lines) - min(count, len(lines)) + more
-    return [*lines[:count], f"⟦+{left} lines⟧"] if left else lines
+    return [*lines[:count], f"⟦+{plural(left, 'line')}⟧"] if left else lines
 
 
 def _cut(section: Section, limits: Limits) -> Section:
@@ -150,7 +160,9 @@ def _result(
     notes = notes_of(
         f"{shown} of {file.total}" if sections and (first > 1 or following) else "",
         *((f"{noun}s of a {file.kind}", _EDITED_AS_JSON) if file.kind == "notebook" else ()),
-        f"{len(images) - _MAX_IMAGES} more images are not shown" if len(images) > _MAX_IMAGES else "",
+        f"{len(images) - _MAX_IMAGES} of {len(images)} images are not shown"
+        if len(images) > _MAX_IMAGES
+        else "",
         "" if sections else f"no {noun}s",
         "there was no time for more" if late else "",
         continuation(following),
@@ -273,7 +285,7 @@ def _read_output(output: dict[str, Any], image_bytes: int) -> tuple[list[str], l
     else:
         text = "".join(f"[{media_type}, not shown]\n" for media_type in data)
     lines, more = _mark_lines(_COLORS.sub("", text), ">", _MAX_OUTPUT_LINES)
-    rest = [f"> ⟦+{more} lines of output⟧"] if more else []
+    rest = [f"> ⟦+{plural(more, 'line')} of output⟧"] if more else []
     images = [image for _, image in decoded if image is not None]
     return [*(f"> [{note}]" for note, _ in decoded), *lines, *rest], images
 
@@ -287,8 +299,10 @@ def _read_image(encoded: str, image_bytes: int) -> tuple[str, Image | None]:
     info = image_info(data)
     if info is None:
         return "an image of unknown format", None
-    note = f"{info.format} image, {info.width}x{info.height}, {len(data)} bytes"
-    problem = image_problem(data, info) or (f"over {image_bytes} bytes" if len(data) > image_bytes else "")
+    note = f"{info.format} image, {info.width}x{info.height}, {plural(len(data), 'byte')}"
+    problem = image_problem(data, info) or (
+        f"over {plural(image_bytes, 'byte')}" if len(data) > image_bytes else ""
+    )
     if problem:
         return f"{note}; not shown: {problem}", None
     return note, as_image(data, info.media_type)

@@ -53,11 +53,11 @@ _LOCAL = {
         "test_the_memory_of_a_call_is_bounded[the changes of many files]",
     },
     "it expects an error that is none of agentfs, which comes as another class": {
-        "test_no_second_look_where_something_is_found"
+        "test_no_second_search_if_something_is_found"
     },
-    "a subclass with tools of its own is not at the far side": {
-        "test_an_eighth_default_tool_is_one_method_of_a_subclass",
-        "test_its_permission_and_arguments_are_checked_as_those_of_the_others",
+    "a subclass with tools of its own is not at the remote side": {
+        "test_a_method_of_a_subclass_is_an_eighth_default_tool",
+        "test_a_new_tool_has_its_permission_and_arguments_checked",
     },
 }
 
