@@ -65,6 +65,9 @@ class ReadRecord(NamedTuple):
         return ((1, sys.maxsize),) if self.whole else self.ranges
 
 
+_NOTHING = OrderedDict[str, ReadRecord]()
+
+
 class VersionWithIds(NamedTuple):
     """The lines of one revision without their ends, their ids, and the ranges that were read."""
 
@@ -214,8 +217,10 @@ class ReadTracker:
     def last(self, real_path: str) -> ReadRecord | None:
         """Return the revision of a file that was read or written last."""
         with self._lock:
-            versions = self._read_versions(real_path)
-            return versions[-1] if versions else None
+            for record in reversed(self._files.get(real_path, _NOTHING).values()):
+                if record.is_read:
+                    return record
+            return None
 
     def knows(self, real_path: str) -> bool:
         """Return True if anything is recorded of a file."""
@@ -246,11 +251,10 @@ class ReadTracker:
         """Note a changed record, for subclasses that copy the history."""
 
     def _get(self, path: str, revision: str) -> ReadRecord | None:
-        versions = self._files.get(path)
-        return None if versions is None else versions.get(revision)
+        return self._files.get(path, _NOTHING).get(revision)
 
     def _versions(self, path: str) -> list[ReadRecord]:
-        return [*self._files[path].values()] if path in self._files else []
+        return [*self._files.get(path, _NOTHING).values()]
 
     def _read_versions(self, path: str) -> list[ReadRecord]:
         return [record for record in self._versions(path) if record.is_read]
