@@ -32,6 +32,7 @@ class Limits:
         file_bytes: Size of the largest file that is edited or kept for undo, at most 200 MiB.
         walk_entries: Directory entries that one walk visits.
         watch_bytes: Bytes of the names and texts that a watched workspace keeps in memory.
+        snapshot_bytes: Bytes of the files whose contents a recording keeps; of the others it reports changes.
         timeout: Seconds that one call may take; a change that has begun is completed.
         output_tokens: Tokens of the text of one result; a longer text is cut and says so.
         count_tokens: Counts the tokens of a text like the model in use; None estimates them.
@@ -51,6 +52,7 @@ class Limits:
     file_bytes: int = 10 * MIB
     walk_entries: int = 2_000_000
     watch_bytes: int = 512 * MIB
+    snapshot_bytes: int = 512 * MIB
     timeout: float = 10.0
     output_tokens: int = 20_000
     count_tokens: Callable[[str], int] | None = None

@@ -14,6 +14,7 @@ from agentfs.enforcement import check_rules, guard_methods
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history import methods
+from agentfs.history.recording import Recording
 from agentfs.history.state import open_history
 from agentfs.history.transaction import Transaction
 from agentfs.limits import Limits
@@ -129,7 +130,7 @@ class Workspace:
                 self._root.keep_tree(lambda context: watching.kept_tree.Watch(context, *most))
             durability = self._state_durability or self.policy.durability
             self._journal, self._read_tracker, self._state = open_history(
-                state, self._root, durability, self._make_ledger
+                state, self._root, durability, self.limits, self._make_ledger
             )
         except BaseException:
             self._root.close()
@@ -989,6 +990,32 @@ class Workspace:
         with closing(staged):
             yield inner
             inner.commit_notes = staged.commit()
+
+    @contextmanager
+    def recording(self, label: str, include_ignored: bool = False) -> Generator[Recording]:
+        """Make one step of the journal of all that any process changes in the tree within the block.
+
+        The step is undone, shown and rolled back as any other, and it is made even if the block raises. A
+        change through the workspace meanwhile stays a step of its own.
+
+        Args:
+            label: What is recorded, such as a command; at most 200 characters.
+            include_ignored: Record ignored files too, as those of a build.
+
+        Yields:
+            The recording. After the block its `result` has what changed; `result.text` is for the model.
+
+        Raises:
+            AgentFSError: `invalid_argument` for the label; `read_only`; `refused` in a transaction;
+                `too_large` for a tree with more names than `Limits.walk_entries`.
+        """
+        given = self._journal, self._root, self.limits
+        opened = methods.begin_recording(*given, label, include_ignored=include_ignored)
+        recorded = Recording(label)
+        try:
+            yield recorded
+        finally:
+            recorded.result = methods.end_recording(*given, opened)
 
     @tool(effect="read")
     def changes(self, since: str | None = None, paths: Files | None = None) -> ChangesResult:

@@ -1,4 +1,4 @@
-"""A view with `only` returns nothing of other directories: no content, no name, whatever was done before."""
+"""A view with `only` returns no content and no name of other directories, whatever was done before."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ NAME, TEXT = "hiddenname", "hiddentext"
 
 @pytest.fixture
 def ws(tmp_path) -> Iterator[Workspace]:
-    """A workspace that was used inside and outside of `in`, in one step too, and where a process had died."""
+    """A workspace with steps inside and outside of `in`, one step in both, and an interrupted change."""
     for directory in ("in", "out"):
         (tmp_path / directory).mkdir()
     (tmp_path / "in" / "a.txt").write_text("shown\nlines of a text\n")
@@ -33,7 +33,7 @@ def ws(tmp_path) -> Iterator[Workspace]:
 
 
 def said_by(act: Callable[[], Any]) -> str:
-    """Return everything that a call returns or raises, as text."""
+    """Return the result or the error of a call as text."""
     try:
         result = act()
     except AgentFSError as error:

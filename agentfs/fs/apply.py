@@ -325,10 +325,10 @@ class Batch:
                         for note in self._METHODS[step](self, plan):
                             notes.setdefault(note, []).append(plan.change.path)
                 except BaseException:
-                    self._take_back()  # before the journal looks at the outcome
+                    self._undo_begun()  # before the journal looks at the outcome
                     raise
         except BaseException as error:
-            self._take_back()
+            self._undo_begun()
             typed = self._typed(error)
             if typed is error:
                 raise
@@ -344,7 +344,7 @@ class Batch:
         about = [f"{note}: {self._names(paths)}" for note, paths in notes.items()]
         return Applied(tuple(self._kept_directories), (*about, *unsynced))
 
-    def _take_back(self) -> None:
+    def _undo_begun(self) -> None:
         with call_context.uncounted():
             if self._is_single:
                 self._remove_staged()  # it may be in a directory that is removed next
@@ -501,9 +501,8 @@ class Batch:
                 if error.errno not in _NOT_EMPTY:
                     raise
                 if plan.change.after is not None or not self._terms.undoing:
-                    raise self._terms.conflict(
-                        plan.change, plan.change.before
-                    ) from None  # an entry has been added
+                    # An entry has been added.
+                    raise self._terms.conflict(plan.change, plan.change.before) from None
                 self._kept_directories.append(plan.change.path)
         return []
 
@@ -511,7 +510,7 @@ class Batch:
         """Sync the directories of the changes; return a note if that fails."""
         notes: list[str] = []
         paths = [path for plan in self._plans for path in (plan.change.path, plan.source) if path]
-        # One path leads to each directory. A removed directory has its own entry here too.
+        # One path for each directory. The path of a removed directory leads to the directory above it.
         for path in {os.path.dirname(path): path for path in paths}.values():
             with suppress(NotFoundError, NotDirectoryError), self._at(path) as target:
                 notes += sync_directory(target.parent)

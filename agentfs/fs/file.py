@@ -18,13 +18,13 @@ from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
-BINARY: Final = "binary"  # `KeptText.content` of a file that is never searched
+BINARY: Final = "binary"  # `KeptText.content` of a binary file, which is never searched
 _MAX_ATTEMPTS = 20  # to open a path that other programs keep replacing
-_CHUNK = 64 * 1024  # bytes a read; deadlines are checked between reads
+_CHUNK = 64 * 1024  # bytes in each read; deadlines are checked between reads
 # Attributes that are valid for the old content only or grant it rights. They are dropped like the setuid bit.
 _DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
 _BUFFER_SIZE = 256 * 1024
-STALE = 3600.0  # seconds after which a temporary belongs to a dead process; a change takes less than one
+STALE = 3600.0  # seconds after which a temporary belongs to a dead process; a change takes far less
 _TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
 _MAX_CLEANED = 10_000
 _ACLS = {"system.posix_acl_access", "system.posix_acl_default"}

@@ -21,7 +21,7 @@ from agentfs.fs.node import revision_of
 
 WAIT = 5.0  # seconds
 ATTEMPTS = 20  # to lock a path that keeps leading to another file
-STALE = 3600.0  # seconds after which a lock file belongs to a killed process; a change takes less
+STALE = 3600.0  # seconds after which a lock file belongs to a killed process; a change takes far less
 _LOCK_NAME = re.compile("[0-9a-f]{12}")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
 _CHECK_EVERY = 0.05  # seconds between two checks of the deadline

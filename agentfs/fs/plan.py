@@ -59,7 +59,8 @@ def is_second_name(path: str) -> bool:
 def is_single(changes: Sequence[Change]) -> bool:
     """Return True for one change, or for a new file with the new directories above it.
 
-    It takes one rename or removal and needs no recovery log. A kill leaves at most empty directories.
+    One rename or removal makes the change, so it needs no recovery log. A kill leaves at most empty
+    directories.
     """
     files = [each for each in changes if not _is_made_on_the_way(each)]
     if len(changes) == 1 or len(files) != 1:
@@ -102,7 +103,7 @@ def plan_changes(
     plans = _plan_renames(context, changes, turning) if rename_directories else []
     moved = {path for plan in plans for path in (plan.change.path, plan.source)}
     changes = [each for each in changes if moved.isdisjoint([each.path, *directories_above(each.path)])]
-    # A removed file moves to one created file with equal content. Several of them are paired in path order.
+    # Pair each created file with a removed one of equal content, if there is one, both in path order.
     removed: dict[FileNode, list[str]] = {}
     for change in sorted(changes, key=lambda change: change.path, reverse=True):
         if isinstance(change.before, FileNode) and change.after is None:

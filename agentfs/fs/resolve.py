@@ -108,7 +108,7 @@ class ResolvedPath:
         """Return the descriptor from `open_name(parent, name)`, following links that it refuses."""
         while True:
             if self.missing:
-                raise self.not_found()
+                raise self.error_of(errno.ENOENT)
             try:
                 return open_name(self.parent, self.name)
             except OSError as error:
@@ -235,7 +235,7 @@ class ResolvedPath:
             if here.st_mode & stat.S_ISVTX and os.geteuid() != here.st_uid:
                 number = errno.EPERM
         if number:
-            raise self.error(OSError(number, os.strerror(number)))
+            raise self.error_of(number)
 
     def _check_writable(self, status: os.stat_result) -> None:
         # A rename needs no permission on the file itself. A read-only file is refused all the same, even for
@@ -246,7 +246,7 @@ class ResolvedPath:
         if number == errno.EACCES:
             raise oserrors.write_protected(self._path, status.st_mode)
         if number:
-            raise self.error(OSError(number, os.strerror(number)))
+            raise self.error_of(number)
 
     def _leads_to_own_or_protected(self, status: os.stat_result | None) -> bool:
         own = self._context.own.identities()
@@ -259,9 +259,9 @@ class ResolvedPath:
         protected = own | self._context.protected_identities(self._context.unwritable).keys()
         return any(own_directories.is_own(syscalls.lstat(fd, "."), protected, fd) for fd in self._directories)
 
-    def not_found(self, name: str | None = None) -> AgentFSError:
-        """Return the error for a missing name in the parent, by default the last name."""
-        return self.error(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), name)
+    def error_of(self, number: int, name: str | None = None) -> AgentFSError:
+        """Return the error for an errno at a name in the parent, by default the last name."""
+        return self.error(OSError(number, os.strerror(number)), name)
 
     def error(self, error: OSError, name: str | None = None) -> AgentFSError:
         """Return the typed form of an error at a name in the parent, by default the last name."""
@@ -305,7 +305,7 @@ class ResolvedPath:
             if isinstance(node, LinkNode):
                 self._expand_link(name, node.target)
             elif isinstance(node, FileNode):
-                raise self.error(OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)), name)
+                raise self.error_of(errno.ENOTDIR, name)
             else:
                 self._enter_missing(name)
             return
@@ -325,7 +325,7 @@ class ResolvedPath:
 
     def _enter_missing(self, name: str) -> None:
         if not (self._create_parents or self._is_staged_directory(name)):
-            raise self.not_found(name)
+            raise self.error_of(errno.ENOENT, name)
         self.missing.append(name)
 
     def _is_staged_directory(self, name: str | None = None) -> bool:
@@ -493,9 +493,8 @@ def _listed_name(handle: int, name: str, status: os.stat_result) -> str:
             if listed == name:
                 return name
             alike = fold(listed) == folded
-            if inode == status.st_ino and (
-                alike or not same_file
-            ):  # among hard links, prefer the similar name
+            # Among hard links, prefer the similar name.
+            if inode == status.st_ino and (alike or not same_file):
                 same_file = listed
             elif alike:  # a mount point is listed with another inode
                 same_name = listed

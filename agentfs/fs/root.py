@@ -1,5 +1,6 @@
 """`Root`: one directory tree. All reads and changes in it go through this class."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -206,7 +207,7 @@ class Root:
         return ["."] if only is None else [display_name(directory) or "." for directory in only]
 
     def path_from_top(self, path: str) -> str:
-        """Return a path in the form for `top`."""
+        """Return a path of this view as a path for `top`."""
         start = self._context.workdir
         return path if not start or path.startswith("/") else f"{display_name(start)}/{path}"
 
@@ -314,7 +315,7 @@ class Root:
         return found
 
     def _direct_path(self, parsed: ParsedPath) -> str:
-        """Return the real path if the parts are its names and it may be used; else ""."""
+        """Return the real path if the parts name it directly and it may be used; else ""."""
         path = "" if parsed.climbs or parsed.escaped else "/".join(parsed.parts)
         return path if is_plain(path) and self._context.is_usable(path) else ""
 
@@ -343,7 +344,7 @@ class Root:
                 syscalls.close(resolved.open(syscalls.open_directory))
             status = resolved.stat()
             if status is None:
-                raise resolved.not_found()
+                raise resolved.error_of(errno.ENOENT)
             path, real_path = resolved.display_path or ".", resolved.real_path
             name = os.path.basename(path) if resolved.name == "." else resolved.name
             return entry_of(self._context, path, real_path, name, status)

@@ -120,11 +120,12 @@ def typed_names(handle: int) -> Iterator[tuple[str, str]]:
     with os.scandir(handle) as entries:
         for entry in entries:
             try:
-                type_ = "l" if entry.is_symlink() else "o"
                 if entry.is_file(follow_symlinks=False):
                     type_ = "f"
                 elif entry.is_dir(follow_symlinks=False):
                     type_ = "d"
+                else:
+                    type_ = "l" if entry.is_symlink() else "o"
             except OSError:
                 type_ = "?"
             yield entry.name, type_

@@ -21,10 +21,12 @@ from agentfs.errors import (
 from agentfs.forks import watch_forks
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
 from agentfs.fs.node import ConcurrentChange
+from agentfs.history.recording import OpenRecording, Recordings
 from agentfs.history.report import MayShow, Move, clash_error, describe_step, rest_of_call
 from agentfs.history.store import Store
 from agentfs.history.take_back import NodeReader, take_steps
 from agentfs.history.timeline import NetChanges, PendingMove, Step, Timeline, Way, is_in, net_changes
+from agentfs.limits import Limits
 from agentfs.text import plural
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
@@ -56,6 +58,7 @@ class Journal:
         self._lock = RLock()  # taken after the locks of files, never before
         self._forked = False
         self.timeline = timeline or Timeline()
+        self.recordings = Recordings(self.store)
         self._merge()
         watch_forks(self)
 
@@ -66,6 +69,7 @@ class Journal:
             self.store, self.timeline, self._forked = Store(), Timeline(), True
         else:
             self.store = Store(self.store.database)
+        self.recordings = Recordings(self.store)
 
     def close(self) -> None:
         """Drop or release everything that is kept."""
@@ -100,6 +104,7 @@ class Journal:
                 position = timeline.position
                 if made.changes:
                     timeline.add(made)
+                    self.recordings.observe(made.changes)
                 whole = len(made.changes) == len(kept) or (None if made.changes else False)
                 self.store.finish_step(made if made.changes else None, position, whole=whole)
                 self._merge()
@@ -123,7 +128,22 @@ class Journal:
             finally:
                 if moved:
                     self.timeline.reorder(move.order)
+                    self.recordings.observe(move.changes)
                 self.store.finish_move(move if moved else None, whole=moved)
+
+    def begin_recording(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
+        """Open a recording of what any process changes in the tree."""
+        with self._lock:
+            return self.recordings.begin(root, limits, label, ignored=ignored)
+
+    def end_recording(self, opened: OpenRecording, root: Root, limits: Limits, label: str) -> Step | None:
+        """End a recording; return its step, or None if nothing can be undone."""
+        with self._lock:
+            step = self.recordings.end(opened, root, limits, self.timeline.position, label)
+            if step is not None:
+                self.timeline.add(step)
+                self._merge()
+            return step
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
         """Name the current position; return the name, and whether it was that of another position.

@@ -3,15 +3,18 @@
 import os
 from collections.abc import Iterable, Sequence
 
-from agentfs.errors import InvalidArgumentError
+from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root, quote, revision_of
+from agentfs.fs.oserrors import read_only
+from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
 from agentfs.history.present import Present
+from agentfs.history.recording import OpenRecording, recorded_result
 from agentfs.history.report import Marks, Move, changes_result, undo_result
 from agentfs.history.timeline import is_in
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
-from agentfs.results import ChangesResult, CheckpointResult, UndoResult
+from agentfs.results import ChangesResult, CheckpointResult, RecordedResult, UndoResult
 
 _MAX_NAME = 200
 
@@ -74,6 +77,30 @@ def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:
     made, moved = journal.checkpoint(name)
     text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
     return CheckpointResult(made, journal.timeline.position, text=text)
+
+
+def begin_recording(
+    journal: Journal, root: Root, limits: Limits, label: str, *, include_ignored: bool
+) -> OpenRecording:
+    """Open a recording, unless nothing may be changed here."""
+    if not 0 < len(label) <= _MAX_NAME:
+        raise InvalidArgumentError(
+            f"A label has 1 to {_MAX_NAME} characters, not {len(label)}.", details={"parameter": "label"}
+        )
+    if root.policy.read_only:
+        raise read_only()
+    if isinstance(root, OverlayRoot):
+        raise RefusedError(
+            "A transaction changes nothing on disk, so nothing is recorded in it.",
+            hint="Record around the transaction.",
+        )
+    return journal.begin_recording(root, limits, label, ignored=include_ignored)
+
+
+def end_recording(journal: Journal, root: Root, limits: Limits, opened: OpenRecording) -> RecordedResult:
+    """End a recording and return what changed."""
+    step = journal.end_recording(opened, root, limits, opened.label)
+    return recorded_result(opened, step, root.may_show_recorded)
 
 
 def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_bytes: int) -> ChangesResult:

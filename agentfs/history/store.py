@@ -45,6 +45,10 @@ _READ_JOURNAL = (
     "SELECT name, position, checksum FROM checkpoints ORDER BY number",
     "SELECT digest FROM contents",
     "SELECT max(number) FROM checkpoints",
+    "SELECT digest FROM snapshot WHERE digest IS NOT NULL",
+)
+_DROP_CONTENT = (
+    "DELETE FROM contents WHERE digest = ? AND NOT EXISTS (SELECT 1 FROM snapshot WHERE digest = ?)"
 )
 
 
@@ -66,6 +70,7 @@ class Loaded(NamedTuple):
     timeline: Timeline
     begun: Step | None
     move: PendingMove | None
+    unneeded: set[str]  # digests of contents that no step needs
 
 
 class Content:
@@ -111,17 +116,21 @@ class Store:
     def load(self) -> Loaded:
         """Read the journal; raises FileIOError (io) if it is not as it was written."""
         try:
-            meta_rows, step_rows, checkpoint_rows, digest_rows, last = self.database.read_checked(
-                ("meta", "steps", "checkpoints"), *_READ_JOURNAL
+            meta_rows, step_rows, checkpoint_rows, digest_rows, last, in_snapshot = (
+                self.database.read_checked(
+                    ("meta", "steps", "checkpoints", "snapshot", "recordings"), *_READ_JOURNAL
+                )
             )
             self._checkpoint_number = last[0][0] or 0
-            return self._from_rows(
+            loaded = self._from_rows(
                 meta_rows, step_rows, checkpoint_rows, {bytes(row[0]) for row in digest_rows}
             )
         except Damage as damage:
             raise self.database.damaged(str(damage)) from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise self.database.damaged("a row holds what no journal writes") from None
+        self._unneeded.extend(loaded.unneeded.difference(bytes(row[0]).hex() for row in in_snapshot))
+        return loaded
 
     def _from_rows(self, meta_rows: Any, step_rows: Any, checkpoint_rows: Any, digests: set[bytes]) -> Loaded:
         meta: dict[str, Any] = {}
@@ -168,10 +177,9 @@ class Store:
         if not {bytes.fromhex(digest) for digest in needed} <= digests:
             raise Damage("a content that a step needs is missing")
         self._stored = {digest.hex() for digest in digests}
-        self._unneeded.extend(self._stored - needed)
         timeline = Timeline()
         timeline.restore(base, merged, order)
-        return Loaded(timeline, begun, move)
+        return Loaded(timeline, begun, move, self._stored - needed)
 
     def remove_unneeded(self) -> None:
         """Delete the contents that no step needed when the journal was loaded, and shrink the file."""
@@ -264,6 +272,38 @@ class Store:
         self.database.defer(statements)
         self._drop_unneeded()
 
+    def add_recorded(self, step: Step | None, position: int, statements: Sequence[Statement]) -> None:
+        """Write down a step that others have made, with what it changes of the snapshot and the recordings.
+
+        Without a step only the latter is written. Raises as `begin_step`.
+        """
+        if self.database.temporary:
+            return
+        if step is not None:
+            statements = [
+                *([_END_MOVE] if self._was_moved else ()),
+                *statements,
+                ("DELETE FROM steps WHERE number > ?", (position,)),
+                ("DELETE FROM checkpoints WHERE position > ?", (position,)),
+                ("INSERT INTO steps VALUES (?, ?, ?)", (position + 1, *_step_row(step))),
+                put_meta("position", position + 1),
+            ]
+            self._was_moved = False
+        if statements:
+            self._write(list(self._unwritten), statements, sync=step is not None)
+
+    def step_to_json(self, step: Step) -> dict[str, Any]:
+        """Return a step as JSON has it."""
+        return _plain_step(step)
+
+    def step_from_json(self, plain: Any) -> Step:
+        """Return the step that `step_to_json` returned."""
+        return self._step(plain, set())
+
+    def node_from_json(self, plain: Any) -> Node | None:
+        """Return the node of a kept content."""
+        return self._node(plain, set())
+
     def set_checkpoint(self, name: str, position: int) -> None:
         """Write down a checkpoint; a later step brings it to the disk."""
         if self.database.temporary:
@@ -305,8 +345,11 @@ class Store:
     def _settled(self, whole: bool | None) -> Sequence[Statement]:
         return self.ledger.settled(whole) if self.ledger is not None else ()
 
-    def keep_node(self, node: Node) -> Node:
-        """Keep the content of a node, and return the node with its content loaded from here."""
+    def keep_node(self, node: Node, *, compressed: bool = False) -> Node:
+        """Keep the content of a node, and return the node with its content loaded from here.
+
+        A state directory is always `compressed`.
+        """
         if not isinstance(node, FileNode):
             return node
         with self._lock:
@@ -314,7 +357,7 @@ class Store:
             if content is None:
                 data = node.load()
                 content = self._add(node.digest)
-                content.unwritten = self._pack(data)
+                content.unwritten = _pack(data, compressed or not self.database.temporary)
                 self._unwritten.add(content)
                 self._unwritten_bytes += len(content.unwritten)
                 if self._unwritten_bytes > _UNWRITTEN_BYTES:
@@ -339,12 +382,6 @@ class Store:
         self._contents[digest] = ref(content, lambda _: unneeded.append(digest))
         return content
 
-    def _pack(self, data: bytes) -> bytes:
-        # In a temporary file speed counts more than space.
-        small = self.database.temporary or len(data) <= _UNCOMPRESSED
-        packed = data if small else zlib.compress(data, 1)
-        return b"z" + packed if len(packed) < len(data) else b"-" + data
-
     def _write(
         self, contents: Iterable[Content], statements: Sequence[Statement], *, sync: bool = False
     ) -> None:
@@ -368,8 +405,7 @@ class Store:
                 self._contents.pop(digest, None)
                 if digest in self._stored:
                     self._stored.discard(digest)
-                    delete = "DELETE FROM contents WHERE digest = ?"
-                    self.database.defer([(delete, (bytes.fromhex(digest),))])
+                    self.database.defer([(_DROP_CONTENT, (bytes.fromhex(digest),) * 2)])
 
     def _step(self, plain: Any, needed: set[str]) -> Step:
         changes = tuple(self._change(change, needed) for change in plain["changes"])
@@ -394,6 +430,11 @@ class Store:
             return node
         needed.add(node.digest)
         return replace(node, load=self._known(node.digest) or self._add(node.digest))
+
+
+def _pack(data: bytes, compressed: bool) -> bytes:
+    packed = zlib.compress(data, 1) if compressed and len(data) > _UNCOMPRESSED else data
+    return b"z" + packed if len(packed) < len(data) else b"-" + data
 
 
 def _unpack(packed: bytes) -> bytes:

@@ -109,7 +109,9 @@ class _Tree:
         if after is not None and after is not change.after:
             after = self._keep(after)
         self._nodes[path] = after
-        if before == change.after or (_is_same(before, change.before) and _is_same(after, change.after)):
+        if before == change.after or (
+            is_same_node(before, change.before) and is_same_node(after, change.after)
+        ):
             return change
         if after is not None:
             self.merged[path] = None
@@ -133,9 +135,9 @@ class _Tree:
 
 def merge_nodes(path: str, base: Node | None, ours: Node | None, theirs: Node | None) -> Merged:
     """Return `theirs` with the changes from `base` to `ours`."""
-    if _is_same(theirs, base):
+    if is_same_node(theirs, base):
         return Merged(ours)
-    if _is_same(theirs, ours) or _is_same(ours, base):
+    if is_same_node(theirs, ours) or is_same_node(ours, base):
         return Merged(theirs)
     if isinstance(base, DirectoryNode) and ours is None and isinstance(theirs, DirectoryNode):
         return Merged(None)  # only its mode has changed
@@ -177,7 +179,7 @@ def changed_lines_of(before: FileNode, after: FileNode) -> Lines:
     )
 
 
-def _is_same(one: Node | None, other: Node | None) -> bool:
+def is_same_node(one: Node | None, other: Node | None) -> bool:
     """Return True for equal nodes; directories must have equal modes, unless one leaves it to the system."""
     if isinstance(one, DirectoryNode) and isinstance(other, DirectoryNode):
         return one.mode == other.mode or None in (one.mode, other.mode)

@@ -31,14 +31,15 @@ class Anthropic(Provider):
 
     def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
         """Return tools; raise `invalid_argument` if they exceed the limits of one strict request."""
-        del name
         if strict:
             _check_strict_limits(tools)
-        return [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-            | ({"strict": True} if strict else {})
-            for tool in tools
-        ]
+        return super().schemas(tools, name, strict=strict)
+
+    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+        """Return the schema of one tool."""
+        del name
+        schema = {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+        return {**schema, "strict": True} if strict else schema
 
     def read_call(self, call: Any) -> ToolCall | None:
         """Return a `tool_use` block, or None for anything else."""

@@ -1,6 +1,6 @@
 """Gemini: function declarations and function calls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentfs.providers.provider import (
@@ -24,15 +24,13 @@ class Gemini(Provider):
     }
     merged = "parts"
 
-    def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
-        """Return the function declarations of one tool."""
+    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+        """Return the function declaration of one tool."""
         del name, strict
-        return [
-            {"name": tool.name, "description": tool.description}
-            # The API refuses an object without properties.
-            | ({"parametersJsonSchema": tool.parameters} if tool.parameters["properties"] else {})
-            for tool in tools
-        ]
+        schema: Schema = {"name": tool.name, "description": tool.description}
+        if tool.parameters["properties"]:  # the API refuses an object without properties
+            schema["parametersJsonSchema"] = tool.parameters
+        return schema
 
     def read_call(self, call: Any) -> ToolCall | None:
         """Return a function call, also one within a part; None for anything else."""

@@ -1,6 +1,6 @@
 """The Model Context Protocol: the tools of `tools/list`, and calls and results of `tools/call`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentfs.permissions import READING, Effect
@@ -29,10 +29,18 @@ class MCP(Provider):
         "mcp-structured": Format(_RULES, has_output=True),
     }
 
-    def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
-        """Return the tools of `tools/list`."""
+    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+        """Return one tool of `tools/list`."""
         del name, strict
-        return [_schema(tool) for tool in tools]
+        title = tool.name.replace("_", " ").strip().capitalize()
+        schema: Schema = {
+            "name": tool.name,
+            "title": title,
+            "description": tool.description,
+            "inputSchema": tool.parameters,
+            "annotations": {"title": title, **_annotations(tool.effect)},
+        }
+        return schema | ({"outputSchema": tool.output} if tool.output else {})
 
     def read_call(self, call: Any) -> ToolCall | None:
         """Return the parameters of `tools/call`, or None for anything else."""
@@ -60,18 +68,6 @@ def call_result(result: ToolResult, *, structured: bool = False) -> Message:
     if structured and result.success and isinstance(data, dict):
         answer["structuredContent"] = data
     return answer
-
-
-def _schema(tool: ToolDescription) -> Schema:
-    title = tool.name.replace("_", " ").strip().capitalize()
-    schema: Schema = {
-        "name": tool.name,
-        "title": title,
-        "description": tool.description,
-        "inputSchema": tool.parameters,
-        "annotations": {"title": title, **_annotations(tool.effect)},
-    }
-    return schema | ({"outputSchema": tool.output} if tool.output else {})
 
 
 def _annotations(effect: Effect | None) -> dict[str, bool]:

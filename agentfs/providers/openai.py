@@ -25,17 +25,12 @@ class OpenAI(Provider):
 
     formats: ClassVar[Mapping[str, Format]] = {"openai": _FORMAT, "openai-responses": _FORMAT}
 
-    def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
-        """Return tools in the format with this name."""
-        functions: list[Schema] = [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            | ({"strict": True} if strict else {})
-            for tool in tools
-        ]
+    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+        """Return the schema of one tool in the format with this name."""
+        function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
         if name == "openai":
-            return [{"type": "function", "function": function} for function in functions]
-        # Responses are strict by default.
-        return [{"type": "function", "strict": False, **function} for function in functions]
+            return {"type": "function", "function": {**function, "strict": True} if strict else function}
+        return {"type": "function", "strict": strict, **function}  # strict by default
 
     def read_call(self, call: Any) -> ToolCall | None:
         """Return a call of either API, or None for anything else."""

@@ -60,9 +60,13 @@ class Provider(ABC):
     formats: ClassVar[Mapping[str, Format]]
     merged: ClassVar[str] = ""
 
-    @abstractmethod
     def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
-        """Return tools in the format with this name."""
+        """Return the schemas of tools in the format with this name."""
+        return [self.schema(tool, name, strict=strict) for tool in tools]
+
+    @abstractmethod
+    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+        """Return the schema of one tool in the format with this name."""
 
     @abstractmethod
     def read_call(self, call: Any) -> ToolCall | None:

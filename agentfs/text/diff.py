@@ -231,7 +231,7 @@ def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[t
 
 
 def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return the ranges of lines that differ, in order and apart, as `difflib` does, with bounded work."""
+    """Return the line ranges that differ, in order and apart, as `difflib` does, in bounded time."""
     head = common_prefix(old, new)
     tail = common_suffix(old, new, min(len(old), len(new)) - head)
     parts = [(head, len(old) - tail, head, len(new) - tail)]

@@ -33,7 +33,7 @@ def count_lines(text: str) -> int:
 
 
 def newline_of(text: str) -> Newline | None:
-    r"""Return the line end of a text, "mixed" for both `\n` and `\r\n`, or None for one unended line."""
+    r"""Return the line end of a text, "mixed" for both `\n` and `\r\n`, or None without line ends."""
     if "\r" not in text:
         return "\n" if "\n" in text else None
     feeds, pairs = text.count("\n"), text.count("\r\n")

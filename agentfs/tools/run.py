@@ -129,21 +129,19 @@ def plain_function(tool: Tool, run: Callable[[str, dict[str, Any]], str]) -> Cal
             f"{tool.name} cannot be a function: two of its parameters become the same identifier."
         )
 
-    def function(*args: Any, **kwargs: Any) -> str:
-        if len(args) > len(names):
-            raise TypeError(f"{tool.name}() takes {len(names)} arguments but {len(args)} were given")
-        given = dict(zip(names, args, strict=False))
-        if repeated := given.keys() & kwargs.keys():
-            raise TypeError(f"{tool.name}() got several values for {', '.join(sorted(repeated))}")
-        return run(tool.name, given | kwargs)
-
     declared = [_declared(parameter) for parameter in parameters]
+    signature = inspect.Signature(declared, return_annotation=str)
+
+    def function(*args: Any, **kwargs: Any) -> str:
+        known = {name: kwargs.pop(name) for name in names if name in kwargs}
+        given = signature.bind_partial(*args, **known).arguments  # raises TypeError like any function
+        return run(tool.name, {**given, **kwargs})
+
     descriptions = {each.identifier: each.full_description(choices=True) for each in parameters}
     returns = "The result as text, or the error."
     function.__name__ = function.__qualname__ = tool.name
     function.__annotations__ = {**{each.name: each.annotation for each in declared}, "return": str}
     function.__doc__ = write_docstring(tool.description, descriptions, returns)
-    signature = inspect.Signature(declared, return_annotation=str)
     function.__signature__ = signature  # type: ignore[attr-defined] # inspect.signature reads it
     return function
 

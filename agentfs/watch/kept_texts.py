@@ -18,6 +18,7 @@ from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
 _FILE_WATCHES_SHARE = 4  # files take at most one part in so many of the watches that a user may have
+_WATCHED_AT_ONCE = 500  # files, of those that wait for a watch, at the beginning of a search
 _COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, from which the times of files are taken
 _TICK = 20_000_000  # nanoseconds, longer than one step of that clock
 _STATUS = struct.Struct("QQqqqqq")
@@ -41,13 +42,14 @@ class KeptTexts:
         self._queue = queue
         self._mounts = mounts
         self._began = time.time_ns()
-        self._max_watches = inotify.watch_limit() // _FILE_WATCHES_SHARE
+        self._max_watches = 0 if queue is None else inotify.watch_limit() // _FILE_WATCHES_SHARE
         self._by_watch: dict[int, KeptFile] = {}
         # Files of which something is kept: with several links; without a watch of their own; read so soon
         # after a change that a second change may have left the status as it was.
         self._linked: set[KeptFile] = set()
         self._unwatched: set[KeptFile] = set()
         self._unsettled: set[KeptFile] = set()
+        self._waiting: list[KeptFile] = []  # for a watch of their own; some of them may not be kept any more
         self.names_changed = False  # so an unwatched file may have had another name
         self.events_lost = False  # so any file may have changed
 
@@ -83,7 +85,7 @@ class KeptTexts:
         if block is None:
             return False
         signature = signature_of(status)
-        if not linked:
+        if not linked and not settled:
             self._watch(file, fd)
         # One byte more than the size that is claimed: a file that grows is noticed. One that was changed or
         # linked before it was watched has another status.
@@ -97,6 +99,7 @@ class KeptTexts:
             self._linked.add(file)
         elif file.watch < 0:
             self._unwatched.add(file)
+            self._waiting.append(file)
         if not settled:
             self._unsettled.add(file)
         return True
@@ -128,6 +131,27 @@ class KeptTexts:
         self._max_watches = 0
         self.names_changed = True  # the events of these watches are lost
         return True
+
+    def watch_some(self, until: float) -> None:
+        """Watch some of the files that wait for it: to watch all at once would delay the first search."""
+        for _ in range(min(len(self._waiting), _WATCHED_AT_ONCE)):
+            file = self._waiting.pop()
+            if not file.signature or file.watch >= 0:
+                continue
+            if len(self._by_watch) >= self._max_watches or time.monotonic() > until:
+                self._waiting.append(file)
+                return
+            try:
+                fd = syscalls.open_file(file.directory.tree.handle(file.directory), file.name)
+            except OSError:
+                self.discard(file)
+                continue
+            self._watch(file, fd)
+            if signature_of(os.fstat(fd)) != file.signature:
+                self.discard(file)
+            elif file.watch >= 0:
+                self._unwatched.discard(file)
+            syscalls.close(fd)
 
     def _watch(self, file: KeptFile, fd: int) -> None:
         """Watch an open file, unless there are too many watches."""

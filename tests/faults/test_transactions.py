@@ -128,7 +128,7 @@ def both_edited(ws):
         tx.edit("c", "old", "new")
 
 
-def test_what_cannot_be_taken_back_now_is_taken_back_when_the_tree_is_opened_again(tmp_path, monkeypatch):
+def test_changes_that_cannot_be_undone_now_are_undone_when_the_root_is_opened_again(tmp_path, monkeypatch):
     from agentfs.fs import apply
 
     top = fresh(tmp_path / "root")
@@ -192,9 +192,7 @@ def as_a_link(path):
     "put", [as_a_link, Path.touch, os.mkfifo, lambda _: None], ids=["link", "file", "fifo", "gone"]
 )
 @pytest.mark.parametrize("name", ["a", "b"])
-def test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_something_else(
-    tmp_path, put, name
-):
+def test_a_root_opens_even_if_a_directory_of_an_unfinished_change_was_replaced(tmp_path, put, name):
     top = tmp_path / "root"
     died_between_two_renames(top)
     (top / name).rename(top / "moved")
@@ -220,7 +218,7 @@ def test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_so
         assert not [path for path in snapshot(top) if ".agentfs-" in path]
 
 
-def test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had(tmp_path, monkeypatch):
+def test_a_root_opens_even_if_the_lock_of_an_unfinished_change_fails(tmp_path, monkeypatch):
     from agentfs.fs import lock
 
     top = tmp_path / "root"
@@ -235,7 +233,7 @@ def test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had(tm
         assert (top / "a/x").read_text() == (top / "b/y").read_text() == "old\n"
 
 
-def test_what_was_taken_back_is_not_taken_back_again_with_the_rest(tmp_path):
+def test_changes_that_were_undone_are_not_undone_again_with_the_others(tmp_path):
     """A file that the change had made, and that somebody makes again, is theirs."""
     top = tmp_path / "root"
     (top / "z").mkdir(parents=True)

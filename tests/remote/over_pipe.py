@@ -14,7 +14,7 @@ from agentfs.remote.protocol import ProtocolError
 from agentfs.remote.server import Options, Server
 from agentfs.remote.transport import line_reader
 
-# Tests that --connect skips, by reason. With --connect both sides are in one process.
+# Tests that are skipped with --connect, by the reason: both sides are in one process there.
 _LOCAL = {
     "it forks or kills the process that has both sides": {
         "test_a_copy_of_the_process_writes_nothing_into_it",
@@ -45,7 +45,7 @@ _LOCAL = {
         "test_a_workspace_that_nobody_closed_leaves_no_descriptor_open",
         "test_a_workspace_that_cannot_be_opened_leaves_no_descriptor_open",
         "test_globs_that_models_send_are_not_kept",
-        "test_delete_of_a_directory_does_not_list_all_of_it_first",
+        "test_delete_does_not_list_all_of_a_large_directory",
         "test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_stays",
         "test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together",
         "test_one_that_is_dropped_without_being_closed_holds_nothing",
@@ -53,17 +53,17 @@ _LOCAL = {
         "test_the_memory_of_a_call_is_bounded[the changes of many files]",
     },
     "it expects an error that is none of agentfs, which comes as another class": {
-        "test_no_second_look_where_something_is_found"
+        "test_no_second_search_if_something_is_found"
     },
     "a subclass with tools of its own is not at the remote side": {
-        "test_an_eighth_default_tool_is_one_method_of_a_subclass",
-        "test_its_permission_and_arguments_are_checked_as_those_of_the_others",
+        "test_a_method_of_a_subclass_is_an_eighth_default_tool",
+        "test_a_new_tool_has_its_permission_and_arguments_checked",
     },
 }
 
 
 class SkipLocal:
-    """A pytest plugin that skips these tests."""
+    """The plugin of pytest that skips them."""
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         reasons = {name: reason for reason, names in _LOCAL.items() for name in names}
@@ -73,7 +73,7 @@ class SkipLocal:
 
 
 class PipeStream:
-    """Two pipes to a server in a thread of this process."""
+    """The near ends of two pipes, at whose far ends a server answers."""
 
     def __init__(self, options: Options) -> None:
         incoming, self._input = os.pipe()
@@ -87,7 +87,7 @@ class PipeStream:
         server = Server(options, outgoing)
         with os.fdopen(incoming, "rb") as reader:
             try:
-                with suppress(ProtocolError):  # a line may be cut off
+                with suppress(ProtocolError):  # what is cut off is no message
                     server.run(line_reader(reader.readline, 1 << 20))
             finally:
                 server.end()
@@ -112,12 +112,12 @@ class PipeStream:
 
 
 def open_pipe(**options: Any) -> Callable[[list[str]], PipeStream]:
-    """Return an opener for `connect` that starts a server with some options."""
+    """Return a function for `connect`, which starts a server with options of its command line."""
     return lambda _: PipeStream(Options(root="/", any_policy=True, **options))
 
 
 class ConnectedWorkspace(RemoteWorkspace):
-    """Stands in for `Workspace` with --connect: opening one connects to a server on the same root."""
+    """In place of `Workspace` in a run with --connect: opening one connects to a server on the same root."""
 
     def __new__(cls, root: Any, **options: Any) -> Any:
         path = os.path.abspath(root) if isinstance(root, str | os.PathLike) else root
@@ -125,8 +125,8 @@ class ConnectedWorkspace(RemoteWorkspace):
 
 
 def connect_all() -> None:
-    """Give remote workspaces to all tests that are collected from now on."""
-    agentfs.Workspace = ConnectedWorkspace  # type: ignore[misc] # the purpose of --connect
+    """Let the tests that are collected from now on have remote workspaces."""
+    agentfs.Workspace = ConnectedWorkspace  # type: ignore[misc] # it is what --connect is for
 
     def missing(self: RemoteWorkspace, name: str) -> Any:
         if name.startswith("_") and not name.startswith("__"):

@@ -1,7 +1,6 @@
-"""`dominds`: list_dir, read_file and five ripgrep_* tools, whose replies are YAML.
+"""The dialect `dominds`: list_dir, read_file and five ripgrep_* tools, whose replies are YAML.
 
-The contract is in `docs/reference/dialects/dominds.md`, statement by statement. No `from __future__ import
-annotations`: the hints become schemas.
+`docs/reference/dialects/dominds.md` lists what is kept of the contract.
 """
 
 import re
@@ -43,11 +42,11 @@ Document = dict[str, Any]
 
 _MAX_LINES = 500
 _RANGE = re.compile(r"\s*([0-9]{0,9})\s*~\s*([0-9]{0,9})\s*")
-_NUMBER_CHARS = 8  # added to each line: its number, and the indentation of the YAML block
+_NUMBER_CHARS = 8  # added to each line by its number and the indentation of YAML
 _MAX_RULES = 3
-# Parameters of the tools and of grep that ask for lines around a match.
+# Parameters of the tools and of `grep` for lines around a match.
 _CONTEXT_PARAMETERS = ("context_before", "context_after", "before", "after", "context")
-# Line ends that are named where lines are numbered, because the text does not show them.
+# Line ends that a numbered text does not show.
 _NEWLINES = {"\r\n": "crlf", "\r": "cr", "mixed": "mixed"}
 
 
@@ -142,7 +141,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         """
         given = read_arguments(rg_args)
         try:
-            return workspace.grep(path=path, overlap=True, dot_all=False, **given.grep(pattern))
+            return workspace.grep(pattern, path, overlap=True, dot_all=False, **given.options)
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
@@ -164,7 +163,6 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         document: Callable[[Any, RenderContext, Limits], Document],
         **options: Any,
     ) -> ToolSpec:
-        """Return a tool, described by its docstring and the bounds of its replies."""
         return ToolSpec(
             tool,
             description=f"{read_docstring(tool.__doc__).description}\n{bounds}",
@@ -197,7 +195,7 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
     max_lines = max_lines or _MAX_LINES
     limit = max_lines if last is None else min(max_lines, last - first + 1)
     try:
-        # A notebook is shown as the text that it is: the document counts its lines.
+        # The contract counts the lines of a file, so a notebook is shown as its JSON.
         found = workspace.read(path, first, limit, raw=path.lower().endswith(".ipynb"))
     except PastEndError as error:
         if "total_lines" in error.details:
@@ -219,7 +217,7 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
 
 
 def _requested_lines(lines: str) -> tuple[int, int | None]:
-    """Return the first and the last line that `range` asks for; None for the end of the file."""
+    """Return the first and the last line of a `range`; None stands for the end of the file."""
     found = _RANGE.fullmatch(lines if lines.strip() else "~")
     first, last = (int(found[1] or 1), int(found[2]) if found[2] else None) if found else (0, None)
     if first < 1 or (last is not None and last < first):
@@ -232,7 +230,7 @@ def _requested_lines(lines: str) -> tuple[int, int | None]:
 
 
 def _follow(call: NextCall) -> Mapping[str, Any] | None:
-    """Return the arguments that continue a read, with its lines as a range."""
+    """Return the arguments of read_file for a call of `read`."""
     arguments = call["arguments"]
     if call["name"] != "read" or "column" in arguments:
         return None
@@ -248,30 +246,27 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
 def _with_document(
     context: RenderContext, document: Callable[[Any, RenderContext, Limits], Document], limits: Limits
 ) -> ToolResult:
-    """Return the result of a tool with its document as its data; failures are left to `render_yaml`."""
+    """Return the result of a successful call with its document as its data."""
     if not context.result.success:
         return context.result
     return replace(context.result, data=document(context.outcome, context, limits))
 
 
 def _render_yaml(context: RenderContext, _: Workspace) -> ToolResult:
-    """Return the result with its document, or that of its failure, as YAML."""
     problem = problem_of(context)
     document = context.result.data if problem is None else {"status": "error", **problem._asdict()}
     return replace(context.result, content=to_yaml(document), data=document)
 
 
 def _directory(found: ListResult, context: RenderContext, limits: Limits) -> Document:
-    """Return the document of list_dir."""
     path = str(context.arguments.get("path") or ".")
-    if found.entries:  # written as in the paths of its entries
+    if found.entries:  # spell the directory as the paths of its entries do
         path = found.entries[0].path.rpartition("/")[0] or "."
     entries = [_entry(each) for each in found.entries]
     return _fitted(limits, {"path": path}, "entries", entries, found.total, _skipped(found.skipped))
 
 
 def _file(found: ReadResult, context: RenderContext, limits: Limits) -> Document:
-    """Return the document of read_file."""
     document: Document = {
         "status": "ok",
         "path": found.path,
@@ -292,7 +287,7 @@ def _file(found: ReadResult, context: RenderContext, limits: Limits) -> Document
 
 
 def _lines(found: ReadResult, line_chars: int, *, numbered: bool) -> Document:
-    """Return the lines of a file, and what cannot be seen from them."""
+    """Return the lines of a file, and facts that they do not show."""
     content, cut = cut_lines(found, line_chars)
     document: Document = {"content": content}
     if numbered:
@@ -312,19 +307,17 @@ def _lines(found: ReadResult, line_chars: int, *, numbered: bool) -> Document:
 
 
 def _files(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
-    """Return the document of ripgrep_files."""
     head = {"pattern": context.arguments["pattern"], "files_matched": found.total_files}
     return _fitted(limits, head, "matches", _paths(found), found.total_files, _details(found))
 
 
 def _search(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
-    """Return the document of ripgrep_search, whose `rg_args` say what is shown."""
+    """Return the document of ripgrep_search, whose `rg_args` select what is shown."""
     arguments = read_arguments(context.arguments.get("rg_args"))
     if arguments.shows == "lines":
         return _snippets(found, context, limits, name="results")
     if arguments.shows == "counts":
-        by_match = arguments.only_matching and not arguments.inverted
-        return _counts(found, context, limits, name="results", by_match=by_match)
+        return _counts(found, context, limits, name="results", by_match=arguments.only_matching)
     head = {"pattern": context.arguments["pattern"]}
     if arguments.shows == "files":
         items, total = _paths(found), found.total_files
@@ -367,7 +360,7 @@ def _snippets(found: GrepResult, context: RenderContext, limits: Limits, name: s
 def _fitted(
     limits: Limits, head: Document, name: str, items: Sequence[Any], total: int, more: Document
 ) -> Document:
-    """Return a document with as many items as the budget of tokens holds."""
+    """Return a document with as many items as fit into `Limits.output_tokens`."""
 
     def document(count: int) -> Document:
         omitted = {"truncated": True, "total": total} if count < total else {}
@@ -388,7 +381,7 @@ def _entry(entry: Entry) -> Document:
 
 
 def timestamp(seconds: float | None) -> str | None:
-    """Return a time in ISO 8601, in UTC; None for one outside the calendar."""
+    """Return a time in ISO 8601, in UTC, or None if no calendar has it."""
     if seconds is None:
         return None
     try:
@@ -409,7 +402,7 @@ def _snippet(match: Match, line_chars: int) -> Document:
 
 
 def _matched_parts(match: Match) -> list[Document]:
-    """Return each part of a line that matches; empty ones are left out."""
+    """Return each part of a line that matches and is not empty."""
     text, spans = without_marks(match)
     return [
         {
@@ -424,13 +417,13 @@ def _matched_parts(match: Match) -> list[Document]:
 
 
 def _context_lines(context: RenderContext) -> int:
-    """Return how many lines on a side of a match were asked for."""
+    """Return how many lines the call wants on either side of a match."""
     given = {**context.arguments, **read_arguments(context.arguments.get("rg_args")).options}
     return max(given.get(name) or 0 for name in _CONTEXT_PARAMETERS)
 
 
 def _details(found: GrepResult) -> Document:
-    """Return what is reported of a search beside what it found."""
+    """Return the fields that say how complete a search is."""
     complete = {} if found.exact else {"complete": False}
     return {**complete, **without_empty(notes=list(found.nothing[1:])), **_skipped(found.skipped)}
 
@@ -445,7 +438,7 @@ def _skipped(skipped: Skipped) -> Document:
 DIALECT = Dialect(
     "dominds",
     specs,
-    # `max_lines` bounds the lines, and the size of a reply the bytes.
+    # `max_lines` bounds the lines of a read.
     limits={
         "read_lines": 1_000_000,
         "read_bytes": 100_000,

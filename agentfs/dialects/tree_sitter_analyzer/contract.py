@@ -1,4 +1,4 @@
-"""The contract of `tree-sitter-analyzer`: parameters, descriptions, errors in two languages, names. Pure."""
+"""The parameters, descriptions and errors of `tree-sitter-analyzer`, in English and Japanese. Pure."""
 
 import json
 import os
@@ -108,7 +108,7 @@ class ContentQuery:
 
     @property
     def format(self) -> Format:
-        """The one format that is requested."""
+        """The requested format; more than one is an error."""
         given: list[Format] = [name for name in FORMATS if getattr(self, name)]
         if len(given) > 1:
             raise own_error("formats", given[0], given=", ".join(given))
@@ -208,19 +208,19 @@ _OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
         "ja": ("roots と files の両方が指定されています。", "どちらか一方だけを指定してください。"),
     },
     "least": {
-        "en": ("{name} must be at least {least}, not {value}.", "Leave {name} out for the usual."),
+        "en": ("{name} must be at least {least}, not {value}.", "Leave {name} out for the default."),
         "ja": (
             "{name} は {least} 以上でなければなりません（{value}）。",
             "{name} を省くと通常の値になります。",
         ),
     },
     "no_files": {
-        "en": ("types names nothing that has contents.", "Leave types out, or add f for files."),
+        "en": ("types selects nothing that has contents.", "Leave types out, or add f for files."),
         "ja": ("types に内容を持つ種類がありません。", "types を省くか、ファイルを表す f を加えてください。"),
     },
 }
 
-# The errors of agentfs, by code; the English message follows in brackets.
+# The workspace's errors by their codes; the English message follows in brackets.
 _CODES_JA: Mapping[str, tuple[str, str]] = {
     "outside_workspace": (
         "プロジェクトルートの外は参照できません。",
@@ -242,7 +242,7 @@ _CODES_JA: Mapping[str, tuple[str, str]] = {
         "文字どおりに検索するには fixed_strings=true を指定してください。",
     ),
 }
-# In a name, a path or a glob only a backslash escapes a character.
+# Advice for patterns other than `query`, which fixed_strings does not cover.
 _ESCAPE_JA = "文字どおりに扱う記号の前には \\ を付けてください。"
 _OTHER_JA = ("実行できませんでした。", "別の方法を試してください。")
 
@@ -253,7 +253,7 @@ _EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "search_content": {**_SEARCH, "total_only": True},
     "find_and_grep": {**_SEARCH, "extensions": ["py"], "summary_only": True},
 }
-# An example that has the parameter which was wrong.
+# Valid values of each parameter, for the example in an error about it.
 _WITH: Mapping[str, Any] = {
     "pattern": "test",
     "types": ["f"],
@@ -279,7 +279,7 @@ _WITH: Mapping[str, Any] = {
     "total_only": True,
 }
 
-# Parameters of the methods (keys) by the names of the tools.
+# The tools' names for parameters of the methods.
 _FIND_PARAMETERS: Mapping[str, str] = {"path": "roots", "max_depth": "depth", "full_path": "full_path_match"}
 _GREP_PARAMETERS: Mapping[str, str] = {
     **_FIND_PARAMETERS,
@@ -291,7 +291,7 @@ _GREP_PARAMETERS: Mapping[str, str] = {
 
 
 class _ToolNames(Names):
-    """Renders messages about a method with the parameters of this dialect."""
+    """Translates parameters of a method in messages into those of the tools."""
 
     def __init__(self, parameter_names: Mapping[str, str]) -> None:
         self._parameter_names = parameter_names
@@ -317,14 +317,14 @@ FIND_NAMES, GREP_NAMES = _ToolNames(_FIND_PARAMETERS), _ToolNames(_GREP_PARAMETE
 
 
 def _follow(call: NextCall, *, method: str, parameter: str, **others: Any) -> Mapping[str, Any] | None:
-    """Return the arguments for a call of a method that names nothing but a path."""
+    """Return the arguments of a tool for a call of a method with only a path."""
     arguments = call["arguments"]
     if call["name"] != method or arguments.keys() != {"path"}:
         return None
     return {parameter: [arguments["path"]], **others}
 
 
-# Of each tool, what its `ToolSpec` has beside the descriptions.
+# Fields of the tools' `ToolSpec`s.
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "list_files": {
         "methods": {"ls": {}, "glob": {}, "find": {}},
@@ -349,7 +349,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def tool_options(tool: str, parameters: type[FileFilter | ContentQuery]) -> dict[str, Any]:
-    """Return the options of a tool's `ToolSpec`, whose parameters are the fields of a dataclass."""
+    """Return fields of the `ToolSpec` of a tool whose parameters are the fields of a dataclass."""
     names = [each.name for each in fields(parameters)]
     texts = {
         name: text
@@ -366,21 +366,21 @@ def tool_options(tool: str, parameters: type[FileFilter | ContentQuery]) -> dict
 
 
 def own_error(which: str, argument: str, **values: str) -> InvalidArgumentError:
-    """Return one of the dialect's own errors, by its name in `_OWN`, about a parameter."""
+    """Return an error of `_OWN` about a parameter."""
     message, hint = (text.format(**values) for text in _OWN[which]["en"])
     details = {"argument": argument, "own_error": which, "values": values}
     return InvalidArgumentError(message, hint=hint, details=details)
 
 
 def language_of_environment() -> Language:
-    """Return the language of errors: `AGENTFS_LANGUAGE`, else the locale, else English."""
+    """Return the language of `AGENTFS_LANGUAGE` or the locale; by default English."""
     names = ("AGENTFS_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
     value = next((value for name in names if (value := os.environ.get(name))), "")
     return "ja" if value.lower().startswith(("ja", "japanese")) else "en"
 
 
 def translated(problem: Problem, details: Mapping[str, Any], tool: str, language: Language) -> Problem:
-    """Return a failure of a tool in a language, with an example of a call that works."""
+    """Translate a failure of a tool and add a valid example of the call."""
     code, message, hint = problem
     own = _OWN.get(str(details.get("own_error", "")))
     if own is not None:
@@ -397,7 +397,7 @@ def translated(problem: Problem, details: Mapping[str, Any], tool: str, language
 
 
 def _example(tool: str, code: str, details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of a tool that work, with the parameter that was wrong."""
+    """Return valid arguments of a tool, among them the parameter that was wrong."""
     problems: list[dict[str, str]] = details.get("problems") or [{}]
     argument = str(details.get("argument") or problems[0].get("parameter", "")).partition("[")[0]
     if code == "invalid_pattern" and argument == "query":
