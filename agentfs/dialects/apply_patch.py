@@ -77,7 +77,7 @@ Change files by a patch: it is made as a whole, or not at all. A patch looks lik
 *** End Patch
 Each file has a header: Add (each line begins with +), Delete (nothing follows) or Update (optionally \
 *** Move to). A line of an update begins with a space (context), - (removed) or + (added). Show 3 lines of \
-context above and below each change; where they do not name one place, put the line of the class or function \
+context above and below each change; if they do not name one place, put the line of the class or function \
 above it after @@, if need be in several @@ lines. *** End of File after a change says that it is at the end \
 of the file. Paths are relative to the workspace root."""
 
@@ -284,7 +284,7 @@ def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -
     number, path = target
     raise NoMatchError(
         f"Hunk {number} of {quote(path)}: the line {quote(anchor.strip())} after '@@' is not in the file.",
-        hint="Nothing was changed. After '@@', write a whole line as the file has it, below the hunk before.",
+        hint="Nothing was changed. After '@@', write a whole line of the file, below the previous hunk.",
         details={"path": path, "cause": "absent", "hunk": number, "anchor": anchor},
     )
 
@@ -368,7 +368,7 @@ def _ambiguous(
 
 def _no_match(text: str, hunk: PatchHunk, target: tuple[int, str]) -> NoMatchError:
     number, path = target
-    where = f"{' below the hunk before' if number > 1 else ''}{' at the end' if hunk.at_end else ''}"
+    where = f"{' below the previous hunk' if number > 1 else ''}{' at the end' if hunk.at_end else ''}"
     details = explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), path).details
     return NoMatchError(
         f"Hunk {number} of {quote(path)}: its lines are not in the file{where}.",

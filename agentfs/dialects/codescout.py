@@ -65,7 +65,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             if line < 1:
                 raise _out_of_range(f"`{name}` must be 1 or more, not {line}.", name)
         if last < first:
-            raise _out_of_range(f"`end_line` {last} lies before `start_line` {first}.", "end_line")
+            raise _out_of_range(f"`end_line` {last} is before `start_line` {first}.", "end_line")
         try:
             if end_line is None:
                 return workspace.read(path, first)
@@ -141,8 +141,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         """
         if bool(old_string) == (insert is not None):
             raise InvalidArgumentError(
-                "Either `old_string` says what to replace, or `insert` where to add; "
-                + ("both are given." if old_string else "neither is given."),
+                "Both `old_string` and `insert` are given."
+                if old_string
+                else "Neither `old_string` nor `insert` is given.",
                 hint='Pass old_string, or insert="prepend" or "append".',
                 details={"parameter": "old_string"},
             )
@@ -246,9 +247,7 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
             totals = _totals(context, found, len(files), "files", advice)
             pattern = context.arguments["pattern"]
             if not files and "/" not in pattern:
-                totals["note"] += (
-                    f"\n{pattern} is bound to the directory searched; **/{pattern} matches below it."
-                )
+                totals["note"] += f"\n{pattern} matches in that directory only, **/{pattern} below it too."
             return as_json(context, {"files": files, **totals})
         case WriteResult() as written:
             replaced = () if written.created else ("an existing file was overwritten",)
@@ -321,7 +320,7 @@ def _note_on_newlines(context: RenderContext, edited: EditResult) -> tuple[str, 
     if given is None or given == edited.newline:
         return ()
     kept = {"\n": "LF", "\r\n": "CRLF"}.get(edited.newline or "", "several")
-    return (f"old_string was found with its line ends taken for those of the file ({kept}), which were kept",)
+    return (f"old_string matched with the line ends of the file ({kept}), which were kept",)
 
 
 def _ok(context: RenderContext, path: str, notes: tuple[str, ...]) -> ToolResult:

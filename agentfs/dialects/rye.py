@@ -55,7 +55,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         return workspace.edit_lines(path, [_clean(change) for change in changes])
 
     def write(path: str, content: str) -> WriteResult:
-        """Create or overwrite a file; parent directories are created, and the ids of its lines end.
+        """Create or overwrite a file; parent directories are created, and its line ids end.
 
         Args:
             path: Path to file (relative to project root or absolute).
@@ -83,7 +83,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def grep(pattern: str, path: str = ".", glob: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
 
-        A match has its line id for edit_lines where the present version of the file has been read.
+        A match has its line id for edit_lines if its present version has been read.
 
         Args:
             pattern: Regex pattern to search for; escape `( ) [ . *` to match them literally.

@@ -24,7 +24,7 @@ OutputMode = Literal["content", "files_with_matches", "count", "summary", "total
 
 ENTRY_TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
 
-_MOST_PATHS = 5000  # paths of one search, each of which is opened
+_MOST_PATHS = 5000  # paths of one search; each is opened
 _WORD, _LINE = ("(?<!\\w)", "(?!\\w)"), ("^", "$")  # put before and after a pattern
 _SIZE = re.compile(r"([+-]?)(\d{1,18})(?:b|([kmgt])(i?)b?)?", re.IGNORECASE)
 _FILESIZE = re.compile(r"(\d{1,18})([KMG]?)", re.IGNORECASE)
@@ -133,8 +133,8 @@ class FindOptions:
 
     def __post_init__(self) -> None:
         _check_page_and_time(self)
-        _check_least("min_depth", self.min_depth, 1, "1 is the directory itself.")
-        _check_least("max_depth", self.max_depth, 1, "1 is the directory itself.")
+        _check_least("min_depth", self.min_depth, 1, "1 means the entries of the directory itself.")
+        _check_least("max_depth", self.max_depth, 1, "1 means the entries of the directory itself.")
 
     @property
     def globs(self) -> list[str]:
@@ -312,7 +312,7 @@ def paths_of(path: OneOrMore) -> list[str]:
     paths = list(dict.fromkeys(each or "." for each in path))
     if len(paths) > _MOST_PATHS:
         hint = "Pass a directory above them, or fewer in each call."
-        raise _invalid("path", f"There are {len(paths)} paths; at most {_MOST_PATHS} are taken.", hint)
+        raise _invalid("path", f"The list has {len(paths)} paths; at most {_MOST_PATHS} are allowed.", hint)
     return paths
 
 

@@ -122,7 +122,7 @@ def test_earlier_results_of_a_client_stay_valid_after_a_reconnect(root):
         assert getattr(ws, page.next["name"])(**page.next["arguments"]).start_line == 4
         ws.edit_lines("a.txt", [{"line_id": page.line_ids[0], "new_content": "1"}])
         assert (root / "a.txt").read_text().startswith("1\ntwo\n")
-        with pytest.raises(NotFoundError, match="make its call again"):
+        with pytest.raises(NotFoundError, match="repeat its call"):
             ws.read(kept)
         assert ws.read(ws.keep("text")).content == "text"
         assert ws.remote.reconnects == 1

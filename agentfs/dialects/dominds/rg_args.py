@@ -45,7 +45,7 @@ def _number(option: str, text: str, *, least: int = 0) -> int:
 
 def _encoding(option: str, text: str) -> str | None:
     if text == "none":
-        raise _invalid(f"{option} none is not taken: files are searched as text.", option)
+        raise _invalid(f"{option} none is not supported: files are searched as text.", option)
     return None if text == "auto" else text
 
 
@@ -208,7 +208,7 @@ def _options(rg_args: str | Sequence[str] | None) -> list[tuple[str, str]]:
     words = list(_words(rg_args))
     for name in (word.partition("=")[0] for word in words if word.startswith("--")):
         if name not in _SHORT:  # `getopt` takes abbreviations, ripgrep does not
-            raise _invalid(f"{name} is not taken in `rg_args`.", name)
+            raise _invalid(f"{name} is not supported in `rg_args`.", name)
     try:
         options, others = getopt.getopt(words, _SHORT_OPTIONS, _LONG_OPTIONS)
     except getopt.GetoptError as error:

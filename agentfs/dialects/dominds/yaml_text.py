@@ -13,7 +13,7 @@ from typing import Any, cast
 from agentfs.dialects.toolkit import visible
 
 _ONE_LINE_FIELDS = ("path", "name", "target", "pattern", "literal")
-# A plain string begins with a letter, so it is no number, date or tag; it has neither `:` nor `#`.
+# A plain string begins with a letter, so it is not a number, date or tag. It contains neither `:` nor `#`.
 _PLAIN = re.compile(
     r"(?:\.?[A-Za-z]|_[A-Za-z]|[^\W\d_a-zA-Z])"
     r"(?:[\w ./\-+=()*<>@%,;!?$^&|~'\"\\\[\]{}`]*[\w./\-+()*>%!?$\]}'\"])?"

@@ -167,15 +167,13 @@ def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> li
         if value is not None and value < least:
             raise own_error("least", name, name=name, least=str(least), value=str(value))
         if value is not None and most is not None and value > most:
-            notes.append(f"{name} was lowered from {value:,} to {most:,}, the most there is")
+            notes.append(f"{name} was lowered from {value:,} to {most:,}, the maximum")
     if isinstance(given, ContentQuery):
         most = workspace.limits.context_lines
         if max(given.context_before or 0, given.context_after or 0) > most:
             notes.append(f"context was lowered to {most} lines on either side")
         if parse_filesize(given.max_filesize or MAX_FILESIZE) > parse_filesize(MAX_FILESIZE):
-            notes.append(
-                f"max_filesize was lowered from {given.max_filesize} to {MAX_FILESIZE}, the most there is"
-            )
+            notes.append(f"max_filesize was lowered from {given.max_filesize} to {MAX_FILESIZE}, the maximum")
     for name in ("exclude", "include_globs", "exclude_globs"):
         try:
             if globs := getattr(given, name, None):

@@ -208,14 +208,14 @@ _OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
         "ja": ("roots と files の両方が指定されています。", "どちらか一方だけを指定してください。"),
     },
     "least": {
-        "en": ("{name} must be at least {least}, not {value}.", "Leave {name} out for the usual."),
+        "en": ("{name} must be at least {least}, not {value}.", "Leave {name} out for the default."),
         "ja": (
             "{name} は {least} 以上でなければなりません（{value}）。",
             "{name} を省くと通常の値になります。",
         ),
     },
     "no_files": {
-        "en": ("types names nothing that has contents.", "Leave types out, or add f for files."),
+        "en": ("types selects nothing that has contents.", "Leave types out, or add f for files."),
         "ja": ("types に内容を持つ種類がありません。", "types を省くか、ファイルを表す f を加えてください。"),
     },
 }
