@@ -23,6 +23,7 @@ MAX_ONE_TEXT_BYTES = MAX_TEXT_BYTES // 4
 MAX_LINES_WITH_IDS = 250_000
 MAX_RANGES = 1000
 MIN_DIGITS = 6  # hex digits of a line id
+MAX_IDS_OF_FILE = 2 * MAX_LINES_WITH_IDS * (MIN_DIGITS + 1)  # characters, of all revisions
 _ENTRY_BYTES = 400  # memory of a cached text besides the text
 
 Key = tuple[str, str]  # a real path and a revision
@@ -296,8 +297,8 @@ class ReadTracker:
             self._drop(path, next(iter(versions)))
         while len(self._files) > MAX_FILES:
             self._drop_file(next(iter(self._files)))
-        ids = [(each.revision, each.ids.count(" ")) for each in versions.values() if each.ids]
-        while len(ids) > 1 and sum(count for _, count in ids) > 2 * MAX_LINES_WITH_IDS:
+        ids = [(each.revision, len(each.ids)) for each in versions.values() if each.ids]
+        while len(ids) > 1 and sum(size for _, size in ids) > MAX_IDS_OF_FILE:
             self._drop_text(path, ids.pop(0)[0])
         while self._size > MAX_TEXT_BYTES:
             self._drop_text(*next(iter(self._texts)))

@@ -500,13 +500,13 @@ class ChangesResult(Result):
 
 @dataclass(frozen=True)
 class RecordedResult(ChangesResult):
-    """What the `result` of a recording is: what changed in the tree while the block ran.
+    """The result of a recording: the changes in the tree while the block ran.
 
     Attributes:
         label: The label of the recording.
-        lost: Paths that changed, and that undo cannot restore, because their old or new content is not kept.
-        not_covered: How many paths a recording only watches or leaves out, by reason, such as "ignored",
-            "protected" or "too large".
+        lost: Changed paths that undo cannot restore, because their old or new content is not kept.
+        not_covered: Numbers of paths that the recording only watches or leaves out, by reason, such as
+            "ignored", "protected" or "too large".
     """
 
     label: str = ""

@@ -92,7 +92,7 @@ class LineSearch:
                 yield hit
 
     def matches(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
-        """Yield each match in the lines of `hits`, as the offset of the searched part and the match in it."""
+        """Yield each match of the lines of `hits`, after the offset of the text that it was searched in."""
         if self._multiline:
             yield from ((0, match) for match in (self._sliced(text) if self._is_bounded(text) else ()))
             return

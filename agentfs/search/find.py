@@ -145,8 +145,8 @@ def _fitted_page(
 def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
     """Return a line for each path, or a tree if there are many.
 
-    In a tree, a name is indented below its directory. A directory that is not in the list precedes the first
-    of several names in it.
+    In a tree, a name is indented below its directory. A directory that is not listed precedes the first of
+    several names below it.
 
     Args:
         paths: Each path, with the text that follows it in its line.

@@ -1,4 +1,4 @@
-"""Arguments of ls, glob, find and grep: a dataclass for each method, and the parsers of their values."""
+"""Arguments of ls, glob, find and grep: a dataclass for each method, with its checks and parsers."""
 
 import re
 import time
@@ -24,7 +24,7 @@ OutputMode = Literal["content", "files_with_matches", "count", "summary", "total
 
 ENTRY_TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
 
-_MOST_PATHS = 5000  # paths of one search, each of which is opened
+_MOST_PATHS = 5000  # paths of one search; each is opened
 _WORD, _LINE = ("(?<!\\w)", "(?!\\w)"), ("^", "$")  # put before and after a pattern
 _SIZE = re.compile(r"([+-]?)(\d{1,18})(?:b|([kmgt])(i?)b?)?", re.IGNORECASE)
 _FILESIZE = re.compile(r"(\d{1,18})([KMG]?)", re.IGNORECASE)

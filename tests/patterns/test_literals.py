@@ -82,7 +82,7 @@ def as_seen(text):
 
 
 def found(compiled, view):
-    """What is found, the same in whatever way: by literal, by line regex, or counted."""
+    """Return the hits; by literal, by line regex and counted, they must be the same."""
     answers = []
     for by_literal in (True, False):
         search = LineSearch(compiled, time.monotonic() + 20)

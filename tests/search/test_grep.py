@@ -435,7 +435,7 @@ def test_a_named_file_that_is_too_large_is_an_error_and_not_a_search_without_mat
             told = {"path": name, "size": 1400, "limit": 1000, "suggested_calls": pages}
             assert (error.code, error.details) == ("too_large", told)
             assert "has 1400 bytes" in error.message
-            assert "at most 1000" in error.message
+            assert "the limit for search and changes is 1000" in error.message
             assert "Read it by pages" in str(error)
         assert ws.read("large", limit=1).content == "needle\n"
         left_out = ws.grep("needle", "large", output_mode=mode, max_filesize=5)
