@@ -35,8 +35,8 @@ from agentfs.search.options import (
 from agentfs.search.searcher import Finding, search
 from agentfs.text import first_names
 from agentfs.tree.ignore_sources import RuleReader, with_slash
-from agentfs.tree.visit import Excluded
-from agentfs.tree.walk import MAX_EXCLUDED, VCS_NAMES, Walk
+from agentfs.tree.visit import MAX_EXCLUDED, Excluded
+from agentfs.tree.walk import VCS_NAMES, Walk
 from agentfs.visible import one_line
 
 _OPEN_IGNORED = Retry({"include_ignored": True})  # searches hidden and ignored names in the same call
