@@ -1,4 +1,4 @@
-"""The command line: every tool as a command, the history of a state directory, schemas, and an MCP server."""
+"""The command line `agentfs`: every tool as a command, history, schemas, `mcp` and `serve`."""
 
 import argparse
 import contextlib
@@ -13,9 +13,9 @@ from typing import Any, cast
 import agentfs
 from agentfs import call_context
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
-from agentfs.fs import name_matcher
-from agentfs.history import Timeline
-from agentfs.history.report import changes_result, describe_step, file_changes
+from agentfs.fs import Root
+from agentfs.history import Timeline, methods
+from agentfs.history.report import describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import READING
@@ -46,21 +46,25 @@ NOTHING_FOUND = 1
 FAILED = 2
 INTERRUPTED = 130
 _TIME = "%Y-%m-%d %H:%M:%S"
-# Methods that need earlier calls, and so a state directory.
+# Commands that are useless without a state directory.
 _HISTORY_COMMANDS = {"undo", "redo", "checkpoint", "rollback"}
-# Parameters that may be left out and are no options.
+# Optional parameters that are positional on the command line.
 _POSITIONAL = {"path", "steps", "name"}
-# Options of several commands.
+# Options that several commands have.
 _COMMON: dict[str, dict[str, Any]] = {
     "--root": {"default": ".", "metavar": "DIR", "help": "the workspace (default: here)"},
     "--state": {"default": None, "metavar": "DIR", "help": "persist journal and read history in DIR"},
-    "--connect": {"default": None, "metavar": "COMMAND", "help": "the root is where this leads: 'ssh host'"},
+    "--connect": {
+        "default": None,
+        "metavar": "COMMAND",
+        "help": "the root is on the host that this reaches: 'ssh host'",
+    },
     "--json": {"action": "store_true", "default": False, "help": "print the whole result as JSON"},
     "--color": {"choices": COLOR_CHOICES, "default": "auto", "help": "colors (default: auto)"},
-    "--dialect": {"default": "agentfs", "metavar": "NAME", "help": "whose names, arguments and output"},
+    "--dialect": {"default": "agentfs", "metavar": "NAME", "help": "offer the tools of this dialect"},
 }
 _PATH_COMMANDS = {"ls", "glob", "find", "grep"}
-_LONGEST_LINE = 10 * MIB  # characters of a matching line that a pipe gets
+_LONGEST_LINE = 10 * MIB  # characters of a matching line that goes to a pipe
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,14 +74,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; by default those of the process.
 
     Returns:
-        The exit status: 0 for success, 1 for a search that found nothing, 2 for a failure, also of the
-        command line itself.
+        The exit status: 0 for success, 1 if a search found nothing, 2 if the command failed or was malformed.
     """
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - what Python makes of a closed one
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         print_error("agentfs: Standard output is closed.")
         return FAILED
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
-        reconfigure(errors="backslashreplace")  # what its encoding does not have
+        reconfigure(errors="backslashreplace")
     try:
         status = _run(argv)
         write_output()
@@ -85,8 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_error(f"agentfs: {error}")
         return FAILED
     except OutputError as failure:
-        sys.stdout = None  # Python would complain again when it flushes at exit
-        if isinstance(failure.__cause__, BrokenPipeError):  # the reader has gone, as `| head` does
+        sys.stdout = None  # or Python complains again when it flushes at exit
+        if isinstance(failure.__cause__, BrokenPipeError):  # the reader is gone, as after `| head`
             return NOTHING_FOUND
         reason = getattr(failure.__cause__, "strerror", None)
         print_error(f"agentfs: Standard output cannot be written: {reason}.")
@@ -103,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments = _parser().parse_args(argv)
-    except SystemExit as end:  # argparse has printed help, or what is wrong
+    except SystemExit as end:  # argparse has printed help or an error
         return end.code if isinstance(end.code, int) else FAILED
     status: int = arguments.run(arguments)
     return status
@@ -133,9 +136,9 @@ def _parser() -> argparse.ArgumentParser:
     mcp.add_argument("--read-only", action="store_true", help="change nothing")
     mcp.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas")
     mcp.add_argument("--prefix", default="", help="a prefix for each tool's name")
-    structured_help = "send typed data beside the text, for clients that are programs"
+    structured_help = "also send typed data, for clients that are programs"
     mcp.add_argument("--structured", action="store_true", help=structured_help)
-    watch_help = "bytes of the texts that are kept in memory for searches (default: 128 MiB)"
+    watch_help = "bytes of text to keep in memory for searches (default: 128 MiB)"
     mcp.add_argument("--watch-bytes", type=int, metavar="BYTES", default=argparse.SUPPRESS, help=watch_help)
     mcp.add_argument(
         "--no-watch",
@@ -149,14 +152,14 @@ def _parser() -> argparse.ArgumentParser:
     mcp.set_defaults(run=_mcp)
 
     serve_help = "serve a client of agentfs.connect on standard input and output"
-    limits_help = "It ends with the input. A client may narrow what the options allow, and never widen it."
+    limits_help = "It ends with the input. A client may narrow what the options allow but not widen it."
     serve_description = f"{serve_help.capitalize()}. {limits_help}"
     serve = commands.add_parser("serve", help=serve_help, description=serve_description)
-    serve.add_argument("--root", required=True, metavar="DIR", help="the directory that is served")
+    serve.add_argument("--root", required=True, metavar="DIR", help="the directory to serve")
     serve.add_argument("--state", metavar="DIR", help="persist journal and read history in DIR")
-    serve.add_argument("--session", metavar="ID", help="the only session that is served")
+    serve.add_argument("--session", metavar="ID", help="the only session to serve")
     serve.add_argument("--read-only", action="store_true", help="change nothing")
-    any_policy_help = "let the client choose policy, limits and state, also beyond the defaults"
+    any_policy_help = "let the client choose any policy, limits and state"
     serve.add_argument("--any-policy", action="store_true", help=any_policy_help)
     serve.set_defaults(run=_serve)
 
@@ -170,13 +173,15 @@ def _add_common(command: Any, *names: str) -> None:
 
 
 def _add_history(commands: Any) -> None:
-    log = commands.add_parser("log", help="list the steps that were made, the latest first")
+    log = commands.add_parser("log", help="list the steps, the latest first")
     log.add_argument("--limit", type=int, metavar="N", help="most steps to show (default: all)")
     _add_common(log, "--json")
     _add_state(log)
     log.set_defaults(run=_log)
-    diff = commands.add_parser("diff", help="print all that was changed as one patch, which git apply takes")
-    diff.add_argument("--since", metavar="CHECKPOINT", help="only what was changed since (default: all)")
+    diff = commands.add_parser("diff", help="print all changes as one patch for git apply")
+    diff.add_argument("--since", metavar="CHECKPOINT", help="only the changes since (default: all)")
+    paths_help = "only what changed at or below this path; may be repeated"
+    diff.add_argument("--paths", action="append", metavar="PATHS", help=paths_help)
     _add_common(diff, "--json", "--color")
     _add_state(diff)
     diff.set_defaults(run=_diff)
@@ -189,7 +194,7 @@ def _add_state(command: Any) -> None:
 
 
 def _tools() -> list[Tool]:
-    """Return all methods as tools that show everything a command line can say; no tree is opened for it."""
+    """Return the tools that are commands, with all parameters; no workspace is opened."""
     unopened = object.__new__(Workspace)
     methods = [getattr(unopened, name) for name in unopened.tool_names() if name != "changes"]
     return [make_tool(method, expose=exposable(method)) for method in methods]
@@ -236,7 +241,7 @@ def _add_parameter(command: argparse.ArgumentParser, parameter: Parameter) -> No
 
 
 def _settings(kind: Kind, name: str) -> dict[str, Any]:
-    """Return how argparse takes values of a kind; what it cannot say is JSON text, which a call takes too."""
+    """Return the settings of argparse for values of a kind. A kind that it lacks is given as JSON."""
     match kind:
         case Boolean():
             return {"action": "store_true"}
@@ -258,7 +263,7 @@ def _settings(kind: Kind, name: str) -> dict[str, Any]:
 def _open(
     root: str | None, state: str | None, command: str | None = None, limits: Limits | None = None
 ) -> Workspace:
-    """Open a workspace, by default that of the state directory, and print what had to be recovered."""
+    """Open a workspace, by default that of the state directory, and print its recovery notes."""
     workspace: Workspace
     with progress() as report:
         if command is not None:
@@ -277,7 +282,7 @@ def _words(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError as error:  # such as "No closing quotation"
-        raise InvalidArgumentError(f"--connect {command!r} is no command: {error}.") from None
+        raise InvalidArgumentError(f"--connect {command!r} is not a command: {error}.") from None
 
 
 def _run_tool(arguments: argparse.Namespace) -> int:
@@ -289,7 +294,7 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     if not arguments.json and wants_data(arguments.color):
         limits = Limits(grep_line_chars=_LONGEST_LINE)
     with _open(arguments.root, arguments.state, limits=limits) as workspace:
-        # All these are commands, so an error may advise any of them.
+        # Every tool is a command, so an error may suggest any of them.
         expose = {tool.name: exposable(getattr(workspace, tool.name))}
         tools = workspace.tools("all", expose=expose)
         return _show(arguments, workspace, _call_with_progress(tools, tool.name, given), given)
@@ -335,22 +340,22 @@ def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResul
 def _print_data(
     arguments: argparse.Namespace, workspace: Workspace, result: ToolResult, data: dict[str, Any], given: Any
 ) -> None:
-    """Print the data of a result on standard output, and all else that it says on standard error."""
+    """Print the data of a result on standard output, and its notes and footers on standard error."""
     said: Sequence[str] = () if result.notes else data.get("notes", ())
     notes = [footer(*said)]
     found = None
-    # `call` prints the text that a model gets, except for a list of paths, which may have the form of a tree.
+    # `call` prints the text that a model gets, unless that is a list of paths, which may be drawn as a tree.
     if hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
         mode = given.get("output_mode", "content")
         found = data_of(data, mode, str(workspace.root), null=getattr(arguments, "null", False))
     if found:
         write_output(found)
-        if "failed" in data:  # by `read_many`, whose files have footers of their own
+        if "failed" in data:  # the files of `read_many` have footers of their own
             notes += [f"{path}: {code}" for path, code in data["failed"].items()]
             notes += [f"{path}: left out" for path in data["left"]]
             notes += [f"{file['path']}: cut" for file in data["files"] if file["truncated_by"]]
     elif found is None:
-        # A note is a line of the text or a part of its footer; a change may also have shortened a list.
+        # A note is a line of the text or a part of its footer. The text of a change has other footers too.
         beside = {*said, *(footer(*said[first:]) for first in range(len(said)))}
         lines = result.content.split("\n")
         if hasattr(arguments, "tool") and arguments.tool.effect not in READING:
@@ -383,7 +388,7 @@ def _log(arguments: argparse.Namespace) -> int:
 
 
 def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield each step, the latest first, with the checkpoints after it; at last those of the beginning."""
+    """Yield each step, the latest first, with the checkpoints after it; then the merged steps."""
     first, last = timeline.merged, timeline.position
     checkpoints: dict[int, list[str]] = {}
     for name, position in timeline.checkpoints.items():
@@ -401,15 +406,14 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
     for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
         yield row(number, step.changes, step.time), describe_step(step)
     if first or 0 in checkpoints:
-        yield row(first, timeline.base.changes, None), "the steps up to here, merged"
+        yield row(first, timeline.base.changes, None), "earlier steps, merged"
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    # By the names that are protected now: the workspace that made the changes may have protected fewer.
-    protected = name_matcher(Policy().protect.read).covers
+    # By the default policy: the workspace that made the changes may have protected fewer names.
     journal = read_journal(arguments.state, arguments.root)
-    may_show = journal.visible_since(arguments.since, lambda path: not protected(path))
-    changes = changes_result(journal.since(arguments.since), arguments.since, may_show)
+    with Root(root_of(arguments.state), Policy(read_only=True)) as root:
+        changes = methods.changes(journal, root, arguments.since, arguments.paths, Limits().file_bytes)
     for note in changes.notes:
         print_error(f"agentfs: {note}")
     if arguments.json:
@@ -465,10 +469,10 @@ def _standard_input() -> str:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - as in `main`
         raise InvalidArgumentError("Standard input is closed.")
     try:
-        return sys.stdin.buffer.read().decode(sys.stdin.encoding)  # with the line ends that it has
+        return sys.stdin.buffer.read().decode(sys.stdin.encoding)  # without changing line ends
     except UnicodeDecodeError as error:
         raise EncodingError(
-            f"Standard input is no text in {error.encoding}: byte {error.object[error.start]:#04x}."
+            f"Standard input is not text in {error.encoding}: byte {error.object[error.start]:#04x}."
         ) from None
     except OSError as error:
         raise FileIOError(f"Standard input cannot be read: {error.strerror}.") from None

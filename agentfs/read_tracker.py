@@ -1,19 +1,20 @@
-"""What a workspace has read: which revisions of which files, which of their lines, and their line ids.
+"""The read history of a workspace: revisions of files, the lines shown of each, and line ids.
 
-A file is named by its real path, so that two names of one file share its history. Memory is bounded: the
-files used longest ago are forgotten first, and texts before records. A forgotten file counts as never read,
-so that `write` asks for a read.
+A file is named by its real path, so that two links to it share its history. Memory is bounded: the least
+recently used files are forgotten first, and texts before records. A forgotten file counts as unread, so that
+`write` asks for a read.
 """
 
 import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from hashlib import blake2b
 from threading import Lock
 from typing import NamedTuple
 
 from agentfs.forks import watch_forks
-from agentfs.text import Hunk, bodies_of, carry_line_ids, count_lines, new_line_ids
+from agentfs.text import Hunk, bodies_of, changed_lines, count_lines
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16
@@ -21,17 +22,25 @@ MAX_TEXT_BYTES = 32 * 1024 * 1024
 MAX_ONE_TEXT_BYTES = MAX_TEXT_BYTES // 4
 MAX_LINES_WITH_IDS = 250_000
 MAX_RANGES = 1000
-_ENTRY_BYTES = 400  # of one cached text, beside the text itself
+MIN_DIGITS = 6  # hex digits of a line id
+MAX_IDS_OF_FILE = 2 * MAX_LINES_WITH_IDS * (MIN_DIGITS + 1)  # characters, of all revisions
+_ENTRY_BYTES = 400  # memory of a cached text besides the text
 
 Key = tuple[str, str]  # a real path and a revision
 Range = tuple[int, int]  # first and last line, from 1
 
 
 class ReadRecord(NamedTuple):
-    """One revision of a file: the lines read, as ranges in order and apart, and the text while it is cached.
+    """One revision of a file.
 
-    `whole` is True if all lines have been read, or this workspace wrote the file; `is_read` is False if only
-    ids of its lines were given. `ids` are joined by blanks, and None if there are none.
+    Attributes:
+        revision: The hash of the content.
+        ranges: The lines that were read, in order and apart.
+        total: The number of lines.
+        whole: True if all lines were read, or this workspace wrote the file.
+        is_read: False if only ids of its lines were given.
+        text: The text while it is cached.
+        ids: The ids of the lines, joined by blanks, or None.
     """
 
     revision: str
@@ -52,12 +61,12 @@ class ReadRecord(NamedTuple):
 
     @property
     def read_ranges(self) -> tuple[Range, ...]:
-        """The ranges that were read; all lines of a revision that was read whole."""
+        """The ranges that were read, without an end if all lines were."""
         return ((1, sys.maxsize),) if self.whole else self.ranges
 
 
 class VersionWithIds(NamedTuple):
-    """One revision of a file: its lines without their ends, their ids, and the ranges that were read."""
+    """The lines of one revision without their ends, their ids, and the ranges that were read."""
 
     lines: list[str]
     ids: list[str]
@@ -69,12 +78,12 @@ class ReadTracker:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        # By path and revision, the latest used last.
+        # By path and revision, the most recently used last.
         self._files = OrderedDict[str, OrderedDict[str, ReadRecord]]()
-        self._texts = OrderedDict[Key, int]()  # the sizes of cached texts, the oldest first
+        self._texts = OrderedDict[Key, int]()  # sizes of cached texts, the oldest first
         self._size = 0
-        self._latest_ids = dict[str, str]()  # by path: the revision whose ids a model was given last
-        # How often ids were dropped. It salts new ids, so that a dropped id never names another line.
+        self._latest_ids = dict[str, str]()  # by path: the revision whose ids a model saw last
+        # Counts dropped ids. It salts new ids, so that a dropped id never names another line.
         self._generation = 0
         self._said = OrderedDict[tuple[str, ...], str]()
         watch_forks(self)
@@ -86,7 +95,7 @@ class ReadTracker:
     def record_read(
         self, real_path: str, revision: str, text: str | None, first: int, last: int, total: int
     ) -> None:
-        """Record that the lines from `first` to `last` were read; none if `last` is the smaller one."""
+        """Record that the lines from `first` to `last` were read; none if `last` is less than `first`."""
         with self._updating():
             added = ((max(first, 1), min(last, total)),) if first <= last else ()
             self._put(real_path, self._united(real_path, revision, added, total)._replace(text=text))
@@ -98,9 +107,9 @@ class ReadTracker:
             self._put(real_path, ReadRecord(revision, whole=True, text=text))
 
     def record_edit(self, real_path: str, before: str, after: str, text: str, hunks: Sequence[Hunk]) -> None:
-        """Carry what was read of one revision over to the revision that an edit made of it.
+        """Carry the read lines of one revision over to the revision that an edit made of it.
 
-        An edit neither gives nor takes: lines that were read stay so, and a file never read stays unread.
+        Read lines stay read, and a file that was never read stays unread.
         """
         with self._updating():
             self._set_latest_ids(real_path, None)
@@ -119,7 +128,7 @@ class ReadTracker:
             self._put(real_path, record._replace(text=text))
 
     def record_external_change(self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk]) -> None:
-        """Record that a model was shown what differs from the revision read last; the rest stays read."""
+        """Record that a model was shown the changes since the last read; unchanged lines stay read."""
         with self._updating():
             versions = self._read_versions(real_path)
             if not versions or any(version.revision == revision for version in versions):
@@ -130,19 +139,19 @@ class ReadTracker:
             self._put(real_path, record._replace(whole=False, text=text))
 
     def record_restore(self, real_path: str, revision: str) -> None:
-        """Record that an undo or a redo brought a revision back, which counts as the one read last."""
+        """Record that an undo or redo restored a revision, which then counts as the last one read."""
         with self._updating():
             self._set_latest_ids(real_path, None)
             if (known := self._get(real_path, revision)) is not None:
                 self._put(real_path, known)
 
     def record_rollback(self, real_path: str, revision: str) -> None:
-        """Record that a revision was only staged and never written."""
+        """Forget a revision that was staged and never written."""
         with self._updating():
             self._drop(real_path, revision)
 
     def record_move(self, real_path: str, to: str) -> None:
-        """Record that a file has a new path, with the same read history."""
+        """Give a moved file its read history at the new path."""
         with self._updating():
             for record in self._read_versions(real_path):
                 self._put(to, record._replace(ids=None))
@@ -150,7 +159,10 @@ class ReadTracker:
     def line_ids(
         self, real_path: str, revision: str, text: str, *, to_model: bool = False
     ) -> tuple[str, ...]:
-        """Return an id for each line of a revision; none if the text is too large to be cached."""
+        """Return an id for each line of a revision, or nothing for a text that is too large to cache.
+
+        `to_model` tells that a model will see the ids.
+        """
         with self._updating():
             record = self._get(real_path, revision)
             if record is None or record.ids is None:
@@ -166,7 +178,7 @@ class ReadTracker:
             return tuple(record.ids.split())
 
     def latest_ids(self, real_path: str) -> str | None:
-        """Return the revision whose line ids a model was given last; None once the file was changed here."""
+        """Return the revision whose line ids a model saw last; None if this workspace changed it since."""
         with self._lock:
             return self._latest_ids.get(real_path)
 
@@ -180,12 +192,12 @@ class ReadTracker:
             ]
 
     def versions_with_text(self, real_path: str) -> list[ReadRecord]:
-        """Return the revisions of a file that were read and whose texts are cached, the latest first."""
+        """Return the read revisions of a file whose texts are cached, the latest first."""
         with self._lock:
             return [record for record in self._read_versions(real_path)[::-1] if record.text is not None]
 
     def other_texts(self, real_path: str) -> list[tuple[str, str]]:
-        """Return path and latest text of each other file, as far as cached; the latest used first."""
+        """Return path and latest cached text of each other file, the most recently used first."""
         with self._lock:
             latest = [
                 (path, self._read_versions(path)) for path in reversed(self._files) if path != real_path
@@ -193,13 +205,13 @@ class ReadTracker:
             return [(path, versions[-1].text) for path, versions in latest if versions and versions[-1].text]
 
     def fully_read(self, real_path: str, revision: str) -> bool:
-        """Return True if a revision was read from the first to the last line, or written here."""
+        """Return True if all lines of a revision were read, or this workspace wrote it."""
         with self._lock:
             known = self._get(real_path, revision)
             return known is not None and known.whole
 
     def last(self, real_path: str) -> ReadRecord | None:
-        """Return the revision of a file that was read or written last, with its text if it is cached."""
+        """Return the revision of a file that was read or written last."""
         with self._lock:
             versions = self._read_versions(real_path)
             return versions[-1] if versions else None
@@ -210,7 +222,7 @@ class ReadTracker:
             return real_path in self._files
 
     def was_said(self, subject: tuple[str, ...], text: str) -> bool:
-        """Return True if this text was the last one said of a subject; otherwise it is from now on."""
+        """Return True if a text was the last one said about a subject; remember it otherwise."""
         with self._lock:
             repeated = self._said.get(subject) == text
             self._said[subject] = text
@@ -219,18 +231,18 @@ class ReadTracker:
             return repeated
 
     def forget(self) -> None:
-        """Forget everything, as after the model's context was cut."""
+        """Forget everything, for example because the model's context was cut."""
         with self._updating():
             self._said.clear()
             for path in [*self._files]:
                 self._drop_file(path)
 
     def _updating(self) -> AbstractContextManager[object]:
-        """Return what holds the lock for one change of the history."""
+        """Hold the lock for one change of the history."""
         return self._lock
 
     def _changed(self, path: str, revision: str) -> None:
-        """Note that what is known of a revision has changed, for subclasses that copy the history."""
+        """Note a changed record, for subclasses that copy the history."""
 
     def _get(self, path: str, revision: str) -> ReadRecord | None:
         versions = self._files.get(path)
@@ -243,7 +255,7 @@ class ReadTracker:
         return [record for record in self._versions(path) if record.is_read]
 
     def _united(self, path: str, revision: str, ranges: Sequence[Range], total: int) -> ReadRecord:
-        """Return the record of a revision of which some more ranges have been read."""
+        """Return the record of a revision with more ranges read."""
         known = self._get(path, revision)
         if known is None:
             return record_of(revision, ranges, total)
@@ -253,7 +265,7 @@ class ReadTracker:
         return record._replace(text=known.text, ids=known.ids)
 
     def _make_ids(self, path: str, text: str, before: ReadRecord | None = None) -> str:
-        """Return ids for lines; lines unchanged since `before`, or the latest revision, keep theirs."""
+        """Return ids for the lines of a text; lines of `before`, or of the latest revision, keep theirs."""
         versions = [record for record in self._versions(path) if record.ids is not None]
         taken = {name for record in versions for name in (record.ids or "").split()}
         salt = str(self._generation) if self._generation else ""
@@ -264,7 +276,7 @@ class ReadTracker:
         return " ".join(carry_line_ids(old, ids, bodies_of(text), taken, salt))
 
     def _put(self, path: str, record: ReadRecord) -> None:
-        """Keep the record of a revision as the one used last; without a text it keeps the cached one."""
+        """Store a record as the most recently used; one without text or ids keeps those stored before."""
         known = self._get(path, record.revision)
         if known is not None:
             text = known.text if record.text is None else record.text
@@ -285,8 +297,8 @@ class ReadTracker:
             self._drop(path, next(iter(versions)))
         while len(self._files) > MAX_FILES:
             self._drop_file(next(iter(self._files)))
-        ids = [(each.revision, each.ids.count(" ")) for each in versions.values() if each.ids]
-        while len(ids) > 1 and sum(count for _, count in ids) > 2 * MAX_LINES_WITH_IDS:
+        ids = [(each.revision, len(each.ids)) for each in versions.values() if each.ids]
+        while len(ids) > 1 and sum(size for _, size in ids) > MAX_IDS_OF_FILE:
             self._drop_text(path, ids.pop(0)[0])
         while self._size > MAX_TEXT_BYTES:
             self._drop_text(*next(iter(self._texts)))
@@ -303,7 +315,7 @@ class ReadTracker:
         self._size -= self._texts.pop((path, revision), 0)
 
     def _drop_text(self, path: str, revision: str) -> None:
-        """Drop the text of a revision with its line ids, and its record if it was not read."""
+        """Drop the text and line ids of a revision, and its record if it was not read."""
         record = self._files[path][revision]
         self._uncount(path, revision)
         if record.ids is not None:
@@ -338,7 +350,7 @@ def _size_of(text: str) -> int:
 
 
 def record_of(revision: str, ranges: Iterable[Range], total: int) -> ReadRecord:
-    """Return the record of a revision of which some ranges, in any order, have been read."""
+    """Return the record of a revision with some ranges read, which may come in any order."""
     united: list[Range] = []
     for first, last in sorted(ranges):
         if united and first <= united[-1][1] + 1:
@@ -346,12 +358,12 @@ def record_of(revision: str, ranges: Iterable[Range], total: int) -> ReadRecord:
         else:
             united.append((first, last))
     whole = total == 0 or united == [(1, total)]
-    # A reader of every second line could fill the memory; the ranges beyond the bound count as not read.
+    # Bounds the memory that a reader of every second line takes; further ranges count as unread.
     return ReadRecord(revision, tuple(united[:MAX_RANGES]), total, whole)
 
 
 def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int) -> list[Range]:
-    """Return where lines that were read are after an edit; new lines count if all old ones were read."""
+    """Return the read lines after an edit; new lines count as read if all lines they replace were."""
     replaced = [
         (hunk.new_start + 1, hunk.new_end)
         for hunk in hunks
@@ -365,9 +377,9 @@ def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int
 
 
 def unchanged_ranges(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int) -> list[Range]:
-    """Return where lines that were read, and that no hunk replaced, are now."""
+    """Return the new numbers of read lines that no hunk replaced."""
     moved: list[Range] = []
-    old = new = 0  # where the unchanged lines before the next hunk begin
+    old = new = 0  # start of the unchanged lines before the next hunk
     for hunk in (*hunks, Hunk(sys.maxsize, 0, 0, 0)):
         for first, last in ranges:
             start, end = max(first - 1, old), min(last, hunk.old_start)
@@ -375,3 +387,40 @@ def unchanged_ranges(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int)
                 moved.append((start - old + new + 1, min(end - old + new, total)))
         old, new = hunk.old_end, hunk.new_end
     return moved
+
+
+def new_line_ids(lines: Iterable[str], taken: set[str], salt: str = "") -> list[str]:
+    """Return an id of six or more hex digits for each line, and add the ids to `taken`.
+
+    An id is the start of a hash of a line and of the number of equal lines above it.
+    """
+    ids: list[str] = []
+    above: dict[str, int] = {}
+    for line in lines:
+        number = above.get(line, 0)
+        size, line_id = MIN_DIGITS, ""
+        while not line_id or line_id in taken:
+            content = f"{salt}:{number}:{line}".encode("utf-8", "surrogatepass")
+            line_id = blake2b(content, digest_size=16).hexdigest()[:size]
+            number += 1
+            # After some collisions only a longer id is likely to be free.
+            size = min(size + (number % 4 == 0), 32)
+        above[line] = number
+        taken.add(line_id)
+        ids.append(line_id)
+    return ids
+
+
+def carry_line_ids(
+    old: Sequence[str], ids: Sequence[str], new: Sequence[str], taken: set[str], salt: str = ""
+) -> list[str]:
+    """Return ids for the lines of a changed file; lines that stayed keep theirs."""
+    carried: list[str | None] = [None] * len(new)
+    old_at = new_at = 0
+    for old_start, old_end, new_start, new_end in changed_lines(old, new):
+        carried[new_at:new_start] = ids[old_at:old_start]
+        old_at, new_at = old_end, new_end
+    carried[new_at:] = ids[old_at:]
+    missing = [line for line, line_id in zip(new, carried, strict=True) if line_id is None]
+    made = iter(new_line_ids(missing, taken, salt))
+    return [next(made) if line_id is None else line_id for line_id in carried]

@@ -14,6 +14,7 @@ from agentfs.enforcement import check_rules, guard_methods
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history import methods
+from agentfs.history.recording import Recording
 from agentfs.history.state import open_history
 from agentfs.history.transaction import Transaction
 from agentfs.limits import Limits
@@ -129,7 +130,7 @@ class Workspace:
                 self._root.keep_tree(lambda context: watching.kept_tree.Watch(context, *most))
             durability = self._state_durability or self.policy.durability
             self._journal, self._read_tracker, self._state = open_history(
-                state, self._root, durability, self._make_ledger
+                state, self._root, durability, self.limits, self._make_ledger
             )
         except BaseException:
             self._root.close()
@@ -895,24 +896,25 @@ class Workspace:
         return self._outputs.keep_full_text(found, self.policy)
 
     @tool(effect="manage")
-    def undo(self, steps: int = 1) -> UndoResult:
-        """Take back your last changes to files, all of them or none.
+    def undo(self, steps: int = 1, paths: Files | None = None) -> UndoResult:
+        """Take back your last changes, all of them or none; what other programs changed since stays.
 
         Args:
             steps: How many changes to take back.
+            paths: Only what changed at or below these paths.
 
         Returns:
             What became of each file.
 
         Raises:
-            AgentFSError: `stale` for a file that somebody else has changed since, with the diff;
-                `invalid_argument` when there are fewer steps.
+            AgentFSError: `conflict` for a file in which another program has changed the same lines, with the
+                lines and the call for the other paths; `invalid_argument` when there are fewer steps.
         """
-        return methods.undo(self._journal, self._root, self._read_tracker, steps, self.limits.file_bytes)
+        return methods.undo(self._journal, self._root, self._read_tracker, self.limits, steps, paths)
 
     @tool(effect="manage")
     def redo(self, steps: int = 1) -> UndoResult:
-        """Make changes again that were undone.
+        """Make changes again that were undone; what other programs changed since stays.
 
         Args:
             steps: How many changes to make again.
@@ -921,10 +923,9 @@ class Workspace:
             What became of each file.
 
         Raises:
-            AgentFSError: `stale` for a file that somebody else has changed since, with the diff;
-                `invalid_argument` when fewer steps were undone.
+            AgentFSError: `conflict` as `undo`; `invalid_argument` when fewer steps were undone.
         """
-        return methods.redo(self._journal, self._root, self._read_tracker, steps, self.limits.file_bytes)
+        return methods.redo(self._journal, self._root, self._read_tracker, self.limits, steps)
 
     @tool(effect="none")
     def checkpoint(self, name: str | None = None) -> CheckpointResult:
@@ -942,20 +943,20 @@ class Workspace:
         return methods.checkpoint(self._journal, name)
 
     @tool(effect="manage")
-    def rollback(self, to: str) -> UndoResult:
+    def rollback(self, to: str, paths: Files | None = None) -> UndoResult:
         """Take the files back to a checkpoint, all of them or none; redo makes the changes again.
 
         Args:
             to: The name of the checkpoint.
+            paths: Only what changed at or below these paths.
 
         Returns:
             What became of each file.
 
         Raises:
-            AgentFSError: `not_found` for an unknown checkpoint, with those there are; `stale` for a file that
-                somebody else has changed since, with the diff.
+            AgentFSError: `not_found` for an unknown checkpoint, with those there are; `conflict` as `undo`.
         """
-        return methods.rollback(self._journal, self._root, self._read_tracker, to, self.limits.file_bytes)
+        return methods.rollback(self._journal, self._root, self._read_tracker, self.limits, to, paths)
 
     def forget(self) -> None:
         """Forget what was read, as when the loop cuts the model's history.
@@ -990,20 +991,48 @@ class Workspace:
             yield inner
             inner.commit_notes = staged.commit()
 
+    @contextmanager
+    def recording(self, label: str, include_ignored: bool = False) -> Generator[Recording]:
+        """Make one step of the journal of all that any process changes in the tree within the block.
+
+        The step is undone, shown and rolled back as any other, and it is made even if the block raises. A
+        change through the workspace meanwhile stays a step of its own.
+
+        Args:
+            label: What is recorded, such as a command; at most 200 characters.
+            include_ignored: Record ignored files too, as those of a build.
+
+        Yields:
+            The recording. After the block its `result` has what changed; `result.text` is for the model.
+
+        Raises:
+            AgentFSError: `invalid_argument` for the label; `read_only`; `refused` in a transaction;
+                `too_large` for a tree with more names than `Limits.walk_entries`.
+        """
+        given = self._journal, self._root, self.limits
+        opened = methods.begin_recording(*given, label, include_ignored=include_ignored)
+        recorded = Recording(label)
+        try:
+            yield recorded
+        finally:
+            recorded.result = methods.end_recording(*given, opened)
+
     @tool(effect="read")
-    def changes(self, since: str | None = None) -> ChangesResult:
-        """Show all that you changed, as one patch.
+    def changes(self, since: str | None = None, paths: Files | None = None) -> ChangesResult:
+        """Show how your files differ from before your changes, as one patch.
 
         Args:
             since: A checkpoint; by default everything.
+            paths: Only what changed at or below these paths.
 
         Returns:
-            The files, and the patch in git's format.
+            The files, and the patch in git's format, from what was there before to what is there now. Files
+            that another program has changed since are marked.
 
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with those there are; `refused`.
         """
-        return methods.changes(self._journal, self._root, since)
+        return methods.changes(self._journal, self._root, since, paths, self.limits.file_bytes)
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` take for a path.

@@ -1,4 +1,4 @@
-"""Where the time of a search goes that finds nothing: each step with those before it, the best of rounds.
+"""Measure the steps of a search that finds nothing: each step with those before it, the best of rounds.
 
 python benchmarks/search_steps.py TREE [ROUNDS]
 """

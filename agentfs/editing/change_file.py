@@ -1,4 +1,4 @@
-"""One change of a text file: read, decode, compute the new text, replace the file, record and render."""
+"""The steps of every edit of one text file: decode, change a draft, replace the file, record, render."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -45,19 +45,28 @@ _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _FOUND_BY = {
     "trailing_whitespace": Advice(_OLD, " was found with white space at line ends ignored"),
     "indentation": Advice(_OLD, " was found at another indentation, and ", _NEW, " shifted to it"),
-    "typography": Advice(_OLD, " was found with typographic characters taken for plain ones"),
-    "visible_escapes": Advice(_OLD, " was found with ⟦U+…⟧ taken for the character shown so"),
+    "typography": Advice(_OLD, " was found with typographic characters read as plain ones"),
+    "visible_escapes": Advice(_OLD, " was found with ⟦U+…⟧ read as the character it shows"),
 }
+_PLAIN = {"exact", "line_id", "offset"}
 _EXTERNAL_DIFF_LINES = 40
 _CHECK_EVERY = 1000
-# Decoding what these encode gives the same text; other codecs may replace a character by a similar one.
+# These codecs keep every text; others may replace a character by a similar one.
 _EXACT = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
 
 
 class EditTarget(NamedTuple):
-    """The file to change and how: its codec, the only revision to change, a preview, a raw change.
+    """The file to change, and the terms of the change.
 
-    A raw change may make a notebook, an image or a PDF unreadable.
+    Attributes:
+        root: The root of the workspace.
+        tracker: The read history.
+        limits: The limits of the workspace.
+        path: The file.
+        encoding: Its codec, or None to detect it.
+        expect_revision: The only revision to change, or None for any.
+        preview: Write nothing.
+        raw: Allow a change that breaks a notebook, an image or a PDF.
     """
 
     root: Root
@@ -71,7 +80,7 @@ class EditTarget(NamedTuple):
 
 
 class Edited(NamedTuple):
-    """The outcome of a draft; `lines` sums, by change, the larger of lines named and given."""
+    """The outcome of a draft; `lines` is `EditResult.lines_changed`."""
 
     data: bytes
     text: str
@@ -83,7 +92,7 @@ class Edited(NamedTuple):
 
 
 class Draft:
-    """The text of a file while it is changed, limited to the size that the file may reach."""
+    """The text of a file while it is changed; it never grows over `Limits.file_bytes`."""
 
     def __init__(
         self, current: Current, limits: Limits, *, encoding: str | None = None, raw: bool = False
@@ -99,7 +108,7 @@ class Draft:
         self._replacements = 0
 
     def replace(self, view: LfView, replacements: Iterable[Replacement]) -> None:
-        """Make replacements in the view of the present text, in order and apart."""
+        """Make replacements in the LF view of the present text; they are in order and do not overlap."""
         text = StringIO()
         position = 0
         checked = None
@@ -119,8 +128,8 @@ class Draft:
         self.text = text.getvalue()
 
     def replace_all(self, view: LfView, old: str, new: str, count: int) -> None:
-        """Replace all `count` occurrences of a text from left to right, none overlapping the one before."""
-        # Checked before so large a text is made; it may be larger still, by line ends of two characters.
+        """Replace all `count` occurrences of a text from left to right, without overlaps."""
+        # Check before making the text, which may be larger still: a line end may be two characters.
         self.check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
         self._check_new(new)
         text = view.replaced_everywhere(old, new)
@@ -140,15 +149,15 @@ class Draft:
             self.decoded.encode(new)
 
     def edited(self, applied_via: str, lines: int | None = None) -> Edited:
-        """Encode the text and return the change; refuse one that changes nothing or breaks the file."""
+        """Encode the text and return the change; refuse a change that does nothing or breaks the file."""
         path, before = self.path, self.current.data or b""
         self.check_size(len(self.text))
         decoded = self.decoded
         encoded = decoded.encode(self.text)
         if decoded.encoding not in _EXACT and encoded.decode(decoded.encoding) != self.text:
             raise EncodingError(
-                f"In {decoded.encoding} the new text would be another one when it is read again.",
-                hint="Use only characters that the encoding has of its own.",
+                f"{decoded.encoding} does not keep the new text: some characters would change.",
+                hint="Use only characters that this encoding represents exactly.",
                 details={"encoding": decoded.encoding},
             )
         data = decoded.bom + encoded
@@ -156,7 +165,7 @@ class Draft:
         if data == before:
             raise NoChangeError(
                 f"The change would leave {quote(path)} as it is.",
-                hint="Pass as new text the text as it shall be.",
+                hint="Pass the text you want as the new text.",
                 details={"path": path},
             )
         if not self._raw:
@@ -166,7 +175,7 @@ class Draft:
         return Edited(data, self.text, self._replacements, applied_via, hunks, lines)
 
     def check_size(self, size: int) -> None:
-        """Refuse a size that the file may not reach."""
+        """Refuse a size over `Limits.file_bytes`."""
         limit = self._limits.file_bytes
         if size > limit:
             raise TooLargeError(
@@ -177,7 +186,7 @@ class Draft:
 
 
 class ExternalChanges(NamedTuple):
-    """How a file differs from the version read last: a note, the lines of a diff, the lines replaced."""
+    """The changes of a file since it was read last: a note, the lines of a diff, and the hunks."""
 
     note: str
     diff: tuple[str, ...]
@@ -187,9 +196,13 @@ class ExternalChanges(NamedTuple):
 def change_file(
     target: EditTarget, compute: Callable[[Draft], Edited], *, unit: str, diff_if_many: bool = True
 ) -> EditResult:
-    """Change a text file as `compute` changes its draft; `unit` is the noun for one replacement.
+    """Change a text file.
 
-    Without `diff_if_many` the text of a result with several replacements only names the changed lines.
+    Args:
+        target: The file and the terms.
+        compute: Changes the draft and returns the outcome; called again if another program interferes.
+        unit: The noun for one replacement.
+        diff_if_many: Show the diff even if there are several replacements.
     """
     tracker, limits, preview = target.tracker, target.limits, target.preview
 
@@ -197,7 +210,7 @@ def change_file(
         draft = Draft(current, limits, encoding=target.encoding, raw=target.raw)
         _check_revision(draft, tracker, target.expect_revision)
         edited = compute(draft)
-        # Slow work is done before the file is replaced: from then on nothing ends the call.
+        # Slow work comes before the file is replaced: from then on nothing ends the call.
         call_context.check()
         external = external_changes(tracker, current, draft.decoded.text)
         diff = unified_diff(draft.decoded.text, edited.text, current.path, changes=edited.hunks)
@@ -228,15 +241,16 @@ def change_file(
         lines_changed=edited.lines,
     )
     done = "Would edit (preview: nothing was written)" if preview else "Edited"
-    counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
-    found_by = [_FOUND_BY[step] for step in edited.applied_via.split(", ") if step in _FOUND_BY]
-    head = Advice(Joined("; ", counted, *found_by), f", {line_ranges(ranges)}.")
+    head = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
+    if edited.applied_via not in _PLAIN:
+        head = Joined("; ", head, *map(_FOUND_BY.__getitem__, edited.applied_via.split(", ")))
+    head = Advice(head, f", {line_ranges(ranges)}.")
     known = edited.replacements > 1 and not diff_if_many and not preview
     return with_diff(result, limits, head, "" if known else diff, external.diff if external else ())
 
 
 def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], ...]:
-    """Return first and last line of each change; for removed lines, the line that is there now."""
+    """Return first and last line of each change; for removed lines, the line now in their place."""
     ranges: list[tuple[int, int]] = []
     for hunk in hunks:
         first = min(hunk.new_start + 1, total)
@@ -261,20 +275,20 @@ def record_edit(
     hunks: Sequence[Hunk],
     external: ExternalChanges | None,
 ) -> None:
-    """Carry what was read of a file over to what an edit made of it; both are given as revision and text."""
+    """Carry the read lines of a file over to its edited text; `before` and `after` are revision and text."""
     if external is not None:
         tracker.record_external_change(real_path, *before, external.hunks)
     tracker.record_edit(real_path, before[0], *after, hunks)
 
 
 def external_changes(tracker: ReadTracker, current: Current, text: str) -> ExternalChanges | None:
-    """Compare a file with the version read last; None if they are the same, or none is known."""
+    """Compare a file with the revision read last; None if it is unchanged or was not read."""
     last = tracker.last(current.real_path)
     revision = current.revision or ""
     if last is None or last.revision == revision or tracker.fully_read(current.real_path, revision):
         return None
     if last.text is None:
-        # The lines that are still the same are not known, so none counts as read.
+        # Unchanged lines are not known, so none counts as read.
         every = Hunk(0, sys.maxsize, 0, sys.maxsize)
         return ExternalChanges("the file had changed since it was shown", (), (every,))
     hunks = line_changes(lf_view(last.text), lf_view(text))
@@ -286,7 +300,7 @@ def external_changes(tracker: ReadTracker, current: Current, text: str) -> Exter
 
 
 def stale_error(current: Current, text: str | None, before: str | None, expected: str) -> StaleError:
-    """Return the error for another revision than expected, with the difference if both texts are known."""
+    """Return the error for an unexpected revision, with the difference if both texts are known."""
     details: dict[str, object] = {
         "path": current.path,
         "revision": current.revision,
@@ -294,7 +308,7 @@ def stale_error(current: Current, text: str | None, before: str | None, expected
     }
     message = f"{quote(current.path)} has changed since it was shown"
     read = call("read", path=current.path)
-    hint = Advice("Call ", read, ", then make the change again with that taken in.")
+    hint = Advice("Call ", read, ", then redo the change on the present text.")
     if before is None or text is None:
         return StaleError(f"{message}.", hint=hint, details=details)
     diff = unified_diff(before, text, current.path)
@@ -303,7 +317,7 @@ def stale_error(current: Current, text: str | None, before: str | None, expected
 
 
 def _check_revision(draft: Draft, tracker: ReadTracker, expected: str | None) -> None:
-    """Refuse to change another revision than the one expected."""
+    """Refuse to change an unexpected revision."""
     current = draft.current
     if expected is None or expected == current.revision:
         return
@@ -332,10 +346,10 @@ def _decoded(current: Current, encoding: str | None) -> Decoded:
 
 
 def _encoding_notes(before: Decoded, text: str) -> list[str]:
-    """Return a warning if a file has come to name another encoding than the one that it keeps."""
+    """Return a warning if the new text declares another encoding than the file keeps."""
     if text.isascii() or (named := declared_encoding(text)) in {None, before.encoding}:
         return []
     if named == declared_encoding(before.text):
         return []
-    kept = f"and is still in {before.encoding}; to convert it, write all of it"
-    return [f"warning: the file names the encoding {named} now, {kept}"]
+    kept = f"but is still in {before.encoding}; to convert it, write the whole file"
+    return [f"warning: the file now names the encoding {named} {kept}"]

@@ -1,6 +1,6 @@
-"""`edit`, `multi_edit` and `splice`: what they make of the text of a file (pure).
+"""`edit`, `multi_edit` and `splice`: replace texts or ranges in one file.
 
-The old text proves what the caller means, so no earlier read is required.
+The old text shows what the caller means, so no earlier read is required.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from agentfs.results import Edit, EditResult
 from agentfs.text import LfView, Replacement, first_names, footer, lf_view, plural
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
-# Edits made already that an error names one by one.
+# Already applied edits that an error names one by one.
 _MOST_NUMBERS = 20
 _MOST_FAILED = 20  # edits of one call whose failure is explained
 
@@ -44,7 +44,7 @@ Span = tuple[int, int, str]
 def edit_file(
     target: EditTarget, edits: Sequence[Edit], match: Matching | None, expect: int | None = None
 ) -> EditResult:
-    """Replace texts in a file, in order, all or nothing; `match` None leaves it to the policy."""
+    """Replace texts in a file, in order, all or nothing; `match=None` takes that of the policy."""
     root, tracker = target.root, target.tracker
     if not edits:
         raise InvalidArgumentError(
@@ -86,7 +86,7 @@ def splice_file(
     target: EditTarget,
     spans: Sequence[Span] | Callable[[str], Sequence[Span] | tuple[Sequence[Span], Sequence[str]]],
 ) -> EditResult:
-    """Replace ranges of the LF view of a file in one write; a function makes them of that text."""
+    """Replace ranges of the LF view of a file in one write; a function is called with that view."""
 
     def compute(draft: Draft) -> Edited:
         view = LfView(draft.text)
@@ -101,8 +101,8 @@ def splice_file(
 
 
 def _with_notes(made: Any) -> tuple[Sequence[Span], Sequence[str]]:
-    """Return ranges and notes, which came as a pair, or without notes."""
-    parts: Any = made  # which `isinstance` leaves with items of known type
+    """Split the outcome of a function into ranges and notes."""
+    parts: Any = made  # `isinstance` would leave items of unknown type
     is_pair = isinstance(made, tuple) and len(parts) == 2 and not _is_span(parts[0])
     spans, notes = parts if is_pair else (parts, ())
     if not (_is_list(spans, _is_span) and _is_list(notes, lambda note: isinstance(note, str))):
@@ -124,7 +124,7 @@ def _is_span(value: Any) -> bool:
 
 
 def check_edit(edit: Edit) -> None:
-    """Refuse an edit that no file could make right."""
+    """Refuse an edit that is wrong for every file."""
     if not edit.old_string:
         raise InvalidArgumentError(
             Advice(_OLD, " is empty."),
@@ -144,7 +144,7 @@ def check_edit(edit: Edit) -> None:
         same = edit.old_string == edit.new_string
         how = " are the same." if same else " differ only in line ends, and an edit keeps those of the file."
         raise NoChangeError(
-            Advice(_OLD, " and ", _NEW, how), hint=Advice("Pass as ", _NEW, " the text as it shall be.")
+            Advice(_OLD, " and ", _NEW, how), hint=Advice("Set ", _NEW, " to the text you want.")
         )
 
 
@@ -156,9 +156,9 @@ def apply_edits(
     *,
     first: int = 1,
 ) -> Edited:
-    """Apply edits in order, each to the outcome of the one before, all or nothing.
+    """Apply edits in order, each to the outcome of the previous one, all or nothing.
 
-    After one that fails the others are tried without it, so that the error reports the first 20 that fail.
+    After an edit fails, the later ones are still tried, so that the error reports the first 20 failures.
     Errors number the edits from `first`.
     """
     last = first + len(edits) - 1
@@ -186,11 +186,11 @@ def apply_edits(
     try:
         raise _failed(failed, tried, last)
     finally:
-        failed.clear()  # its errors refer to this frame: a cycle would keep the workspace alive
+        failed.clear()  # the errors refer to this frame: a cycle would keep the workspace alive
 
 
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
-    """Make one edit, and return how its old text was found."""
+    """Apply one edit, and return how its old text was found."""
     check_edit(edit)
     view = LfView(draft.text)
     old, new = view.lf(edit.old_string), view.lf(edit.new_string)
@@ -216,7 +216,10 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
 
 
 def _explained(draft: Draft, view: str, old: str, new: str, known: KnownTexts) -> AgentFSError:
-    """Return why an old text is not there once, by the file as a model can read it where that explains it."""
+    """Return why an old text does not occur exactly once.
+
+    The file without the earlier edits is explained if that suffices, because a model can read it.
+    """
     path = draft.path
     file = lf_view(draft.decoded.text)
     before, now = occurrences(file, old), occurrences(view, old)
@@ -230,7 +233,7 @@ def _explained(draft: Draft, view: str, old: str, new: str, known: KnownTexts) -
         if error.details["cause"] != "absent":
             return error
     error = _not_once(view, old, new, now, path, known)
-    hints = ["Line numbers count the edits before it as applied."] if "lines" in error.details else []
+    hints = ["Line numbers count the earlier edits as applied."] if "lines" in error.details else []
     if len(before) == 1:
         line = file.count("\n", 0, before[0]) + 1
         hints.insert(0, f"The file has it once, in line {line}: earlier edits add the rest.")
@@ -243,22 +246,22 @@ def _not_once(
 ) -> AgentFSError:
     shown = shown_characters(old, view)
     if shown != old and len(found := occurrences(view, shown)) != 1:
-        old, starts = shown, found  # what is close to it has the characters themselves
+        old, starts = shown, found  # similar text has the characters themselves
     if len(starts) > 1:
         return explain_ambiguous(view, old, starts, path)
     return explain_no_match(view, old, new, path, known)
 
 
 def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replacement]:
-    """Yield spans in order; what is inserted at one offset is one replacement."""
+    """Yield spans in order; insertions at one offset become one replacement."""
     size = len(view.text)
     by_range = itemgetter(0, 1)
     before = (0, 0)
     for (start, end), same in groupby(sorted(spans, key=by_range), key=by_range):
         if not 0 <= start <= end <= size:
             raise InvalidArgumentError(
-                f"The span from {start} to {end} does not lie in {quote(path)}, which has {size} characters "
-                "with every line end as one.",
+                f"The span from {start} to {end} is outside {quote(path)}, which has "
+                f"{plural(size, 'character')} with each line end as one.",
                 details={"path": path, "span": [start, end], "size": size},
             )
         texts = [view.lf(new) for _, _, new in same]
@@ -275,14 +278,14 @@ def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replace
 
 
 def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> AgentFSError:
-    """Return the error for the edits that failed, by their numbers, of those that were tried."""
+    """Return the error for failed edits by their numbers; `tried` edits of `total` were tried."""
     number, first = next(iter(errors.items()))
     if total == 1:
         return first
     made = [number for number, error in errors.items() if error.details.get("cause") == "already_applied"]
     none = "None of the edits was applied; pass them all again."
     if len(made) == total:
-        none = "All of the edits are made already."
+        none = "All edits are already applied."
     elif made:
         edits = f"edit{'s' * (len(made) > 1)} {first_names(list(map(str, made)), _MOST_NUMBERS)}"
         none = f"None of the edits was applied; leave out {edits} and pass the others again."

@@ -1,4 +1,4 @@
-"""The text of a changed file's result: its diff, shortened, and warnings about placeholders."""
+"""The text of the result of a change: a shortened diff, and warnings about placeholders."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,6 @@ from agentfs.results import Result
 from agentfs.text import (
     CUT_MARK,
     Shrink,
-    around_changes,
     bounded_lines,
     carriage_return_note,
     fitted,
@@ -25,13 +24,13 @@ R = TypeVar("R", bound=Result)
 
 _DIFF_LINES = 120
 _DIFF_CHARS = 8000
-# Of more consecutive lines that came in, or were replaced, so many are shown at either end.
+# Lines shown at either end of a long run of added or removed lines.
 _RUN_ENDS = 4
-# Possessive: a run of millions of lines is passed without a record of each.
+# Possessive, so that a run of millions of lines takes no memory for each.
 _SENT_LINES = re.compile(r"^(?:\+.*+\n){13,}+|^(?:-.*+\n){13,}+", re.MULTILINE)
 _MOST_WARNINGS = 3
 _MOST_CANDIDATES = 1000
-# Each repeat is bounded, and those before the text possessive: a line may have millions of blanks.
+# Repeats are bounded or possessive, because a line may have millions of blanks.
 _COMMENT = re.compile(
     r"^\+[ \t]{0,200}+"
     r"(?:(?:#{1,9}+|/{2,9}+|/\*{1,9}+|<!--|\{/\*|--|;{1,9}+|%{1,9}+|[(\[<])[ \t]{0,9}+|(?=\.\.\.|…))"
@@ -52,9 +51,9 @@ _OMISSION_WORD = re.compile(
 
 
 def with_diff(result: R, limits: Limits, head: str, diff: str, after: Sequence[str] = ()) -> R:
-    """Render a result: a head line, its notes, as much of a diff as the limits allow, and lines after it.
+    """Render a result: a head line, its notes, a diff as long as the limits allow, and lines after it.
 
-    Long runs of lines that were added or removed, which the model has just sent, are shortened.
+    Long runs of added or removed lines are shortened, because the model has just sent them.
     """
     shortened = _SENT_LINES.sub(_ends_of_run, diff)
 
@@ -77,7 +76,7 @@ def _ends_of_run(run: re.Match[str]) -> str:
 
 
 def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
-    """Return the lines of a diff of one file for a model: bounded, without the names of the files."""
+    """Return the first lines of the diff of one file, without the names of the file."""
     start = diff.find("\n@@ ") + 1
     if not start:
         return []
@@ -87,9 +86,9 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
         end = diff.index("\n", end) + 1
     lines = diff[start:end].split("\n")[:-1]
     if diff.count("\r\n", start) == count - diff.count("\n@@ ") - diff.count("\n\\ "):
-        # The whole file has them: on every line they would only be in the way.
+        # Every line of the file ends so, and showing it would not help.
         lines = [line.removesuffix("\r") for line in lines]
-    shown = bounded_lines(around_changes(lines), _DIFF_CHARS)
+    shown = bounded_lines(lines, _DIFF_CHARS)
     if more := count - len(shown):
         way = Advice("call ", ToolName("read"), " to see the file")
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))
@@ -98,7 +97,7 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
 
 
 def placeholder_notes(diff: str) -> list[str]:
-    """Return a warning for each line of a new text that looks like a placeholder for left-out text."""
+    """Return a warning for each added line of a diff that looks like a placeholder for left-out text."""
     comments, marks = dict[str, None](), dict[str, None]()
     for found in islice(_COMMENT.finditer(diff), _MOST_CANDIDATES):
         if _omits(found[1]):
@@ -114,7 +113,7 @@ def placeholder_notes(diff: str) -> list[str]:
 
 
 def _omits(body: str) -> bool:
-    """Return whether the text of a comment says nothing but that other text is left out."""
+    """Return True if a comment only says that text is left out."""
     words = re.findall(r"[a-z]+", body.lower())
     others = sum(_OMISSION_WORD.fullmatch(word) is None for word in words)
     if "'" in body or '"' in body or not _LEFT_OUT.search(body):

@@ -1,11 +1,12 @@
-"""`replace`: a text, or a pattern, in all files that have it; all of them are changed, or none.
+"""`replace`: change a text or a pattern in many files, all or none.
 
-A search as `grep` makes it finds the files, each is changed in memory, and all are written as one batch.
+A search like that of `grep` finds the files. Each is changed in memory, and all are written as one batch.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from agentfs import call_context
@@ -30,7 +31,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import Change, Current, FileNode, Root, quote, watched
 from agentfs.fs.oserrors import read_only, too_large
-from agentfs.history.report import conflict_error, patch_lines
+from agentfs.history.report import changed_meanwhile, patch_lines
 from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
@@ -57,16 +58,16 @@ from agentfs.text import (
 )
 
 MAX_FILES = 10_000
-MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, as a permission callback is shown all of it
+MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files, because a permission callback is shown the whole diff
 _MOST_NAMED = 20
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # parameters of grep, and here
+_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # parameters of grep and of replace
 _SHELL_GROUP = re.compile(r"\$(?:[1-9]|\{\w+\})")
-# Groups of a template, and the text between them.
+# Groups in a template, and the text between them.
 _TEMPLATE_PARTS = re.compile(r"\\g<[^>]*>|\\[0-9]{1,3}|(?:[^\\]|\\[^g0-9])+|.", re.DOTALL)
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 
@@ -85,7 +86,7 @@ class ReplaceOptions(NamedTuple):
     raw: bool = False
 
     def check(self) -> None:
-        """Refuse arguments that no tree could make right."""
+        """Refuse arguments that are wrong for every tree."""
         if self.regex:
             if "\x00" in self.new_string:
                 raise nul_error(_NEW)
@@ -96,12 +97,12 @@ class ReplaceOptions(NamedTuple):
 
     @property
     def edit(self) -> Edit:
-        """The same as an edit of each file, where the text is replaced wherever it is."""
+        """The edit of each file, for a literal text."""
         return Edit(self.old_string, self.new_string, True)
 
     @property
     def search(self) -> GrepOptions:
-        """The search that finds the files; a text too long for a pattern is found by a part of it."""
+        """The search for the files; a text too long for a pattern is searched by its longest line."""
         text = self.old_string if self.regex else self.old_string.replace("\r\n", "\n")
         if not self.regex and not self.word and len(text) > MAX_CHARACTERS:
             text = max(text.split("\n"), key=len)[:MAX_CHARACTERS] or "\n"
@@ -129,7 +130,7 @@ class _ChangedFile(NamedTuple):
 def replace_in_files(
     root: Root, tracker: ReadTracker, limits: Limits, options: ReplaceOptions
 ) -> ReplaceResult:
-    """Replace a text or a pattern in all files that have it; all of them are changed, or none."""
+    """Replace a text or a pattern in all files that contain it, all or none."""
     options.check()
     if root.policy.read_only:
         raise read_only()
@@ -158,7 +159,9 @@ def replace_in_files(
     notes: tuple[str, ...] = ()
     if not options.preview:
         changes = [file.change for file in files]
-        notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict_error).notes
+        notes = root.apply(
+            changes, max_bytes=limits.file_bytes, conflict=partial(changed_meanwhile, root=root)
+        ).notes
         for file in files:
             if tracker.knows(file.change.path):
                 nodes = file.change.before, file.change.after
@@ -177,8 +180,8 @@ def _changed_files(
     matcher: LineSearch | None,
     found: Finding,
 ) -> list[_ChangedFile]:
-    """Return what becomes of each file; raise where one of them cannot be changed."""
-    store = Store()  # what is changed need not fit in memory
+    """Return the change of each file; raise if one of them cannot be changed."""
+    store = Store()  # the contents need not fit in memory
     changed: dict[str, _ChangedFile] = {}
     faults: dict[str, AgentFSError] = {}
     diff_chars = 0
@@ -187,7 +190,7 @@ def _changed_files(
         try:
             file = _changed_file(root, tracker, limits, options, matcher, path)
         except (NotFoundError, NoMatchError, NoChangeError):
-            continue  # gone since, or the same afterwards
+            continue  # deleted since the search, or unchanged
         except (AccessError, ContentError) as error:
             faults[path] = error
             continue
@@ -216,7 +219,7 @@ def _changed_file(
         real_path = file.real_path
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if not isinstance(node, FileNode):
-        raise NotFoundError(f"{quote(path)} is no file any more.")
+        raise NotFoundError(f"{quote(path)} is not a file now.")
     current = Current(path, real_path, node.load(), node.digest)
     draft = Draft(current, limits, raw=options.raw)
     if matcher is None:
@@ -237,7 +240,7 @@ def _changed_file(
 def _replacements(
     draft: Draft, matcher: LineSearch, text: str, new: str, options: ReplaceOptions
 ) -> Iterator[Replacement]:
-    """Yield the replacement of each match, with the groups that the new text names."""
+    """Yield the replacement of each match, with the groups of a template expanded."""
     parts = _TEMPLATE_PARTS.findall(new) if options.regex and "\\" in new else ()
     for offset, match in matcher.matches(text):
         start, end = match.span()
@@ -245,7 +248,7 @@ def _replacements(
 
 
 def _expanded(draft: Draft, match: re.Match[str], parts: Sequence[str]) -> str:
-    """Return a template with the groups of a match; `too_large` before the text takes much memory."""
+    """Expand the groups of a match in a template; stop before the text takes much memory."""
     expanded: list[str] = []
     size = 0
     for part in parts:
@@ -267,14 +270,14 @@ def _expand(match: re.Match[str], template: str) -> str:
 
 
 def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:
-    """Return the error of a pattern in terms of the parameter that it came from."""
+    """Return the error of a pattern in terms of `old_string`."""
     suggestion = error.details.get("suggestion")
     hint = Advice("To match it literally, ", Retry({"old_string": suggestion}), ".") if suggestion else ""
     return InvalidPatternError(error.message, hint=hint or error.hint, details=error.details)
 
 
 def _check_complete(found: Finding, limits: Limits) -> None:
-    """Refuse to change a part of what there is, where the search did not come to its end."""
+    """Refuse to change a part of the matches, if the search was cut short."""
     if found.skipped.reached == "timeout":
         raise _timed_out(limits)
     if found.skipped.reached is not None or len(found.counts) < found.total_files:
@@ -287,14 +290,14 @@ def _check_complete(found: Finding, limits: Limits) -> None:
 
 def _timed_out(limits: Limits) -> DeadlineExceededError:
     return DeadlineExceededError(
-        f"The search did not come to its end within {limits.timeout:g} seconds; nothing was changed.",
+        f"The search did not finish within {limits.timeout:g} seconds; nothing was changed.",
         hint=_NARROW,
         details={"seconds": limits.timeout},
     )
 
 
 def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: int) -> AgentFSError:
-    """Return the error for files that cannot be changed, with the call that leaves them out."""
+    """Return the error for files that cannot be changed, with a glob that leaves them out."""
     first = next(iter(faults.values()))
     hint: str = first.hint
     below = "" if paths_of(options.path) == ["."] else None
@@ -302,7 +305,7 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
         globs = ["!/" + _GLOB_SPECIAL.sub(r"\\\1", path) for path in faults]
         hint = Advice("To leave them out, ", Retry({"glob": [*as_list(options.glob), *globs]}), ".")
     return type(first)(
-        f"{len(faults)} of {plural(total, 'file')} cannot be changed, so that nothing was changed:",
+        f"{len(faults)} of {plural(total, 'file')} cannot be changed, so nothing was changed:",
         hint=hint,
         details={
             **first.details,
@@ -313,7 +316,7 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
 
 
 def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
-    """Refuse a path that names a file which is too large to be changed, and so was not searched."""
+    """Refuse a path that names a file too large to be changed, which the search skipped."""
     for path in paths_of(options.path):
         with suppress(NotAFileError), root.open_file(path) as file:
             if file.stat.st_size > limits.file_bytes:
@@ -334,7 +337,7 @@ def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: F
 
 
 def _in_own_terms(hint: str) -> str:
-    """Return a hint of grep's in the parameters of this method; its fact alone where that has others."""
+    """Return a hint of grep in the parameters of replace, or its fact alone if replace lacks them."""
     advice, fact = hint.parts if isinstance(hint, FirstOf) else (hint, hint)
     retry = next((part for part in getattr(advice, "parts", ()) if isinstance(part, Retry)), None)
     if retry is None or not _SHARED.keys() >= {*retry.arguments, *retry.without}:
@@ -368,7 +371,7 @@ def _count_lines(files: Sequence[_ChangedFile], most: int) -> list[str]:
         + (" (it had changed since it was shown)" if file.external is not None else "")
         for file in files[:most]
     ]
-    return [*lines, footer(f"{len(files) - most} more files")] if len(files) > most else lines
+    return [*lines, footer(plural(len(files) - most, "more file"))] if len(files) > most else lines
 
 
 def _result(

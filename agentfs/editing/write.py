@@ -1,4 +1,4 @@
-"""`write`: the whole content of a file, new or replaced, and only over what has been read."""
+"""`write`: create a file, or replace the content of one that was read."""
 
 import codecs
 from typing import Literal, NamedTuple
@@ -41,7 +41,7 @@ _NEWLINE_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "mixed": "mixed"}
 
 
 class _Content(NamedTuple):
-    """The new bytes and their text, the text replaced, and what was adapted."""
+    """The new bytes and their text, the replaced text, and notes on adaptations."""
 
     data: bytes
     text: str
@@ -62,7 +62,7 @@ def write_file(
     preview: bool = False,
     raw: bool = False,
 ) -> WriteResult:
-    """Create a file, or replace the whole content of one that has been read."""
+    """Create a file, or replace the content of one that was read to its end."""
     if "\x00" in content:
         raise nul_error(ParameterName("content"))
     if len(content) > limits.file_bytes:
@@ -101,12 +101,12 @@ def write_file(
         revision=changed.revision,
         notes=notes,
     )
-    # Of a new file the model knows every line: it has just sent them.
+    # The model has just sent every line of a new file.
     return with_diff(result, limits, head, "" if changed.created else diff)
 
 
 def _fitted(content: str, data: bytes | None, encoding: str | None, newline: LineEnds) -> _Content:
-    """Fit a content to the file that it replaces: its encoding, byte order mark, and CRLF throughout."""
+    """Adapt a content to the file that it replaces: encoding, byte order mark and CRLF."""
     present, notes = _present(data or b"", encoding)
     before = None if data is None else present.text
     target = present
@@ -126,13 +126,13 @@ def _fitted(content: str, data: bytes | None, encoding: str | None, newline: Lin
     text = content.removeprefix("\ufeff") if target.bom else content
     if (restored := shown_characters(text, before or "")) != text:
         text = restored
-        notes.append("⟦U+…⟧ was taken for the character of the file that is shown so")
+        notes.append("⟦U+…⟧ was read as the character of the file that it shows")
     text, note = _with_newlines(text, before, newline)
     return _Content(target.bom + target.encode(text), text, before, (*notes, *note))
 
 
 def _present(data: bytes, encoding: str | None) -> tuple[Decoded, list[str]]:
-    """Decode what is replaced, for the diff and its line ends; with a note where that is not possible."""
+    """Decode the replaced file for the diff and its line ends, with a note if that fails."""
     try:
         return (decode(data) if encoding is None else decode_in(data, encoding, exact=True)), []
     except EncodingError:
@@ -168,7 +168,7 @@ def _too_large(path: str, limit: int) -> TooLargeError:
 
 
 def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite) -> None:
-    """Refuse to replace a file whose present version this workspace has not read whole."""
+    """Refuse to replace a file whose present revision was not read to its end."""
     if current.data is None or current.revision is None or overwrite == "always":
         return
     path, details = quote(current.path), {"path": current.path, "revision": current.revision}

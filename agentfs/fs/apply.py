@@ -1,8 +1,8 @@
-"""Several changes applied as one: all of them, or none; and what a dead process left of one, taken back.
+"""The write path: changes applied as one, all of them or none, and batches of dead processes undone.
 
-Everything that can fail early is done first: new contents are written beside their targets, and what will be
-replaced or removed gets a second name. What is left is renames. When one of them fails, or the process dies,
-the second names lead back.
+Steps that are likely to fail come first: new contents are written to temporaries, and files that will be
+replaced or removed get a second name. Only renames remain. If one of them fails, or the process dies, the
+second names serve to undo the others.
 """
 
 import errno
@@ -59,14 +59,14 @@ from agentfs.fs.plan import (
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
-_RETRY_SECONDS = 0.5  # how long one batch tries again what is to be undone
+_RETRY_SECONDS = 0.5  # how long a batch retries steps that undo it
 _RETRY_PAUSE = 0.001
 _NOTED_PATHS = 5
 _REPAIR_BYTES = 200 * 1024 * 1024
 
 
 class Terms(NamedTuple):
-    """On what terms changes are made: see `Root.apply`."""
+    """The arguments of `Root.apply`. `held` is the path of the only change, locked by the caller."""
 
     max_bytes: int
     conflict: Conflict
@@ -76,14 +76,14 @@ class Terms(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What the caller should know of changes that were made."""
+    """The outcome of changes that were made."""
 
-    remaining: tuple[str, ...] = ()  # the directories that stay, because something else is in them
+    remaining: tuple[str, ...] = ()  # directories that were kept because they have other entries
     notes: tuple[str, ...] = ()
 
 
-class NotRenamed(Exception):  # noqa: N818 - a signal to plan again, never seen by users
-    """A directory cannot be renamed with all in it: make the changes one by one."""
+class NotRenamed(Exception):  # noqa: N818 - caught by `apply_changes`
+    """A directory cannot be renamed with its entries, so the changes must be made one by one."""
 
 
 def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change], terms: Terms) -> Applied:
@@ -110,11 +110,11 @@ def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change
             plans = plan_changes(context, changes, rename_directories=rename_directories)
             with suppress(NotRenamed), recovery_log(context, root_path, plans) as log:
                 return Batch(context, plans, terms, log).apply(changes)
-    raise AssertionError  # without a directory to rename there is none that cannot be renamed
+    raise AssertionError  # a plan without renames does not raise NotRenamed
 
 
 def _apply_held(context: RootContext, held: ResolvedPath, changes: Sequence[Change], terms: Terms) -> Applied:
-    """Make the only change, at the path that the caller has locked and checked."""
+    """Make the only change at a path that the caller has locked and checked."""
     creates = changes[0].before is None
     if held.missing:
         made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
@@ -124,7 +124,7 @@ def _apply_held(context: RootContext, held: ResolvedPath, changes: Sequence[Chan
 
 
 def _alone(recorder: Recorder | None) -> AbstractContextManager[object]:
-    # Directories have no locks: while they are read and changed, nothing else comes or goes in them.
+    # Directories have no locks, so keep other threads from adding or removing entries.
     return nullcontext() if recorder is None else recorder.alone()
 
 
@@ -133,7 +133,7 @@ def _lock_files(context: RootContext, root_path: str, paths: Sequence[str]) -> G
     for _ in range(ATTEMPTS):
         keys = {_lock_key(context, path): path for path in paths}
         with file_locks(keys, root_path) as waited:
-            # A path may lead elsewhere since a lock was waited for; then these are the wrong locks.
+            # If a path leads elsewhere after waiting, these are the wrong locks.
             if not waited or keys == {_lock_key(context, path): path for path in paths}:
                 yield
                 return
@@ -146,7 +146,7 @@ def _lock_key(context: RootContext, path: str) -> str:
 
 
 def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: int) -> list[Change]:
-    """Return the changes, and one for each directory above them that has to be made."""
+    """Return the changes, with one for each missing directory above them."""
     wanted = {change.path: change for change in changes}
     for change in changes:
         if change.before is not None or change.after is None:
@@ -159,7 +159,7 @@ def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: in
 
 
 def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None]) -> set[str]:
-    """Return the paths that are as the changes would leave them; of a moved file, both or neither."""
+    """Return the paths that already have the wanted node; for a moved file, both paths or neither."""
     present = {change.path: node(change.path) for change in changes}
     missing = {each.after for each in changes if each.before is None and present[each.path] != each.after}
     return {
@@ -172,7 +172,7 @@ def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None])
 def _checked(
     context_at: Callable[[str], RootContext], changes: Sequence[Change], terms: Terms
 ) -> list[Change]:
-    """Return the changes that are still to be made, after checking that each may and can be."""
+    """Return the changes that are not made yet. Raise an error for one that may not or cannot be made."""
 
     def node(path: str) -> Node | None:
         return node_at(context_at(path), path, terms.max_bytes)
@@ -184,7 +184,7 @@ def _checked(
         present = node(path)
         if isinstance(after, DirectoryNode) and isinstance(present, DirectoryNode):
             if not isinstance(before, DirectoryNode) or after.mode == present.mode:
-                continue  # made already
+                continue  # created already
         elif present is None and after is None and change.of_directory:
             continue  # removed already
         elif present != before:
@@ -204,7 +204,7 @@ def _checked(
 
 
 def repair(context: RootContext, root_path: str) -> list[str]:
-    """Take back what processes that have died left unfinished; return what was done, in words."""
+    """Undo unfinished changes of dead processes; return sentences about them."""
     notes: list[str] = []
     for plans, left, log in unfinished_batches(context, root_path):
         notes += _repair_batch(context, root_path, plans, left, log)
@@ -214,7 +214,7 @@ def repair(context: RootContext, root_path: str) -> list[str]:
 def _repair_batch(
     context: RootContext, root_path: str, plans: Sequence[PlannedChange], paths: set[str], log: RecoveryLog
 ) -> list[str]:
-    """Take paths of one batch back, as far as they can be reached; return what was done, in words."""
+    """Undo the changes of some paths of a batch, if they can be reached; return sentences about them."""
     blocked: dict[str, Exception] = {}
     lockable: list[str] = []
     batch = Batch(context, plans, Terms(_REPAIR_BYTES, _no_conflict), log)
@@ -223,7 +223,7 @@ def _repair_batch(
         second_names += filter(is_second_name, {os.path.dirname(name) for name in second_names})
         error = _protection(context, [path, *second_names, *filter(None, [plan.source])])
         if error is None:
-            batch.staged.update(second_names)  # the process may have made any of them
+            batch.staged.update(second_names)  # the process may have created any of them
         if path not in paths:
             continue
         try:
@@ -232,7 +232,7 @@ def _repair_batch(
             _lock_key(context, path)
             lockable.append(path)
         except NotDirectoryError:
-            continue  # a file is on the way: nothing can be below it, and nothing has to be locked
+            continue  # a file is on the way, so the path does not exist and needs no lock
         except (AgentFSError, OSError) as reason:
             blocked[path] = reason
     batch.not_undone.update(blocked)
@@ -246,21 +246,21 @@ def _repair_batch(
     batch.keep_log_if_needed()
     left = sorted(batch.not_undone)
     reasons = {path: f": {getattr(error, 'message', str(error))}" for path, error in blocked.items()}
-    notes = [f"{_unfinished(path)} could not be taken back{reasons.get(path, '')}" for path in left]
+    notes = [f"{_unfinished(path)} could not be undone{reasons.get(path, '')}" for path in left]
     if undone := sorted(paths.difference(left)):
-        notes.append(f"{_unfinished(*undone)} was taken back")
+        notes.append(f"{_unfinished(*undone)} was undone")
     if changed_by_others:
         changed = ", ".join(map(quote, changed_by_others))
-        notes.append(f"somebody else has changed {changed} since, so that stays as it is")
+        notes.append(f"another program has changed {changed} since then, so that was kept")
     return notes
 
 
 def _no_conflict(change: Change, _: Node | None) -> AgentFSError:
-    return NotFoundError(change.path)  # nothing is made when a batch is taken back
+    return NotFoundError(change.path)  # never raised: undoing a batch calls no `conflict`
 
 
 def _protection(context: RootContext, paths: Sequence[str]) -> ProtectedError | None:
-    """Return the error if one of some paths is protected."""
+    """Return the error for the first protected path, if any."""
     for path in paths:
         try:
             with resolve_real(context, path, create_parents=True) as resolved:
@@ -268,16 +268,16 @@ def _protection(context: RootContext, paths: Sequence[str]) -> ProtectedError | 
         except ProtectedError as error:
             return error
         except (AgentFSError, OSError):
-            continue  # it cannot be reached, as whoever changes it finds out
+            continue  # unreachable: changing it fails later
     return None
 
 
 def _unfinished(*paths: str) -> str:
-    return f"a change of {', '.join(map(quote, paths))} that had not come to its end"
+    return f"an unfinished change of {', '.join(map(quote, paths))}"
 
 
 class Batch:
-    """The planned changes of one batch, which are carried out, or taken back."""
+    """The planned changes of one batch, to apply or to undo."""
 
     def __init__(
         self,
@@ -288,27 +288,26 @@ class Batch:
         *,
         single: bool = False,
     ) -> None:
-        """Take what was planned; `single` tells that `plan_single` planned it."""
+        """Take plans; `single` tells that they come from `plan_single`."""
         self._context = context
         self._plans = sorted(plans, key=attrgetter("change.path"))
         self._terms = terms
         self._log = log
-        self._renamed: set[str] = set()  # those whose temporary was renamed, as there are no hard links
+        self._renamed: set[str] = set()  # paths whose temporary was renamed, for lack of hard links
         self._retry_until = 0.0
-        self.staged: set[str] = set()  # the temporaries and backups that may exist
-        self.not_undone: set[str] = set()  # the paths that were not brought back, as the system kept failing
+        self.staged: set[str] = set()  # temporaries and backups that may exist
+        self.not_undone: set[str] = set()  # paths whose old node could not be restored
         self._is_single = single
         self._kept_directories: list[str] = []
-        self._begun: set[str] = set()  # the paths whose change may have been made
-        self._settled: dict[str, Change] = {}  # those of new files, with the mode that the system gave them
+        self._begun: set[str] = set()  # paths whose change may have been made
+        self._settled: dict[str, Change] = {}  # changes that create files, with the mode from the system
 
     def apply(self, changes: Sequence[Change]) -> Applied:
-        """Make the changes, or bring everything back."""
-        notes: dict[str, list[str]] = {}  # with the paths that each is about
-
+        """Make the changes, or undo those that were made."""
+        notes: dict[str, list[str]] = {}  # each with its paths
         try:
             steps = steps_of(self._plans)
-            # The temporary of a single file waits in its own directory, which is made first.
+            # The temporary of a single file is in its own directory, which is created first.
             first = steps[:-1] if self._is_single else []
             for step, plan in first:
                 self._METHODS[step](self, plan)
@@ -321,15 +320,15 @@ class Batch:
             recorder = self._terms.recorder
             with nullcontext() if recorder is None else recorder.recording(tuple(changes)):
                 try:
-                    call_context.complete()  # a call that is cancelled while it is recorded changes nothing
+                    call_context.complete()  # a call that is cancelled during the recording changes nothing
                     for step, plan in steps[len(first) :]:
                         for note in self._METHODS[step](self, plan):
                             notes.setdefault(note, []).append(plan.change.path)
                 except BaseException:
-                    self._take_back()  # before the journal looks at what was made
+                    self._undo_begun()  # before the journal looks at the outcome
                     raise
         except BaseException as error:
-            self._take_back()
+            self._undo_begun()
             typed = self._typed(error)
             if typed is error:
                 raise
@@ -345,10 +344,10 @@ class Batch:
         about = [f"{note}: {self._names(paths)}" for note, paths in notes.items()]
         return Applied(tuple(self._kept_directories), (*about, *unsynced))
 
-    def _take_back(self) -> None:
+    def _undo_begun(self) -> None:
         with call_context.uncounted():
             if self._is_single:
-                self._remove_staged()  # it may be in a directory that goes
+                self._remove_staged()  # it may be in a directory that is removed next
             self.undo(self._begun)
             self.keep_log_if_needed()
 
@@ -359,7 +358,7 @@ class Batch:
         known = oserrors.from_oserror(error, path) if isinstance(error, OSError) else error
         if self.not_undone and isinstance(known, AgentFSError):
             paths = ", ".join(map(quote, sorted(self.not_undone)))
-            hint = f"{paths} could not be brought back; opening the workspace again tries it anew."
+            hint = f"{paths} could not be restored; opening the workspace again retries it."
             known.hint = Joined(" ", known.hint, hint)
         return known
 
@@ -369,7 +368,7 @@ class Batch:
         return f"{names} and {more} more" if more > 0 else names
 
     def _prepare(self, plan: PlannedChange) -> list[str]:
-        """Give the present content a second name, and write the new one; return notes on what it lacks."""
+        """Link the old file to its backup and write the new one; return notes on what it lacks."""
         path, before, after = plan.change.path, plan.change.before, plan.change.after
         if plan.inode:
             self._check_entries(plan)
@@ -379,86 +378,65 @@ class Batch:
         replaced: os.stat_result | None = None
         if isinstance(before, FileNode) and after is not None:
             with self._at(path) as target:
-                replaced = target.stat()  # before its second name is counted as a hard link
+                replaced = target.stat()  # before the backup counts as a hard link
         if plan.backup and isinstance(before, FileNode | LinkNode):
             self._make_place(plan)
-            with self._at(path) as target, self._at(plan.backup) as backup:
+            with self._at(plan.backup) as backup, self._changing(path) as target:
                 self.staged.add(plan.backup)
-                try:
-                    linked = syscalls.link_into(target.parent, target.name, backup.parent, backup.name)
-                except OSError as error:
-                    raise target.error(error) from None
-                if not linked:
+                if not syscalls.link_into(target.parent, target.name, backup.parent, backup.name):
                     self._create(backup, before, None, None)
         if not isinstance(after, FileNode | LinkNode):
             return []
         if plan.backup:
             self._make_place(plan)
-        with self._at(plan.temporary) as temporary:
+        with self._changing(plan.temporary, os.path.basename(path)) as temporary:
             self.staged.add(plan.temporary)
             if plan.source:
                 with self._at(plan.source) as source:
                     if syscalls.link_into(source.parent, source.name, temporary.parent, temporary.name):
                         return []
                     replaced = source.stat()
-            try:
-                if self._is_single:
-                    remove_stale_temporaries(self._context, temporary.parent)
-                notes = self._create(temporary, after, replaced, metadata)
-                if is_new and isinstance(after, FileNode):
-                    mode = syscalls.lstat(temporary.parent, temporary.name).st_mode & 0o777
-                    settled = replace(after, mode=mode, metadata=Metadata(mode))
-                    plan.change = self._settled[path] = Change(path, before, settled)
-            except OSError as error:
-                raise temporary.error(error, os.path.basename(path)) from None
+            if self._is_single:
+                remove_stale_temporaries(self._context, temporary.parent)
+            notes = self._create(temporary, after, replaced, metadata)
+            if is_new and isinstance(after, FileNode):
+                mode = syscalls.lstat(temporary.parent, temporary.name).st_mode & 0o777
+                settled = replace(after, mode=mode, metadata=Metadata(mode))
+                plan.change = self._settled[path] = Change(path, before, settled)
         return notes
 
     def _check_entries(self, plan: PlannedChange) -> None:
-        """Raise `NotRenamed` if anything else is in a directory, or another file system is mounted there."""
-        directories = [""]
-        with self._at(plan.source) as source:
-            device = syscalls.lstat(source.parent, source.name).st_dev
+        """Raise NotRenamed if a directory has other entries, or has or crosses a mount point."""
         with resolve_real(self._context, plan.change.path, create_parents=True) as target:
-            if syscalls.lstat(target.parent, ".").st_dev != device:
-                raise NotRenamed
+            device = syscalls.lstat(target.parent, ".").st_dev
+        directories = [""]
         while directories:
             below = directories.pop()
             with self._at(f"{plan.source}/{below}" if below else plan.source) as directory:
                 fd = syscalls.open_directory(directory.parent, directory.name)
             try:
-                if os.fstat(fd).st_dev != device:
+                entries = {os.path.join(below, name): type_ for name, type_ in syscalls.typed_names(fd)}
+                if os.fstat(fd).st_dev != device or not entries.keys() <= plan.entries:
                     raise NotRenamed
-                with os.scandir(fd) as entries:
-                    for entry in entries:
-                        path = f"{below}/{entry.name}" if below else entry.name
-                        if path not in plan.entries:
-                            raise NotRenamed
-                        if entry.is_dir(follow_symlinks=False):
-                            directories.append(path)
             finally:
                 syscalls.close(fd)
+            directories += [path for path, type_ in entries.items() if type_ == "d"]
 
     def _make_place(self, plan: PlannedChange) -> None:
-        """Make the private directory of second names, if they need one."""
+        """Create the private directory of second names, if the plan has one."""
         place = os.path.dirname(plan.temporary)
         if is_second_name(place) and place not in self.staged:
-            with self._at(place) as target:
+            with self._changing(place, os.path.basename(plan.change.path)) as target:
                 self.staged.add(place)
-                try:
-                    os.mkdir(target.name, 0o700, dir_fd=target.parent)
-                except OSError as error:
-                    raise target.error(error, os.path.basename(plan.change.path)) from None
+                os.mkdir(target.name, 0o700, dir_fd=target.parent)
 
     def _put(self, plan: PlannedChange) -> list[str]:
         change = plan.change
-        with self._at(plan.temporary) as temporary, self._at(change.path) as target:
+        with self._at(plan.temporary) as temporary, self._changing(change.path) as target:
             if isinstance(change.before, FileNode | LinkNode):
                 self._check_unchanged(change, target)
                 self._begun.add(change.path)
-                try:
-                    syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
-                except OSError as error:
-                    raise target.error(error) from None
+                syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
                 self.staged.discard(plan.temporary)
                 return []
             self._begun.add(change.path)
@@ -467,35 +445,27 @@ class Batch:
                     syscalls.rename_new(temporary.parent, temporary.name, target.name)
                     self.staged.discard(plan.temporary)
                 elif not syscalls.link_into(temporary.parent, temporary.name, target.parent, target.name):
-                    # Without hard links a name that appears just now could be replaced.
+                    # Without hard links, this may replace a file that was created just now.
                     self._renamed.add(change.path)
                     syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
             except FileExistsError:
-                raise self._terms.conflict(
-                    change, node_in(self._context, target, self._terms.max_bytes)
-                ) from None
-            except OSError as error:
-                raise target.error(error) from None
+                raise self._terms.conflict(change, self._node_in(target)) from None
             return [] if plan.source else unicode_duplicate_notes(target.parent, target.name)
 
     def _remove(self, plan: PlannedChange) -> list[str]:
-        with self._at(plan.change.path) as target:
+        with self._changing(plan.change.path) as target:
             self._check_unchanged(plan.change, target)
             self._begun.add(plan.change.path)
-            try:
-                os.unlink(target.name, dir_fd=target.parent)
-            except OSError as error:
-                raise target.error(error) from None
+            os.unlink(target.name, dir_fd=target.parent)
         return []
 
     def _check_unchanged(self, change: Change, target: ResolvedPath) -> None:
-        # A program that does not take our lock may have written since.
-        present = node_in(self._context, target, self._terms.max_bytes)
+        # Other programs do not take our lock and may have written.
+        present = self._node_in(target)
         if present != change.before:
             raise self._terms.conflict(change, present)
 
     def _rename_directory(self, plan: PlannedChange) -> list[str]:
-        """Rename a directory with all in it."""
         with self._at(plan.source) as source, self._at(plan.change.path) as target:
             if self._inode_at(plan.source) != plan.inode:
                 raise self._terms.conflict(Change(plan.source, plan.change.after, None), None)
@@ -505,12 +475,12 @@ class Batch:
             except FileExistsError:
                 raise self._terms.conflict(plan.change, self._node_at(plan.change.path)) from None
             except OSError as error:
-                # Between mounts or overlays it cannot be renamed; other causes fail again, one by one.
+                # Mounts and overlays prevent the rename. For other causes the single changes fail too.
                 raise NotRenamed from error
         return []
 
     def _make_directory(self, plan: PlannedChange) -> list[str]:
-        """Make a directory, or give one that is there another mode."""
+        """Create a directory, or change the mode of an existing one."""
         path, before, after = plan.change.path, plan.change.before, plan.change.after
         self._begun.add(path)
         try:
@@ -523,32 +493,31 @@ class Batch:
         return notes
 
     def _remove_directory(self, plan: PlannedChange) -> list[str]:
-        with self._at(plan.change.path) as target:
+        with self._changing(plan.change.path) as target:
             self._begun.add(plan.change.path)
             try:
                 os.rmdir(target.name, dir_fd=target.parent)
             except OSError as error:
                 if error.errno not in _NOT_EMPTY:
-                    raise target.error(error) from None
+                    raise
                 if plan.change.after is not None or not self._terms.undoing:
-                    raise self._terms.conflict(
-                        plan.change, plan.change.before
-                    ) from None  # an entry has been added
+                    # An entry has been added.
+                    raise self._terms.conflict(plan.change, plan.change.before) from None
                 self._kept_directories.append(plan.change.path)
         return []
 
     def _sync(self) -> list[str]:
-        """Bring the names to the disk if the policy wants it; return a note if that fails: all is done."""
+        """Sync the directories of the changes; return a note if that fails."""
         notes: list[str] = []
         paths = [path for plan in self._plans for path in (plan.change.path, plan.source) if path]
-        # One path of each directory leads there; one that is gone has its own name in the directory above.
+        # One path for each directory. The path of a removed directory leads to the directory above it.
         for path in {os.path.dirname(path): path for path in paths}.values():
             with suppress(NotFoundError, NotDirectoryError), self._at(path) as target:
                 notes += sync_directory(target.parent)
         return notes[:1]
 
     def undo(self, paths: Container[str]) -> tuple[str, ...]:
-        """Bring back what was at paths before; return those that stay, as somebody else has changed them."""
+        """Restore the old nodes of some paths; return the paths that another program has changed since."""
         changed_by_others: list[str] = []
         undone: set[str] = set()
         for _, plan in reversed(steps_of(self._plans)):
@@ -565,7 +534,7 @@ class Batch:
         return tuple(changed_by_others)
 
     def keep_log_if_needed(self) -> None:
-        """Keep the log for what could not be brought back or removed, if there is any."""
+        """Keep the log if a path could not be restored, or a second name could not be removed."""
         if self._log is not None:
             self._log.keep = bool(self.not_undone or self.staged)
             if self._log.keep:
@@ -575,6 +544,20 @@ class Batch:
         held = self._terms.held
         open_here = None if held is None else held.other(path)
         return resolve_real(self._context, path) if open_here is None else nullcontext(open_here)
+
+    @contextmanager
+    def _changing(self, path: str, name: str | None = None) -> Generator[ResolvedPath]:
+        """Resolve a path; raise errors of the system in their typed form, with `name` as the last name."""
+        with self._at(path) as resolved:
+            try:
+                yield resolved
+            except FileExistsError:
+                raise
+            except OSError as error:
+                raise resolved.error(error, name) from None
+
+    def _node_in(self, resolved: ResolvedPath) -> Node | None:
+        return node_in(self._context, resolved, self._terms.max_bytes)
 
     def _node_at(self, path: str) -> Node | None:
         return node_at(self._context, path, self._terms.max_bytes)
@@ -586,36 +569,31 @@ class Batch:
         replaced: os.stat_result | None,
         metadata: Metadata | None,
     ) -> list[str]:
-        """Create a link, or a file with the owner and attributes of the one it replaces, or else its own."""
+        """Create a link, or a file with the metadata of the replaced file or else its own."""
         if isinstance(node, LinkNode):
             os.symlink(node.target, at.name, dir_fd=at.parent)
             return []
         return create_temporary(self._context, at.parent, at.name, node, replaced, metadata or node.metadata)
 
     def _set_directory(self, path: str, present: Node | None, wanted: Node | None) -> list[str]:
-        with self._at(path) as target:
+        with self._changing(path) as target:
+            mode = wanted.mode if isinstance(wanted, DirectoryNode) else None
+            if not isinstance(present, DirectoryNode):
+                # Keep other users out until it has its owner and access control list.
+                os.mkdir(target.name, 0o777 if mode is None else 0o700, dir_fd=target.parent)
+            elif mode is None:
+                mode = syscalls.new_directory_mode(target.parent, new_temporary("part"))
+            if mode is None:
+                return []
+            metadata = wanted.metadata if isinstance(wanted, DirectoryNode) else None
+            fd = syscalls.open_directory(target.parent, target.name)
             try:
-                mode = wanted.mode if isinstance(wanted, DirectoryNode) else None
-                if not isinstance(present, DirectoryNode):
-                    # Nobody else enters it before it has its owner and access control list.
-                    os.mkdir(target.name, 0o777 if mode is None else 0o700, dir_fd=target.parent)
-                elif mode is None:
-                    mode = syscalls.new_directory_mode(target.parent, new_temporary("part"))
-                if mode is None:
-                    return []
-                metadata = wanted.metadata if isinstance(wanted, DirectoryNode) else None
-                fd = syscalls.open_directory(target.parent, target.name)
-                try:
-                    return apply_metadata(fd, (metadata or Metadata(mode))._replace(mode=mode))
-                finally:
-                    syscalls.close(fd)
-            except FileExistsError:
-                raise
-            except OSError as error:
-                raise target.error(error) from None
+                return apply_metadata(fd, (metadata or Metadata(mode))._replace(mode=mode))
+            finally:
+                syscalls.close(fd)
 
     def _restore(self, plan: PlannedChange) -> bool:
-        """Bring back what was at a path; return whether it is there."""
+        """Restore the old node of a path; return False if another program has changed the path."""
         path, before, after = plan.change.path, plan.change.before, plan.change.after
         if plan.inode:
             return self._rename_back(plan)
@@ -641,11 +619,11 @@ class Batch:
     def _is_made(self, plan: PlannedChange, present: Node | None) -> bool:
         after = plan.change.after
         if isinstance(after, FileNode) and isinstance(present, FileNode) and after.metadata is None:
-            return present.digest == after.digest  # the system has decided on the mode
+            return present.digest == after.digest  # the umask decided the mode
         return present == after
 
     def _remove_made_directory(self, path: str) -> bool:
-        """Remove a directory unless something is in it; this takes fewer descriptors than making it."""
+        """Remove a directory unless it has entries. This takes few descriptors, in case they ran out."""
         with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as target:
             if not stat.S_ISDIR(syscalls.lstat(target.parent, target.name).st_mode):
                 return False
@@ -671,7 +649,7 @@ class Batch:
         return 0
 
     def _created(self, plan: PlannedChange) -> bool:
-        """Return True if this batch created the file or link at a path: its temporary is the same file."""
+        """Return True if this batch created the file or link at a path: its temporary has the same inode."""
         path = plan.change.path
         if path in self._renamed:
             return True
@@ -684,7 +662,7 @@ class Batch:
             return True
         try:
             with self._at(plan.backup) as backup:
-                saved = node_in(self._context, backup, self._terms.max_bytes)
+                saved = self._node_in(backup)
                 present = self._node_at(path)
                 if (
                     not isinstance(saved, FileNode | LinkNode)
@@ -697,7 +675,7 @@ class Batch:
                 with self._at(path) as target:
                     try:
                         syscalls.replace(backup.parent, backup.name, target.name, to=target.parent)
-                    except OSError as error:  # it is on another file system, and is removed with the others
+                    except OSError as error:  # another file system; the backup is removed with the others
                         if error.errno != errno.EXDEV:
                             raise
                         self._create(target, saved, None, None)
@@ -710,11 +688,11 @@ class Batch:
             (os.rmdir if directory else os.unlink)(target.name, dir_fd=target.parent)
 
     def _remove_staged(self) -> None:
-        """Remove the second names, except those that are still needed to bring something back."""
+        """Remove the second names, except those that are needed to restore a path."""
         plans = [plan for plan in self._plans if plan.change.path in self.not_undone]
         needed = {name for plan in plans for name in (plan.temporary, plan.backup)}
         needed |= set(map(os.path.dirname, needed))
-        # The longest first: a private directory goes after the names in it.
+        # Longest first: a private directory goes after its entries.
         self.staged = {
             path
             for path in sorted(self.staged, key=len, reverse=True)
@@ -728,7 +706,7 @@ class Batch:
         return True
 
     def _retry(self, act: Callable[[], bool]) -> bool | None:
-        """Do something again while it fails, as the cause may be a link that comes and goes; None at last."""
+        """Retry a step that fails by a race with another program; return None if it keeps failing."""
         while True:
             try:
                 return act()
@@ -739,7 +717,7 @@ class Batch:
                     return None
                 time.sleep(_RETRY_PAUSE)
 
-    # Methods of the class: bound ones would tie each batch, and the contents of its changes, into a cycle.
+    # Unbound, because bound methods would keep the contents of each batch in a reference cycle.
     _METHODS: ClassVar[dict[str, Callable[["Batch", PlannedChange], list[str]]]] = {
         "make": _make_directory,
         "rename": _rename_directory,

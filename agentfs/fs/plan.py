@@ -1,11 +1,11 @@
 """The plan of a batch of changes, and the recovery log that keeps it on disk until the batch is done.
 
-The log says what was where and under which second name it is kept. It is there from before the first change
-until after the last one, and locked by whoever writes it, so that one which is not locked is that of a dead
-process. The next to open the root takes that batch back.
+The log names every path of the batch with its old and new node and its second names. It exists from before
+the first change until after the last one. The writing process locks it, so a log without a lock belongs to a
+dead process. The next process that opens the root undoes that batch.
 
-A log is found by the device and inode of the root. Both may be those of another directory by then, so the log
-also has the time when the root was made, and its path.
+A log is found by the device and inode of the root. Another directory may get both later, so the log also has
+the path of the root and the time when it was created.
 """
 
 import json
@@ -28,36 +28,39 @@ _VERSION = 3  # of the recovery log
 _LEFT = b"left "
 _SECOND_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.(?:tmp|part)", re.DOTALL)
 
-StepKind = Literal["make", "rename", "put", "remove", "unmake"]  # directories are made, renamed and unmade
+StepKind = Literal[
+    "make", "rename", "put", "remove", "unmake"
+]  # put and remove: files and links; the others: directories
 
 
 @dataclass
 class PlannedChange:
-    """How one change of a batch is made; each path may be ""."""
+    """The plan of one change; each path may be ""."""
 
     change: Change
-    temporary: str = ""  # where the new content waits
-    backup: str = ""  # a second name of what is there now
-    source: str = ""  # the removed file that the new content is moved from, or the directory that is renamed
-    inode: int = 0  # of the directory `source`, which is renamed with all in it
-    entries: frozenset[str] = frozenset()  # the paths of everything in that directory, from there
-    late: bool = False  # whether a file is replaced by a directory, here or above, or the other way round
+    temporary: str = ""  # the file with the new content, before it is renamed
+    backup: str = ""  # a hard link to the old file
+    source: str = ""  # the removed file, or the directory, that moves here
+    inode: int = 0  # of `source`, if it is a directory that is renamed with all its entries
+    entries: frozenset[str] = frozenset()  # the paths of all entries in that directory, relative to it
+    late: bool = False  # True if a file and a directory replace one another here or above
 
 
 def new_temporary(suffix: str = "tmp") -> str:
-    """Return a name for a temporary; `remove_stale_temporaries` recognises those that end in `.tmp`."""
+    """Return a new name for a temporary. `remove_stale_temporaries` removes old ones that end in `.tmp`."""
     return f".agentfs-{os.urandom(8).hex()}.{suffix}"
 
 
 def is_second_name(path: str) -> bool:
-    """Return True for the path of a temporary, a backup, or the private directory of some."""
+    """Return True for the path of a temporary, a backup, or a private directory for them."""
     return _SECOND_NAME.fullmatch(path) is not None
 
 
 def is_single(changes: Sequence[Change]) -> bool:
-    """Return True for one change, or a new file and the new directories above it.
+    """Return True for one change, or for a new file with the new directories above it.
 
-    One rename or removal makes it, so it needs no recovery log: a kill leaves at most empty directories.
+    One rename or removal makes the change, so it needs no recovery log. A kill leaves at most empty
+    directories.
     """
     files = [each for each in changes if not _is_made_on_the_way(each)]
     if len(changes) == 1 or len(files) != 1:
@@ -66,7 +69,7 @@ def is_single(changes: Sequence[Change]) -> bool:
 
 
 def plan_single(changes: Sequence[Change]) -> list[PlannedChange]:
-    """Return how to make changes that `is_single` is true for."""
+    """Return the plan of changes for which `is_single` is true."""
     return [
         PlannedChange(change, os.path.join(os.path.dirname(change.path), new_temporary()))
         for change in changes
@@ -82,7 +85,7 @@ def _is_above(directory: str, path: str) -> bool:
 
 
 def directories_above(path: str) -> Iterator[str]:
-    """Yield the directories above a path, from the inside out."""
+    """Yield the directories above a path, innermost first."""
     while path := os.path.dirname(path):
         yield path
 
@@ -90,7 +93,7 @@ def directories_above(path: str) -> Iterator[str]:
 def plan_changes(
     context: RootContext, changes: Sequence[Change], *, rename_directories: bool
 ) -> list[PlannedChange]:
-    """Return how to make each of the changes."""
+    """Return the plan of each change."""
     paths = {change.path for change in changes}
     turning = {
         change.path
@@ -100,7 +103,7 @@ def plan_changes(
     plans = _plan_renames(context, changes, turning) if rename_directories else []
     moved = {path for plan in plans for path in (plan.change.path, plan.source)}
     changes = [each for each in changes if moved.isdisjoint([each.path, *directories_above(each.path)])]
-    # Each removed file is moved to one path only; of equal ones, those whose paths come in the same order.
+    # Pair each created file with a removed one of equal content, if there is one, both in path order.
     removed: dict[FileNode, list[str]] = {}
     for change in sorted(changes, key=lambda change: change.path, reverse=True):
         if isinstance(change.before, FileNode) and change.after is None:
@@ -108,16 +111,16 @@ def plan_changes(
     places: dict[str, str] = {}
     for change in sorted(changes, key=lambda change: change.path):
         above = list(directories_above(change.path))
-        # Second names are in a directory that outlives all changes of the batch. If that is not the file's
-        # own, which others may be unable to enter, they are in a private one.
+        # Second names are in a directory that exists before and after the batch. Outside the directory of the
+        # file, which may be closed to other users, they go into a private directory.
         outermost = next((path for path in reversed(above) if path in paths), change.path)
         directory = os.path.dirname(outermost)
         if outermost != change.path:
             place = os.path.join(directory, new_temporary("part"))
             directory = places.setdefault(directory, place)
         plan = PlannedChange(change, late=not turning.isdisjoint([change.path, *above]))
-        # Unlike the temporary of a single change they are never swept when they look old: a hard link keeps
-        # the mtime of its file.
+        # The suffix keeps `remove_stale_temporaries` off: a hard link keeps the mtime of its file, so it can
+        # look old.
         plan.temporary = os.path.join(directory, new_temporary("part"))
         plan.backup = os.path.join(directory, new_temporary("part"))
         if isinstance(change.after, FileNode) and change.before is None:
@@ -127,7 +130,7 @@ def plan_changes(
 
 
 def _plan_renames(context: RootContext, changes: Sequence[Change], turning: set[str]) -> list[PlannedChange]:
-    """Return plans that rename removed directories to created ones with equal content, outermost first."""
+    """Return plans that rename removed directories to created ones with equal entries, outermost first."""
     steady = [each for each in changes if turning.isdisjoint([each.path, *directories_above(each.path)])]
     removed = _contents_of({each.path: each.before for each in steady if each.after is None})
     created = _contents_of({each.path: each.after for each in steady if each.before is None})
@@ -154,7 +157,7 @@ def _plan_renames(context: RootContext, changes: Sequence[Change], turning: set[
 
 
 def _contents_of(nodes: Mapping[str, Node | None]) -> dict[str, list[tuple[str, Node | None, int | None]]]:
-    """Return for each directory everything in it, itself first: relative path, node, mode of a directory."""
+    """Return for each directory itself and all entries: relative path, node, and mode of a directory."""
     contents: dict[str, list[tuple[str, Node | None, int | None]]] = {}
     for path, node in sorted(nodes.items()):
         mode = node.mode if isinstance(node, DirectoryNode) else None
@@ -171,7 +174,7 @@ def _is_directory(node: Node | None) -> bool:
 
 
 def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChange]]:
-    """Return what is to be done, in order: where possible, the new comes before the old goes."""
+    """Return the steps in order. If possible, new nodes are created before old ones are removed."""
     steps: list[tuple[StepKind, PlannedChange]] = []
     for late in (False, True):
         made: list[tuple[StepKind, PlannedChange]] = []
@@ -196,7 +199,7 @@ def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChan
 
 
 class RecoveryLog:
-    """The log of one batch; `keep` is whether it stays when it is closed, for the next to open the root."""
+    """The log of one batch. With `keep` it stays after closing, for the next process that opens the root."""
 
     def __init__(self, fd: int, path: str, *, keep: bool = False) -> None:
         self._fd = hold(fd)
@@ -204,17 +207,17 @@ class RecoveryLog:
         self.keep = keep
 
     def write(self, content: bytes) -> None:
-        """Append to the log; OSError when that fails."""
+        """Append to the log. Raises OSError."""
         write_all(self._fd, content)
         os.fsync(self._fd)
 
     def note_left(self, paths: Iterable[str]) -> None:
-        """Write which paths are still to be taken back; of all others only second names may be left."""
+        """Record which paths are still to be undone. All others may have left only second names."""
         with suppress(OSError):
             self.write(b"\n" + _LEFT + json.dumps(sorted(paths)).encode() + b"\n")
 
     def close(self) -> None:
-        """Unlock the log, and remove it unless it is to be kept."""
+        """Unlock the log and, without `keep`, remove it."""
         if not self.keep and is_held(self._fd):
             with suppress(OSError):
                 os.unlink(self._path)
@@ -225,7 +228,7 @@ class RecoveryLog:
 def recovery_log(
     context: RootContext, root_path: str, plans: Sequence[PlannedChange]
 ) -> Generator[RecoveryLog | None]:
-    """Keep a log while a batch is carried out; none if there is no directory for it."""
+    """Keep a log on disk while a batch is applied; give None if there is no directory for it."""
     directory = lock_directory(root_path)
     if directory is None:
         yield None
@@ -239,8 +242,8 @@ def recovery_log(
             log.write(content)
         except OSError as error:
             raise FileIOError(
-                f"The recovery log outside of the workspace failed: {error.strerror or error}.",
-                hint="Nothing was changed. Free disk space, and try again.",
+                f"The recovery log outside the workspace failed: {error.strerror or error}.",
+                hint="Nothing was changed. Free disk space and try again.",
                 details={"errno": error.errno},
             ) from None
         yield log
@@ -249,7 +252,7 @@ def recovery_log(
 def _new_log(prefix: str) -> RecoveryLog:
     while True:
         path = f"{prefix}{os.urandom(8).hex()}"
-        # Whoever opens the root at this moment may take an empty log for one of a dead process.
+        # A process that opens the root at this moment may remove the empty log as that of a dead process.
         fd = open_locked(path, os.O_CREAT | os.O_EXCL)
         if fd is not None:
             return RecoveryLog(fd, path)
@@ -258,9 +261,9 @@ def _new_log(prefix: str) -> RecoveryLog:
 def unfinished_batches(
     context: RootContext, root_path: str
 ) -> Generator[tuple[list[PlannedChange], set[str], RecoveryLog]]:
-    """Yield the batches of dead processes, with the paths that are to be taken back.
+    """Yield the batches of dead processes, with the paths to undo.
 
-    Each log is kept unless its `keep` is set to False.
+    Each log is kept unless the caller sets its `keep` to False.
     """
     directory = lock_directory(root_path)
     if directory is None:
@@ -284,7 +287,7 @@ def unfinished_batches(
                 same_birth = None if found.born is None or born is None else found.born == born
                 if found.plans and (found.root == root_path if same_birth is None else same_birth):
                     yield found.plans, found.left, log
-                elif not found.plans or same_birth is False:  # the directory of the log is gone
+                elif not found.plans or same_birth is False:  # the root of the log no longer exists
                     log.keep = False
 
 
@@ -292,11 +295,11 @@ class _Parsed(NamedTuple):
     root: str
     born: int | None
     plans: list[PlannedChange]
-    left: set[str]  # the paths left to take back
+    left: set[str]  # the paths still to be undone
 
 
 def _parse(log: bytes) -> _Parsed | None:
-    """Return what a log says; None for one of another version."""
+    """Return the content of a log, or None for a log of another version."""
     first, *notes = log.split(b"\n")
     try:
         content: dict[str, Any] = json.loads(first)
@@ -304,10 +307,10 @@ def _parse(log: bytes) -> _Parsed | None:
             return None
         root, born, plans = content["root"], content["born"], [_plan(row) for row in content["rows"]]
     except (ValueError, KeyError, TypeError):
-        return _Parsed("", None, [], set())  # it was never written to its end, so nothing had begun
+        return _Parsed("", None, [], set())  # written in part, so the batch had not begun
     left = {plan.change.path for plan in plans}
     for note in notes:
-        if note.startswith(_LEFT) and note.endswith(b"]"):  # one that was not written to its end is none
+        if note.startswith(_LEFT) and note.endswith(b"]"):  # ignore a note written in part
             left = set(json.loads(note.removeprefix(_LEFT)))
     return _Parsed(root, born, plans, left)
 

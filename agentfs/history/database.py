@@ -20,7 +20,7 @@ from agentfs.history.state_directory import FILE, StateDirectory, no_locks
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 3
+VERSION = 4
 _APPLICATION_ID = 0x61677466
 _TIMEOUT = 5.0  # seconds to wait for a reader that recovers the database, or for another program
 _WAL_BYTES = 4 * 1024 * 1024
@@ -32,6 +32,10 @@ CREATE TABLE steps (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
 CREATE TABLE checkpoints (name BLOB PRIMARY KEY, position INTEGER, number INTEGER, checksum INTEGER)
     WITHOUT ROWID;
 CREATE TABLE contents (digest BLOB PRIMARY KEY, data BLOB);
+CREATE TABLE snapshot (path BLOB PRIMARY KEY, digest BLOB, node BLOB, status BLOB, checksum INTEGER)
+    WITHOUT ROWID;
+CREATE INDEX snapshot_digests ON snapshot (digest);
+CREATE TABLE recordings (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
 CREATE TABLE reads (path BLOB, revision TEXT, number INTEGER, record BLOB, checksum INTEGER,
     PRIMARY KEY (path, revision)) WITHOUT ROWID;
 CREATE TABLE texts (path BLOB, revision TEXT, text BLOB, checksum INTEGER,

@@ -1,7 +1,7 @@
 """The journal of one workspace: its steps, undo, redo and checkpoints."""
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from functools import partial
@@ -9,38 +9,42 @@ from threading import RLock
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
+from agentfs.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
 from agentfs.errors import (
     AgentFSError,
     BusyError,
+    ConflictError,
     InvalidArgumentError,
     NotFoundError,
     RefusedError,
-    StaleError,
 )
 from agentfs.forks import watch_forks
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
-from agentfs.history.report import MayShow, conflict_error, name_paths
+from agentfs.fs.node import ConcurrentChange
+from agentfs.history.recording import OpenRecording, Recordings
+from agentfs.history.report import MayShow, Move, clash_error, describe_step, rest_of_call
 from agentfs.history.store import Store
-from agentfs.history.timeline import Move, NetChanges, Step, Timeline
+from agentfs.history.take_back import NodeReader, take_steps
+from agentfs.history.timeline import NetChanges, PendingMove, Step, Timeline, Way, is_in, net_changes
+from agentfs.limits import Limits
 from agentfs.text import plural
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
 _RETRY_SECONDS = 5.0  # while other calls change the journal
 _NAMES_SHOWN = 20
 
-NodeReader = Callable[[str], Node | None]
+Paths = Sequence[str] | None
 
 
 class _Overtaken(Exception):  # noqa: N818 - a signal within this module
-    """The journal has changed since the changes of a move were computed."""
+    """The journal has changed since an undo or redo was computed."""
 
 
 class Journal:
     """The steps of one workspace; each change is recorded just before it is made. Thread-safe.
 
-    `timeline` is for others to look at. `read_node` finds out what an interrupted change has made; None where
-    one makes nothing.
+    `timeline` is for others to look at. `read_node` finds out what an interrupted change has made. Without it
+    an interrupted change counts as not made.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class Journal:
         self._lock = RLock()  # taken after the locks of files, never before
         self._forked = False
         self.timeline = timeline or Timeline()
+        self.recordings = Recordings(self.store)
         self._merge()
         watch_forks(self)
 
@@ -64,6 +69,7 @@ class Journal:
             self.store, self.timeline, self._forked = Store(), Timeline(), True
         else:
             self.store = Store(self.store.database)
+        self.recordings = Recordings(self.store)
 
     def close(self) -> None:
         """Drop or release everything that is kept."""
@@ -94,34 +100,50 @@ class Journal:
                 made = Step(self._made_before(error, kept), made.time)
                 raise
             finally:
-                # In this order: an interrupt may come in between, and what is not finished yet is later.
+                # Order matters: after an interrupt here, the step must still be recorded as begun.
                 position = timeline.position
                 if made.changes:
                     timeline.add(made)
+                    self.recordings.observe(made.changes)
                 whole = len(made.changes) == len(kept) or (None if made.changes else False)
                 self.store.finish_step(made if made.changes else None, position, whole=whole)
                 self._merge()
 
     @contextmanager
-    def moving(self, generation: int, end: int, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
-        """Make `end` the position once the block has made the changes; not if it fails.
+    def moving(self, move: PendingMove, generation: int) -> Generator[tuple[Change, ...]]:
+        """Take over the order of steps that an undo or redo leaves once the block has made its changes.
 
         `generation` is that of the timeline from which the changes were computed.
         """
         with self._lock:
             if self.timeline.generation != generation:
                 raise _Overtaken
-            self.store.begin_move(self.timeline.position, end)
+            self.store.begin_move(move)
             moved = True
             try:
-                yield changes
+                yield move.changes
             except BaseException as error:
-                moved = bool(changes) and len(self._made_before(error, changes)) == len(changes)
+                moved = len(self._made_before(error, move.changes)) == len(move.changes) > 0
                 raise
             finally:
                 if moved:
-                    self.timeline.move_to(end)
-                self.store.finish_move(self.timeline.position, whole=moved)
+                    self.timeline.reorder(move.order)
+                    self.recordings.observe(move.changes)
+                self.store.finish_move(move if moved else None, whole=moved)
+
+    def begin_recording(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
+        """Open a recording of what any process changes in the tree."""
+        with self._lock:
+            return self.recordings.begin(root, limits, label, ignored=ignored)
+
+    def end_recording(self, opened: OpenRecording, root: Root, limits: Limits, label: str) -> Step | None:
+        """End a recording; return its step, or None if nothing can be undone."""
+        with self._lock:
+            step = self.recordings.end(opened, root, limits, self.timeline.position, label)
+            if step is not None:
+                self.timeline.add(step)
+                self._merge()
+            return step
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
         """Name the current position; return the name, and whether it was that of another position.
@@ -143,6 +165,21 @@ class Journal:
         with self._lock:
             return self.timeline.since(self._start(checkpoint))
 
+    def steps_since(self, checkpoint: str | None) -> Sequence[Step]:
+        """Return the done steps since a checkpoint, the merged ones as one."""
+        with self._lock:
+            start, timeline = self._start(checkpoint), self.timeline
+            merged = [Step(timeline.base.changes, 0.0)] if start < timeline.merged else []
+            return [*merged, *timeline.between(max(start, timeline.merged), timeline.position)]
+
+    def origin(self, path: str, node: Node | None) -> str:
+        """Return who left a node at a path, in words."""
+        with self._lock:
+            step = self.timeline.last_step_that_left(path, node)
+        if step is None or step.label:
+            return "another program"
+        return f"another call of this workspace ({describe_step(step)})"
+
     def visible_since(self, checkpoint: str | None, may_show: MayShow) -> MayShow:
         """Return a test of the paths whose recorded contents may be shown.
 
@@ -162,61 +199,89 @@ class Journal:
             )
         return start
 
-    def undo(self, root: Root, steps: int, *, max_bytes: int) -> Move:
-        """Undo the last steps, all of them or none."""
+    def undo(self, root: Root, steps: int, paths: Paths = None, *, max_bytes: int) -> Move:
+        """Undo the last steps, or the last that changed some paths there; all of them or none."""
 
-        def target() -> int:
-            position = self.timeline.position
-            count = position - self.timeline.merged
-            return position - _available(count, steps, "undo", self._out_of_reach)
+        def chosen(timeline: Timeline) -> Sequence[int]:
+            touching = _touching(timeline.done_steps, paths)
+            count = _available(len(touching), steps, "undo", self._out_of_reach)
+            return touching[-count:]
 
-        return self._move(root, target, max_bytes)
+        return self._move(root, chosen, paths, max_bytes, undoing=True, again=call("undo"))
 
     def redo(self, root: Root, steps: int, *, max_bytes: int) -> Move:
         """Redo steps that were undone, all of them or none; raises as `undo`."""
 
-        def target() -> int:
-            position = self.timeline.position
-            return position + _available(self.timeline.end - position, steps, "redo")
+        def chosen(timeline: Timeline) -> Sequence[int]:
+            return range(_available(len(timeline.undone_steps), steps, "redo"))
 
-        return self._move(root, target, max_bytes)
+        return self._move(root, chosen, None, max_bytes, undoing=False)
 
-    def rollback(self, root: Root, checkpoint: str, *, max_bytes: int) -> Move:
+    def rollback(self, root: Root, checkpoint: str, paths: Paths = None, *, max_bytes: int) -> Move:
         """Undo or redo the steps up to a checkpoint; raises as `undo`, and not_found for the checkpoint."""
-        return self._move(root, lambda: self._position_of(checkpoint), max_bytes)
+        with self._lock:
+            undoing = self._position_of(checkpoint) <= self.timeline.position
 
-    def _move(self, root: Root, target: Callable[[], int], max_bytes: int) -> Move:
+        def chosen(timeline: Timeline) -> Sequence[int]:
+            target = self._position_of(checkpoint)
+            if undoing:
+                done = _touching(timeline.done_steps, paths)
+                return [number for number in done if number >= target - timeline.merged]
+            undone = _touching(timeline.undone_steps, paths)
+            return [number for number in undone if number < target - timeline.position]
+
+        again = call("rollback", to=checkpoint)
+        return self._move(root, chosen, paths, max_bytes, undoing=undoing, again=again)
+
+    def _move(
+        self,
+        root: Root,
+        chosen: Callable[[Timeline], Sequence[int]],
+        paths: Paths,
+        max_bytes: int,
+        *,
+        undoing: bool,
+        again: NextCall | None = None,
+    ) -> Move:
         deadline = time.monotonic() + _RETRY_SECONDS
         while True:
             with self._lock:
-                start, generation = self.timeline.position, self.timeline.generation
-                end = target()
-                net = self.timeline.net_to(end)
-            undoing = end < start
-            _check_usable(root, net)
-            if net.external:
-                raise _changed_between(net)
+                generation = self.timeline.generation
+                numbers = chosen(self.timeline)
+                way = Way(self.timeline, numbers, paths, undoing=undoing)
+            _check_usable(root, way.paths)
+            outcome = take_steps(way.changes, partial(root.node, max_bytes=max_bytes), self.store.keep_node)
             try:
+                if outcome.clashes:
+                    rest = None if again is None else rest_of_call(again, way.taken, outcome.clashes)
+                    raise clash_error(
+                        outcome.clashes, self.origin, root, rest, "undone" if undoing else "redone"
+                    )
+                move = way.move(outcome.changes, outcome.steps)
                 applied = root.apply(
-                    net.changes,
+                    move.changes,
                     max_bytes=max_bytes,
-                    conflict=partial(conflict_error, undoing=undoing, may_show=root.may_show_recorded),
-                    recorder=_MoveRecorder(self, generation, end),
+                    conflict=_begin_again,
+                    recorder=_MoveRecorder(self, move, generation),
                     undoing=True,
                 )
-            except (_Overtaken, AgentFSError):
+            except (_Overtaken, ConcurrentChange, ConflictError):
                 # The conflict may be what another thread has just recorded: then the changes are others.
                 with self._lock:
-                    if self.timeline.generation == generation:
-                        raise
+                    is_final = outcome.clashes and self.timeline.generation == generation
+                if is_final:
+                    raise
                 if time.monotonic() > deadline:
                     raise BusyError(
-                        f"Other calls have been changing files for {_RETRY_SECONDS:g} seconds;"
-                        " nothing was done.",
+                        f"Files have kept changing for {_RETRY_SECONDS:g} seconds; nothing was done.",
                         hint="Try the same call again.",
                     ) from None
                 continue
-            return Move(net.changes, end - start, applied.remaining, applied.notes)
+            changed = net_changes(outcome.steps).effective
+            lost = tuple(dict.fromkeys(path for step in way.taken for path in step.lost))
+            return Move(
+                changed, len(numbers), undoing, outcome.merged, applied.remaining, lost, applied.notes
+            )
 
     def _position_of(self, checkpoint: str) -> int:
         position = self.timeline.checkpoints.get(checkpoint)
@@ -259,14 +324,18 @@ class _MoveRecorder(NamedTuple):
     """The recorder of an undo or redo, which adds no step."""
 
     journal: Journal
+    move: PendingMove
     generation: int
-    end: int
 
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
-        return self.journal.moving(self.generation, self.end, changes)
+        del changes  # those of the move, without the directories that are there already
+        return self.journal.moving(self.move, self.generation)
 
     def alone(self) -> AbstractContextManager[object]:
         return self.journal.alone()
+
+    def origin(self, path: str, node: Node | None) -> str:
+        return self.journal.origin(path, node)
 
 
 class RecoveryState:
@@ -345,18 +414,24 @@ def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int
     return steps
 
 
-def _check_usable(root: Root, net: NetChanges) -> None:
-    if not all(map(root.is_usable, (*(change.path for change in net.changes), *net.external))):
+def _touching(steps: Sequence[Step], paths: Paths) -> list[int]:
+    """Return the indexes of the steps that changed something at or below one of some paths."""
+    if paths is None:
+        return list(range(len(steps)))
+    return [
+        number
+        for number, step in enumerate(steps)
+        if any(is_in(change.path, path) for change in step.changes for path in paths)
+    ]
+
+
+def _check_usable(root: Root, paths: Sequence[str]) -> None:
+    if not all(map(root.is_usable, paths)):
         raise RefusedError(
             "These steps changed something outside of what may be used here; nothing was done.",
             hint="Undo or redo fewer steps, or edit the files.",
         )
 
 
-def _changed_between(net: NetChanges) -> StaleError:
-    return StaleError(
-        f"Somebody else changed {name_paths(net.external, _NAMES_SHOWN)} between these steps,"
-        " and that would be lost; nothing was done.",
-        hint="Go fewer steps at once, or edit the file.",
-        details={"paths": list(net.external)},
-    )
+def _begin_again(_change: Change, _found: Node | None) -> ConcurrentChange:
+    return ConcurrentChange()

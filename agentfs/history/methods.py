@@ -1,31 +1,44 @@
 """The methods of a workspace over its journal: undo, redo, rollback, checkpoint and changes."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 
-from agentfs.errors import InvalidArgumentError
-from agentfs.fs import FileNode, Node, Root, quote, revision_of
+from agentfs.errors import InvalidArgumentError, RefusedError
+from agentfs.fs import Change, FileNode, Node, Root, quote, revision_of
+from agentfs.fs.oserrors import read_only
+from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
-from agentfs.history.report import changes_result, undo_result
-from agentfs.history.timeline import Move
+from agentfs.history.present import Present
+from agentfs.history.recording import OpenRecording, recorded_result
+from agentfs.history.report import Marks, Move, changes_result, undo_result
+from agentfs.history.timeline import is_in
+from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
-from agentfs.results import ChangesResult, CheckpointResult, UndoResult
+from agentfs.results import ChangesResult, CheckpointResult, RecordedResult, UndoResult
 
 _MAX_NAME = 200
 
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 
-def undo(journal: Journal, root: Root, tracker: ReadTracker, steps: int, max_bytes: int) -> UndoResult:
+
+def undo(
+    journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, steps: int, paths: Paths
+) -> UndoResult:
     """Take back steps."""
-    return _result("Undid", journal.undo(root, steps, max_bytes=max_bytes), journal, tracker)
+    move = journal.undo(root, steps, real_paths(root, paths), max_bytes=limits.file_bytes)
+    return _result("Undid", move, journal, tracker)
 
 
-def redo(journal: Journal, root: Root, tracker: ReadTracker, steps: int, max_bytes: int) -> UndoResult:
+def redo(journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, steps: int) -> UndoResult:
     """Make steps again that were undone."""
-    return _result("Redid", journal.redo(root, steps, max_bytes=max_bytes), journal, tracker)
+    return _result("Redid", journal.redo(root, steps, max_bytes=limits.file_bytes), journal, tracker)
 
 
-def rollback(journal: Journal, root: Root, tracker: ReadTracker, name: str, max_bytes: int) -> UndoResult:
+def rollback(
+    journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, name: str, paths: Paths
+) -> UndoResult:
     """Take the files back to a checkpoint."""
-    move = journal.rollback(root, name, max_bytes=max_bytes)
+    move = journal.rollback(root, name, real_paths(root, paths), max_bytes=limits.file_bytes)
     return _result(f"Went to checkpoint {quote(name)}:", move, journal, tracker)
 
 
@@ -33,6 +46,19 @@ def _result(done: str, move: Move, journal: Journal, tracker: ReadTracker) -> Un
     record_restored(tracker, ((change.path, change.after) for change in move.changes))
     timeline = journal.timeline
     return undo_result(done, move, len(timeline.done_steps), len(timeline.undone_steps))
+
+
+def real_paths(root: Root, paths: Paths) -> list[str] | None:
+    """Return the real paths that some paths name: of a link, its own and the one of its target."""
+    if paths is None:
+        return None
+    named = [paths] if isinstance(paths, str | os.PathLike) else paths
+    found = [
+        root.resolve(os.fspath(path), follow_last=follow)[1] for path in named for follow in (False, True)
+    ]
+    if not found:
+        raise InvalidArgumentError("`paths` is empty.", details={"parameter": "paths"})
+    return list(dict.fromkeys(found))
 
 
 def record_restored(tracker: ReadTracker, nodes: Iterable[tuple[str, Node | None]]) -> None:
@@ -53,10 +79,45 @@ def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:
     return CheckpointResult(made, journal.timeline.position, text=text)
 
 
-def changes(journal: Journal, root: Root, since: str | None) -> ChangesResult:
-    """Return the changes since a checkpoint that this root may show."""
+def begin_recording(
+    journal: Journal, root: Root, limits: Limits, label: str, *, include_ignored: bool
+) -> OpenRecording:
+    """Open a recording, unless nothing may be changed here."""
+    if not 0 < len(label) <= _MAX_NAME:
+        raise InvalidArgumentError(
+            f"A label has 1 to {_MAX_NAME} characters, not {len(label)}.", details={"parameter": "label"}
+        )
+    if root.policy.read_only:
+        raise read_only()
+    if isinstance(root, OverlayRoot):
+        raise RefusedError(
+            "A transaction changes nothing on disk, so nothing is recorded in it.",
+            hint="Record around the transaction.",
+        )
+    return journal.begin_recording(root, limits, label, ignored=include_ignored)
+
+
+def end_recording(journal: Journal, root: Root, limits: Limits, opened: OpenRecording) -> RecordedResult:
+    """End a recording and return what changed."""
+    step = journal.end_recording(opened, root, limits, opened.label)
+    return recorded_result(opened, step, root.may_show_recorded)
+
+
+def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_bytes: int) -> ChangesResult:
+    """Return what differs now from what was there before the steps since a checkpoint."""
+    steps = journal.steps_since(since)
+    scope = real_paths(root, paths)
     net = journal.since(since)
-    usable = tuple(change for change in net.changes if root.is_usable(change.path))
-    external = tuple(path for path in net.external if root.is_usable(path))
+    history: dict[str, list[Change]] = {}
+    for change in (each for step in steps for each in step.changes):
+        history.setdefault(change.path, []).append(change)
+    present = Present(root, max_bytes)
+    now = [
+        present.change(each, history.get(each.path, ()))
+        for each in net.changes
+        if root.is_usable(each.path) and (scope is None or any(is_in(each.path, path) for path in scope))
+    ]
+    marks = Marks(present.others, {c.path: step.label for step in steps if step.label for c in step.changes})
+    notes = present.notes(net.omitted)
     may_show = journal.visible_since(since, root.may_show_recorded)
-    return changes_result(net._replace(changes=usable, external=external), since, may_show)
+    return changes_result([each for each in now if not each.changes_nothing], since, may_show, marks, notes)

@@ -1,54 +1,91 @@
-"""Changes as results, as a patch in git's format, and as the error for a conflict."""
+"""Changes as results, as a patch in git's format, and as the errors for conflicts."""
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from agentfs import call_context
-from agentfs.advice import Advice, call
-from agentfs.errors import StaleError
-from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, display_name, entry_type, quote
-from agentfs.history.timeline import Move, NetChanges, Step, moved_file
+from agentfs.advice import Advice, NextCall, call
+from agentfs.errors import AgentFSError, ConflictError, StaleError
+from agentfs.fs import Change, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
+from agentfs.history.renames import renames
+from agentfs.history.take_back import Clash, Lines
+from agentfs.history.timeline import Step
 from agentfs.results import ChangesResult, FileChange, UndoResult
-from agentfs.text import Blob, bounded_lines, first_names, footer, git_patch, hunks, plural
+from agentfs.text import Blob, bounded_lines, first_names, footer, git_patch, hunks, line_ranges, plural
 
 _PATCH_BYTES = 32 * 1024 * 1024
 _PATCH_LINES = 200
 _PATCH_CHARS = 10_000
 _FILES_SHOWN = 50
 _NAMES_SHOWN = 5
+_MOST_OFFERED = 50  # paths in a suggested call
 
 MayShow = Callable[[str], bool]
 
 
+class Marks(NamedTuple):
+    """What is known of paths beside their changes."""
+
+    others: Mapping[str, Lines] = {}  # lines that another program has changed since
+    labels: Mapping[str, str] = {}  # of the last recording that changed it
+
+
+_NO_MARKS = Marks()
+
+
+class Move(NamedTuple):
+    """Steps that were undone or redone."""
+
+    changes: tuple[Change, ...]
+    steps: int
+    undone: bool  # otherwise redone
+    merged: tuple[str, ...] = ()  # paths that keep what another program has changed
+    remaining: tuple[str, ...] = ()  # directories with something else in them
+    lost: tuple[str, ...] = ()  # paths that a recording could not keep
+    notes: tuple[str, ...] = ()  # what was not restored, such as an owner
+
+
 def file_changes(
-    changes: Iterable[Change], *, count_lines: bool, may_show: MayShow = lambda _: True
+    changes: Iterable[Change],
+    *,
+    count_lines: bool,
+    may_show: MayShow = lambda _: True,
+    marks: Marks = _NO_MARKS,
 ) -> tuple[FileChange, ...]:
-    """Return changes, at most one for each path, as typed data in order of path."""
-    changes = sorted(changes, key=lambda change: change.path)
-    deleted: dict[Node | None, list[str]] = {}  # equal files are moved in the order of their paths
-    for change in reversed(changes):
-        if change.after is None and not isinstance(change.before, DirectoryNode):
-            deleted.setdefault(change.before, []).append(change.path)
+    """Return changes, at most one for each path, as typed data in order of path; a moved file is one."""
     listed: list[FileChange] = []
-    for change in changes:
-        visible_now = may_show(change.path)
-        origins = deleted.get(change.after) if change.before is None else None
-        origin = origins.pop() if origins else None
-        lines = _line_counts(change) if count_lines and visible_now and not _is_late() else None
+    for change, origin in _paired(changes):
+        path = change.path
+        visible = may_show(path) and (not origin or may_show(origin))
+        lines = _line_counts(change) if count_lines and visible and not _is_late() else None
         listed.append(
             FileChange(
-                path=display_name(change.path),
-                action=_action(change),
+                path=display_name(path),
+                action="moved" if origin else _action(change),
                 type=entry_type(change.after or change.before),
-                moved_from=display_name(origin) if origin is not None else None,
+                moved_from=display_name(origin) if origin else None,
                 added=lines[0] if lines else None,
                 removed=lines[1] if lines else None,
-                protected=not visible_now,
+                protected=not visible,
+                others=marks.others.get(path),
+                label=marks.labels.get(path, ""),
             )
         )
     return tuple(listed)
+
+
+def _paired(changes: Iterable[Change]) -> list[tuple[Change, str]]:
+    """Return changes in order of path, each with the old path of a moved file; its removal is left out."""
+    by_path = {change.path: change for change in changes}
+    origins = renames(by_path.values())
+    gone = set(origins.values())
+    paired: list[tuple[Change, str]] = []
+    for path in sorted(by_path.keys() - gone):
+        change, origin = by_path[path], origins.get(path, "")
+        paired.append((Change(path, by_path[origin].before, change.after) if origin else change, origin))
+    return paired
 
 
 def _action(change: Change) -> Literal["created", "changed", "deleted"]:
@@ -57,36 +94,45 @@ def _action(change: Change) -> Literal["created", "changed", "deleted"]:
     return "deleted" if change.after is None else "changed"
 
 
-def changes_result(net: NetChanges, since: str | None, may_show: MayShow) -> ChangesResult:
+def changes_result(
+    changes: Sequence[Change],
+    since: str | None,
+    may_show: MayShow,
+    marks: Marks = _NO_MARKS,
+    notes: Sequence[str] = (),
+) -> ChangesResult:
     """Return the result of `changes`."""
-    patch, missing = _bounded_patch([change for change in net.changes if may_show(change.path)])
-    files = file_changes(net.changes, count_lines=True, may_show=may_show)
-    notes = tuple(f"{quote(path)} was also changed by somebody else meanwhile" for path in net.external)
-    hidden = [file.path for file in files if file.protected]
-    if hidden:
-        notes += (f"not in the patch, as reading it is not allowed: {name_paths(hidden)}",)
-    if net.omitted:
-        notes += (
-            f"left out: {plural(net.omitted, 'path')} changed long ago, whose first state is no longer kept",
-        )
-    if missing:
-        notes += (
-            f"not in the patch, as it would be too large or take too long: {plural(len(missing), 'path')}",
-        )
+    patch, missing = bounded_patch(changes, may_show)
+    files = file_changes(changes, count_lines=True, may_show=may_show, marks=marks)
+    notes = (*notes, *patch_notes(files, missing))
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing is changed."
-    lines = [head, *notes, *_file_lines(files), *patch_lines(patch)]
-    return ChangesResult(files, patch, since, notes=notes, text="\n".join(lines))
+    lines = [head, *notes, *file_lines(files), *patch_lines(patch)]
+    return ChangesResult(files, patch, since, notes=tuple(notes), text="\n".join(lines))
 
 
-def _bounded_patch(changes: Iterable[Change]) -> tuple[bytes, Sequence[Change]]:
-    """Return the patch of changes in order of path, as far as size and time allow, and what is not in it."""
-    ordered = sorted(changes, key=lambda change: os.fsencode(change.path))
+def patch_notes(files: Sequence[FileChange], missing: int) -> list[str]:
+    """Return what the patch of some files leaves out."""
+    notes: list[str] = []
+    hidden = [path for file in files if file.protected for path in (file.moved_from, file.path) if path]
+    if hidden:
+        notes.append(f"not in the patch, as reading it is not allowed: {name_paths(hidden)}")
+    if missing:
+        notes.append(
+            f"not in the patch, as it would be too large or take too long: {plural(missing, 'path')}"
+        )
+    return notes
+
+
+def bounded_patch(changes: Iterable[Change], may_show: MayShow) -> tuple[bytes, int]:
+    """Return the patch of the changes that may be shown, and how many size and time leave out."""
+    shown = [change for change in changes if may_show(change.path)]
+    ordered = sorted(_paired(shown), key=lambda each: os.fsencode(each[0].path))
     patch = bytearray()
-    for number, change in enumerate(ordered):
+    for number, (change, origin) in enumerate(ordered):
         if len(patch) > _PATCH_BYTES or _is_late():
-            return bytes(patch), ordered[number:]
-        patch += _patch_of(change)
-    return bytes(patch), ()
+            return bytes(patch), len(ordered) - number
+        patch += _patch_of(change, origin)
+    return bytes(patch), 0
 
 
 def _is_late() -> bool:
@@ -95,24 +141,37 @@ def _is_late() -> bool:
 
 def undo_result(done: str, move: Move, undoable: int, redoable: int) -> UndoResult:
     """Return the result of `undo`, `redo` and `rollback`; `done` is how its text begins."""
-    files = file_changes(move.changes, count_lines=False)
-    stay = (f"the directory {quote(path)} stays: something else is in it" for path in move.remaining)
-    notes = (*stay, *move.notes)
-    count = abs(move.steps)
-    back = " back" if move.steps < 0 and done.startswith("Went") else ""
-    head = f"{done} {plural(count, 'step')}{back}." if count else f"{done} nothing to do."
-    text = "\n".join([head, *notes, *_file_lines(files)])
-    return UndoResult(count, files, undoable, redoable, notes=notes, text=text)
+    changed = [change for change in move.changes if change.path not in move.remaining]
+    files = file_changes(changed, count_lines=False)
+    notes = [f"the directory {quote(path)} stays: something else is in it" for path in move.remaining]
+    if move.merged:
+        notes.append(f"merged with what another program has changed since: {name_paths(sorted(move.merged))}")
+    if move.lost:
+        notes.append(f"not restored, as the recording could not keep it: {name_paths(move.lost)}")
+    notes += move.notes
+    back = " back" if move.undone and done.startswith("Went") else ""
+    head = f"{done} {plural(move.steps, 'step')}{back}." if move.steps else f"{done} nothing to do."
+    text = "\n".join([head, *notes, *file_lines(files)])
+    return UndoResult(move.steps, files, undoable, redoable, notes=tuple(notes), text=text)
 
 
-def _file_lines(files: Sequence[FileChange]) -> list[str]:
+def file_lines(files: Sequence[FileChange]) -> list[str]:
+    """Return a line for each of some files, and a footer if there are more."""
     lines: list[str] = []
     for file in files[:_FILES_SHOWN]:
         kind = "" if file.type == "file" else f" {file.type}"
-        counts = "" if file.added is None else f" +{file.added} -{file.removed}"
+        same = file.action == "moved" and file.added == file.removed == 0
+        counts = (
+            ""
+            if file.added is None or same or file.type == "directory"
+            else f" +{file.added} -{file.removed}"
+        )
         hidden = " (protected)" if file.protected else ""
-        origin = f" (moved from {quote(file.moved_from)})" if file.moved_from else ""
-        lines.append(f"{file.action}{kind} {quote(file.path)}{counts}{origin}{hidden}")
+        origin = f" from {quote(file.moved_from)}" if file.moved_from else ""
+        others = "" if file.others is None else " (also changed by another program)"
+        if file.others:
+            others = f" ({line_ranges(file.others)} by another program)"
+        lines.append(f"{file.action}{kind} {quote(file.path)}{origin}{counts}{hidden}{others}")
     if len(files) > _FILES_SHOWN:
         lines.append(footer(f"{len(files) - _FILES_SHOWN} more"))
     return lines
@@ -120,18 +179,17 @@ def _file_lines(files: Sequence[FileChange]) -> list[str]:
 
 def describe_step(step: Step) -> str:
     """Return what a step did, in one line."""
-    moved = moved_file(step)
-    if moved is not None:
-        return f"moved {quote(moved[0])} to {quote(moved[1])}"
     files = file_changes(step.changes, count_lines=False)
-    # Directories are created on the way to files; they are named only where there is nothing else.
+    # Directories are created on the way to files; they are named only if there is nothing else.
     files = tuple(file for file in files if file.type != "directory") or files
-    parts: list[str] = []
+    parts = [f"moved {quote(file.moved_from)} to {quote(file.path)}" for file in files if file.moved_from][
+        :_NAMES_SHOWN
+    ]
     for action in ("created", "changed", "deleted"):
         paths = [file.path for file in files if file.action == action]
         if paths:
             parts.append(f"{action} {name_paths(paths)}")
-    return "; ".join(parts)
+    return (f"{quote(step.label)}: " if step.label else "") + "; ".join(parts)
 
 
 def name_paths(paths: Sequence[str], most: int = _NAMES_SHOWN) -> str:
@@ -152,45 +210,96 @@ def patch_lines(patch: bytes) -> list[str]:
     return shown
 
 
-def conflict_error(
-    change: Change,
-    found: Node | None,
-    *,
-    undoing: bool | None = None,
-    may_show: MayShow = lambda _: True,
-    by: str = "somebody else",
-) -> StaleError:
-    """Return the error for a path that something else has changed; contents only if they may be shown."""
-    path = quote(change.path)
-    doing = {True: "undone", False: "redone", None: "made"}[undoing]
-    if found is None:
-        what = f"{path} is not there any more"
-    elif change.before is None:
-        what = f"There is something at {path} by now"
-    elif isinstance(found, FileNode) and isinstance(change.before, FileNode):
-        same = found.digest == change.before.digest
-        what = f"The mode of {path} has changed" if same else f"{path} has changed since"
-    else:
-        what = f"There is something else at {path} by now"
-    shown = may_show(change.path)
-    diff = _patch_of(Change(change.path, change.before, found)) if shown else b""
-    lines = patch_lines(diff)
-    read, action = call("read", path=display_name(change.path)), "change what is to be different."
+def changed_meanwhile(change: Change, found: Node | None, root: Root) -> AgentFSError:
+    """Return the error for a path that was changed while a call was about to change it."""
+    happened = _what_happened(change.path, change.before, found)
+    by = "another program" if root.recorder is None else root.recorder.origin(change.path, found)
+    details = _shown_difference(change.path, change.before, found, root)
     return StaleError(
-        f"{what}, by {by}; nothing was {doing}." + (" This is what changed:" if lines else ""),
-        hint=Advice("Call ", read, f" to see it, and {action}")
-        if shown and isinstance(found, FileNode)
-        else f"Look at what is there now, and {action}",
-        details={
-            "path": display_name(change.path),
-            "diff": diff.decode("utf-8", "backslashreplace"),
-            "places": lines,
-        },
+        f"{happened} by {by}; nothing was made." + (" This is what changed:" if details["places"] else ""),
+        hint=_look_hint(change.path, found, root),
+        details=details,
     )
 
 
-def _patch_of(change: Change) -> bytes:
-    return git_patch(change.path, _blob(change.before), _blob(change.after))
+def clash_error(
+    clashes: Sequence[Clash],
+    origin: Callable[[str, Node | None], str],
+    root: Root,
+    rest: NextCall | None,
+    done: str,
+) -> ConflictError:
+    """Return the error for steps that cannot be `done`, with the call that does it for other paths."""
+    first = clashes[0]
+    happened = [
+        f"{_what_happened(path, expected, found, lines)} by {origin(path, found)}"
+        for path, expected, found, lines in clashes[:_FILES_SHOWN]
+    ]
+    details = _shown_difference(first.path, first.expected, first.found, root)
+    details["conflicts"] = [
+        {"path": display_name(each.path), "lines": [list(lines) for lines in each.lines]} for each in clashes
+    ]
+    message = f"{happened[0]}; nothing was {done}."
+    if len(clashes) > 1:
+        message = f"{len(clashes)} paths were changed in the same places since; nothing was {done}:"
+        details["places"] = [*happened, *details["places"]]
+    elif details["places"]:
+        message += " This is what changed:"
+    look = _look_hint(first.path, first.found, root)
+    return ConflictError(
+        message, hint=Advice("Call ", rest, " for the other paths. ", look) if rest else look, details=details
+    )
+
+
+def rest_of_call(again: NextCall, steps: Sequence[Step], clashes: Sequence[Clash]) -> NextCall | None:
+    """Return a call again for the paths that do not clash; None if there are none, or too many."""
+    clashing = {each.path for each in clashes}
+    for step in steps:
+        for new, old in renames(step.changes).items():
+            if clashing & {new, old}:
+                clashing |= {new, old}
+    left = [[each.path for each in step.changes if not each.of_directory] for step in steps]
+    paths = sorted({path for step in left for path in step} - clashing)
+    if not 0 < len(paths) <= _MOST_OFFERED:
+        return None
+    count = sum(not clashing.issuperset(step) for step in left)
+    steps_left = {"steps": count} if again["name"] == "undo" and count > 1 else {}
+    shown = [display_name(path) for path in paths]
+    return call(again["name"], **again["arguments"], **steps_left, paths=shown)
+
+
+def _shown_difference(path: str, expected: Node | None, found: Node | None, root: Root) -> dict[str, Any]:
+    diff = _patch_of(Change(path, expected, found)) if root.may_show_recorded(path) else b""
+    return {
+        "path": display_name(path),
+        "diff": diff.decode("utf-8", "backslashreplace"),
+        "places": patch_lines(diff),
+    }
+
+
+def _look_hint(path: str, found: Node | None, root: Root) -> str:
+    action = "change what should be different."
+    if isinstance(found, FileNode) and root.may_show_recorded(path):
+        return Advice("Call ", call("read", path=display_name(path)), f" to see it, and {action}")
+    return f"Look at what is there now, and {action}"
+
+
+def _what_happened(path: str, expected: Node | None, found: Node | None, lines: Lines = ()) -> str:
+    name = quote(path)
+    if found is None:
+        return f"{name} was deleted"
+    if expected is None:
+        return f"{name} was created"
+    if isinstance(found, FileNode) and isinstance(expected, FileNode):
+        if found.digest == expected.digest:
+            return f"The mode of {name} was changed"
+        where = f" ({line_ranges(lines)})" if lines else ""
+        return f"{name} was changed{where}"
+    return f"{name} was replaced"
+
+
+def _patch_of(change: Change, moved_from: str = "") -> bytes:
+    return git_patch(change.path, _blob(change.before), _blob(change.after), moved_from)
 
 
 def _line_counts(change: Change) -> tuple[int, int] | None:

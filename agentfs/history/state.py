@@ -2,8 +2,10 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, InvalidArgumentError
@@ -11,11 +13,13 @@ from agentfs.fs import Change, DirectoryNode, Root, quote
 from agentfs.history.database import Database, Durability, put_meta
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
 from agentfs.history.read_history import PersistentReadTracker
-from agentfs.history.report import conflict_error, name_paths
+from agentfs.history.report import changed_meanwhile, name_paths
 from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.history.store import Ledger, Loaded, Store
 from agentfs.history.timeline import Step
+from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
+from agentfs.text import plural
 
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
 
@@ -44,20 +48,25 @@ def open_history(
     state: str | os.PathLike[str] | None,
     root: Root,
     durability: Durability,
+    limits: Limits,
     make_ledger: MakeLedger | None = None,
 ) -> tuple[Journal, ReadTracker, State | None]:
     """Return the journal and the read history of a root: new ones, or those of a state directory."""
     if state is None:
         root.recorder = journal = Journal(read_node=node_reader(root))
         return journal, ReadTracker(), None
-    opened = open_state(state, root, durability, make_ledger)
+    opened = open_state(state, root, durability, limits, make_ledger)
     root.recovery_notes += opened.messages
     root.recorder = opened.journal
     return opened.journal, opened.read_tracker, opened
 
 
 def open_state(
-    path: str | os.PathLike[str], root: Root, durability: Durability, make_ledger: MakeLedger | None = None
+    path: str | os.PathLike[str],
+    root: Root,
+    durability: Durability,
+    limits: Limits,
+    make_ledger: MakeLedger | None = None,
 ) -> State:
     """Open a state directory, or begin one."""
     directory = StateDirectory(path, root.path)
@@ -68,9 +77,9 @@ def open_state(
         store = Store(database)
         loaded = store.load()
         if make_ledger is not None:
-            unfinished = loaded.begun is not None or loaded.target is not None
+            unfinished = loaded.begun is not None or loaded.move is not None
             store.ledger = make_ledger(database, unfinished=unfinished)
-        messages = _recover(loaded, store, root)
+        messages, made = _recover(loaded, store, root)
         database.flush()
         tracker = PersistentReadTracker(database)
         if tracker.damage:
@@ -78,6 +87,7 @@ def open_state(
         store.remove_unneeded()
         database.opened()
         journal = Journal(store, node_reader(root), loaded.timeline)
+        messages += _end_recordings(journal, root, limits, made)
         return State(journal, tracker, messages, database, directory)
     except BaseException:
         if database is not None:
@@ -140,9 +150,12 @@ def _check_root(database: Database, root: str, *, new: bool = False) -> None:
         )
 
 
-def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[str, ...]:
-    """Finish what was under way when a process died, by what the tree shows; return messages."""
-    timeline, step, target = loaded
+def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[tuple[str, ...], tuple[Change, ...]]:
+    """Finish what was under way when a process died, by what the tree shows.
+
+    Return messages, and the changes that were made.
+    """
+    timeline, step, move = loaded.timeline, loaded.begun, loaded.move
     position = timeline.position
     if step is not None:
         state = RecoveryState(step.changes, node_reader(root))
@@ -152,15 +165,39 @@ def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[str, ...]:
             timeline.add(made)
         with suppress(AgentFSError):  # they stay in a workspace that may only read
             remove = [change.reversed() for change in state.stray]
-            root.apply(remove, max_bytes=MAX_FILE_BYTES, conflict=conflict_error, undoing=True)
-        return tuple(_messages(state, moving=False))
-    if target is None:
-        return ()
-    state = RecoveryState(timeline.net_to(target).changes, node_reader(root))
+            root.apply(
+                remove, max_bytes=MAX_FILE_BYTES, conflict=partial(changed_meanwhile, root=root), undoing=True
+            )
+        return tuple(_messages(state, moving=False)), state.made
+    if move is None:
+        return (), ()
+    state = RecoveryState(move.changes, node_reader(root))
     if state.complete:
-        timeline.move_to(target)
-    store.finish_move(timeline.position, whole=state.whole)
-    return tuple(_messages(state, moving=True))
+        timeline.reorder(move.order)
+    store.finish_move(move if state.complete else None, whole=state.whole)
+    return tuple(_messages(state, moving=True)), state.made
+
+
+def _end_recordings(
+    journal: Journal, root: Root, limits: Limits, made: tuple[Change, ...]
+) -> tuple[str, ...]:
+    """End the recordings that were open when a process died; return messages.
+
+    `made` are changes of the workspace that the recordings have not observed.
+    """
+    messages: list[str] = []
+    now = time.strftime("%Y-%m-%d %H:%M:%S")
+    restored = journal.recordings.restore()
+    journal.recordings.observe(made)
+    for opened in restored:
+        label = f"{opened.label} (recorded until {now})"
+        step = journal.end_recording(opened, root, limits, label)
+        found = "nothing that can be undone" if step is None else plural(len(step.changes), "path")
+        messages.append(
+            f"recording {quote(opened.label)} was open when a process died: what changed until now"
+            f" is a step, {found}"
+        )
+    return tuple(messages)
 
 
 def _messages(state: RecoveryState, *, moving: bool) -> Iterator[str]:

@@ -26,7 +26,7 @@ from agentfs.history.database import (
     to_bytes,
     to_json,
 )
-from agentfs.history.timeline import NetChanges, Step, Timeline
+from agentfs.history.timeline import NetChanges, Order, PendingMove, Step, Timeline
 
 _UNCOMPRESSED = 512  # bytes; compressing less is not worth it
 _UNWRITTEN_BYTES = 8 * 1024 * 1024  # of contents in memory that are not in the database yet
@@ -45,6 +45,10 @@ _READ_JOURNAL = (
     "SELECT name, position, checksum FROM checkpoints ORDER BY number",
     "SELECT digest FROM contents",
     "SELECT max(number) FROM checkpoints",
+    "SELECT digest FROM snapshot WHERE digest IS NOT NULL",
+)
+_DROP_CONTENT = (
+    "DELETE FROM contents WHERE digest = ? AND NOT EXISTS (SELECT 1 FROM snapshot WHERE digest = ?)"
 )
 
 
@@ -61,11 +65,12 @@ class Ledger(Protocol):
 
 
 class Loaded(NamedTuple):
-    """A journal as a database has it, with the step, or the target of an undo or redo, that is unfinished."""
+    """A journal as a database has it, with the unfinished step, undo or redo."""
 
     timeline: Timeline
     begun: Step | None
-    target: int | None
+    move: PendingMove | None
+    unneeded: set[str]  # digests of contents that no step needs
 
 
 class Content:
@@ -103,22 +108,29 @@ class Store:
 
     def keep(self, change: Change) -> Change:
         """Keep the contents of a change, and return the change with its contents loaded from here."""
-        return Change(change.path, self._keep_node(change.before), self._keep_node(change.after))
+        before, after = (
+            None if node is None else self.keep_node(node) for node in (change.before, change.after)
+        )
+        return Change(change.path, before, after)
 
     def load(self) -> Loaded:
         """Read the journal; raises FileIOError (io) if it is not as it was written."""
         try:
-            meta_rows, step_rows, checkpoint_rows, digest_rows, last = self.database.read_checked(
-                ("meta", "steps", "checkpoints"), *_READ_JOURNAL
+            meta_rows, step_rows, checkpoint_rows, digest_rows, last, in_snapshot = (
+                self.database.read_checked(
+                    ("meta", "steps", "checkpoints", "snapshot", "recordings"), *_READ_JOURNAL
+                )
             )
             self._checkpoint_number = last[0][0] or 0
-            return self._from_rows(
+            loaded = self._from_rows(
                 meta_rows, step_rows, checkpoint_rows, {bytes(row[0]) for row in digest_rows}
             )
         except Damage as damage:
             raise self.database.damaged(str(damage)) from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise self.database.damaged("a row holds what no journal writes") from None
+        self._unneeded.extend(loaded.unneeded.difference(bytes(row[0]).hex() for row in in_snapshot))
+        return loaded
 
     def _from_rows(self, meta_rows: Any, step_rows: Any, checkpoint_rows: Any, digests: set[bytes]) -> Loaded:
         meta: dict[str, Any] = {}
@@ -144,21 +156,30 @@ class Store:
             else:
                 steps.append(step)
         position, end = int(meta["position"]), merged + len(steps)
-        start, target = meta.get("move", (position, position))
         checkpoints: dict[str, int] = {}
         for name, at, check in checkpoint_rows:
             if check != checksum(name, at) or not merged <= at <= end:
                 raise Damage("a checkpoint is not as it was written")
             checkpoints[from_bytes(name)] = at
-        if start != position or not (merged <= position <= end and merged <= target <= end):
-            raise Damage("it has a position where there are no steps")
+        if not merged <= position <= end:
+            raise Damage("it has a position without steps")
+        order, move = Order(tuple(steps), position, checkpoints), None
+        if "move" in meta:
+            changes, first, tail, target, moved_checkpoints = meta["move"]
+            kept = int(first) - merged - 1
+            moved = (*steps[:kept], *(self._step(step, needed) for step in tail))
+            if not merged <= target <= merged + len(moved):
+                raise Damage("it has an undo or redo without steps")
+            if moved_checkpoints is not None:
+                checkpoints = {str(name): int(at) for name, at in moved_checkpoints.items()}
+            after = Order(moved, target, checkpoints)
+            move = PendingMove(tuple(self._change(each, needed) for each in changes), after, kept, first)
         if not {bytes.fromhex(digest) for digest in needed} <= digests:
             raise Damage("a content that a step needs is missing")
         self._stored = {digest.hex() for digest in digests}
-        self._unneeded.extend(self._stored - needed)
         timeline = Timeline()
-        timeline.restore(base, merged, steps, position, checkpoints)
-        return Loaded(timeline, begun, target if "move" in meta else None)
+        timeline.restore(base, merged, order)
+        return Loaded(timeline, begun, move, self._stored - needed)
 
     def remove_unneeded(self) -> None:
         """Delete the contents that no step needed when the journal was loaded, and shrink the file."""
@@ -193,19 +214,21 @@ class Store:
         """Write down a step that is about to be made, with its contents; raises FileIOError if that fails."""
         if self.database.temporary:
             return
-        nodes = [node for change in step.changes for node in (change.before, change.after)]
-        loads = [node.load for node in nodes if isinstance(node, FileNode)]
         statements: list[Statement] = [_END_MOVE] if self._was_moved else []
         statements.append(("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (_BEGUN, *_step_row(step))))
         statements += self._begun()
-        self._write([content for content in loads if isinstance(content, Content)], statements, sync=True)
+        self._write(_contents(step.changes), statements, sync=True)
 
-    def begin_move(self, start: int, end: int) -> None:
+    def begin_move(self, move: PendingMove) -> None:
         """Write down that steps are about to be undone or redone; raises as `begin_step`."""
         if self.database.temporary:
             return
         self._was_moved = True
-        self.database.write([_DROP_BEGUN, put_meta("move", [start, end]), *self._begun()], sync=True)
+        steps = [_plain_step(step) for step in move.rewritten]
+        checkpoints = move.order.checkpoints if steps else None
+        plain = [_plain(move.changes), move.first, steps, move.order.position, checkpoints]
+        changes = [*move.changes, *(change for step in move.rewritten for change in step.changes)]
+        self._write(_contents(changes), [_DROP_BEGUN, put_meta("move", plain), *self._begun()], sync=True)
 
     def finish_step(self, made: Step | None, position: int, *, whole: bool | None) -> None:
         """Write down, with the next transaction, what was made of a step: until then the tree shows it.
@@ -230,20 +253,69 @@ class Store:
         self.database.defer(statements)
         self._drop_unneeded()
 
-    def finish_move(self, position: int, *, whole: bool | None) -> None:
-        """Write down, with the next transaction, the position after an undo or redo; `whole` as above."""
-        if not self.database.temporary:
-            self.database.defer([*self._settled(whole), _END_MOVE, put_meta("position", position)])
+    def finish_move(self, move: PendingMove | None, *, whole: bool | None) -> None:
+        """Write down, with the next transaction, the order after an undo or redo; None if it was not made."""
+        if self.database.temporary:
+            self._drop_unneeded()
+            return
+        statements = [*self._settled(whole), _END_MOVE]
+        if move is not None:
+            statements.append(put_meta("position", move.order.position))
+            if move.rewritten:
+                statements.append(("DELETE FROM steps WHERE number >= ?", (move.first,)))
+                statements += [
+                    ("INSERT INTO steps VALUES (?, ?, ?)", (number, *_step_row(step)))
+                    for number, step in enumerate(move.rewritten, move.first)
+                ]
+                statements.append(("DELETE FROM checkpoints", ()))
+                statements += [self._put_checkpoint(*each) for each in move.order.checkpoints.items()]
+        self.database.defer(statements)
+        self._drop_unneeded()
+
+    def add_recorded(self, step: Step | None, position: int, statements: Sequence[Statement]) -> None:
+        """Write down a step that others have made, with what it changes of the snapshot and the recordings.
+
+        Without a step only the latter is written. Raises as `begin_step`.
+        """
+        if self.database.temporary:
+            return
+        if step is not None:
+            statements = [
+                *([_END_MOVE] if self._was_moved else ()),
+                *statements,
+                ("DELETE FROM steps WHERE number > ?", (position,)),
+                ("DELETE FROM checkpoints WHERE position > ?", (position,)),
+                ("INSERT INTO steps VALUES (?, ?, ?)", (position + 1, *_step_row(step))),
+                put_meta("position", position + 1),
+            ]
+            self._was_moved = False
+        if statements:
+            self._write(list(self._unwritten), statements, sync=step is not None)
+
+    def step_to_json(self, step: Step) -> dict[str, Any]:
+        """Return a step as JSON has it."""
+        return _plain_step(step)
+
+    def step_from_json(self, plain: Any) -> Step:
+        """Return the step that `step_to_json` returned."""
+        return self._step(plain, set())
+
+    def node_from_json(self, plain: Any) -> Node | None:
+        """Return the node of a kept content."""
+        return self._node(plain, set())
 
     def set_checkpoint(self, name: str, position: int) -> None:
         """Write down a checkpoint; a later step brings it to the disk."""
         if self.database.temporary:
             return
+        add = self._put_checkpoint(name, position)
+        self.database.write([add, *self._begun(), *self._settled(whole=True)])
+
+    def _put_checkpoint(self, name: str, position: int) -> Statement:
         self._checkpoint_number += 1
         key = to_bytes(name)
         row = (key, position, self._checkpoint_number, checksum(key, position))
-        add: Statement = ("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row)
-        self.database.write([add, *self._begun(), *self._settled(whole=True)])
+        return "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row
 
     def merge(self, timeline: Timeline) -> None:
         """Write down, with the next transaction, that steps were merged into the base."""
@@ -273,7 +345,11 @@ class Store:
     def _settled(self, whole: bool | None) -> Sequence[Statement]:
         return self.ledger.settled(whole) if self.ledger is not None else ()
 
-    def _keep_node(self, node: Node | None) -> Node | None:
+    def keep_node(self, node: Node, *, compressed: bool = False) -> Node:
+        """Keep the content of a node, and return the node with its content loaded from here.
+
+        A state directory is always `compressed`.
+        """
         if not isinstance(node, FileNode):
             return node
         with self._lock:
@@ -281,7 +357,7 @@ class Store:
             if content is None:
                 data = node.load()
                 content = self._add(node.digest)
-                content.unwritten = self._pack(data)
+                content.unwritten = _pack(data, compressed or not self.database.temporary)
                 self._unwritten.add(content)
                 self._unwritten_bytes += len(content.unwritten)
                 if self._unwritten_bytes > _UNWRITTEN_BYTES:
@@ -306,12 +382,6 @@ class Store:
         self._contents[digest] = ref(content, lambda _: unneeded.append(digest))
         return content
 
-    def _pack(self, data: bytes) -> bytes:
-        # In a temporary file speed counts more than space.
-        small = self.database.temporary or len(data) <= _UNCOMPRESSED
-        packed = data if small else zlib.compress(data, 1)
-        return b"z" + packed if len(packed) < len(data) else b"-" + data
-
     def _write(
         self, contents: Iterable[Content], statements: Sequence[Statement], *, sync: bool = False
     ) -> None:
@@ -335,11 +405,12 @@ class Store:
                 self._contents.pop(digest, None)
                 if digest in self._stored:
                     self._stored.discard(digest)
-                    delete = "DELETE FROM contents WHERE digest = ?"
-                    self.database.defer([(delete, (bytes.fromhex(digest),))])
+                    self.database.defer([(_DROP_CONTENT, (bytes.fromhex(digest),) * 2)])
 
     def _step(self, plain: Any, needed: set[str]) -> Step:
-        return Step(tuple(self._change(change, needed) for change in plain["changes"]), float(plain["time"]))
+        changes = tuple(self._change(change, needed) for change in plain["changes"])
+        lost = tuple(map(str, plain.get("lost", ())))
+        return Step(changes, float(plain["time"]), str(plain.get("label", "")), lost)
 
     def _change(self, plain: Any, needed: set[str]) -> Change:
         path, before, after = plain
@@ -361,6 +432,11 @@ class Store:
         return replace(node, load=self._known(node.digest) or self._add(node.digest))
 
 
+def _pack(data: bytes, compressed: bool) -> bytes:
+    packed = zlib.compress(data, 1) if compressed and len(data) > _UNCOMPRESSED else data
+    return b"z" + packed if len(packed) < len(data) else b"-" + data
+
+
 def _unpack(packed: bytes) -> bytes:
     return zlib.decompress(packed[1:]) if packed[:1] == b"z" else packed[1:]
 
@@ -369,6 +445,19 @@ def _plain(changes: Iterable[Change]) -> list[Any]:
     return [[change.path, node_to_json(change.before), node_to_json(change.after)] for change in changes]
 
 
+def _plain_step(step: Step) -> dict[str, Any]:
+    plain: dict[str, Any] = {"time": step.time, "changes": _plain(step.changes)}
+    if step.label:
+        plain |= {"label": step.label, "lost": list(step.lost)}
+    return plain
+
+
 def _step_row(step: Step) -> tuple[bytes, int]:
-    payload = to_json({"time": step.time, "changes": _plain(step.changes)})
+    payload = to_json(_plain_step(step))
     return payload, checksum(payload)
+
+
+def _contents(changes: Iterable[Change]) -> list[Content]:
+    nodes = (node for change in changes for node in (change.before, change.after))
+    loads = (node.load for node in nodes if isinstance(node, FileNode))
+    return [load for load in loads if isinstance(load, Content)]

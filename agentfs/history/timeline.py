@@ -1,4 +1,4 @@
-"""The steps of a journal in order, the net changes of several of them, and the checkpoints. Pure.
+"""The steps of a journal in order, the checkpoints among them, and the net changes of several steps. Pure.
 
 Memory is bounded by number: the oldest steps are merged into one base, which keeps only their net changes and
 cannot be undone.
@@ -7,7 +7,8 @@ cannot be undone.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agentfs.fs import Change, DirectoryNode, FileNode, Node
+from agentfs.fs import Change, FileNode, Node
+from agentfs.history.renames import renames
 
 MAX_STEPS = 10_000
 MAX_CHANGES = 20_000  # of all steps that are kept, and of the base
@@ -15,28 +16,69 @@ MAX_CHECKPOINTS = 10_000
 _SPARE = 8  # an eighth more than the maximum is kept, so that many steps are merged at a time
 
 
-class Move(NamedTuple):
-    """Steps that were undone or redone."""
-
-    changes: tuple[Change, ...]
-    steps: int  # less than 0 when they were undone
-    remaining: tuple[str, ...] = ()  # directories with something else in them
-    notes: tuple[str, ...] = ()  # what was not restored, such as an owner
-
-
 class Step(NamedTuple):
-    """What one call changed: at most one change for each path, and when, in seconds since 1970."""
+    """What one call or one recording changed: at most one change for each path."""
 
     changes: tuple[Change, ...]
-    time: float
+    time: float  # in seconds since 1970
+    label: str = ""  # of a recording
+    lost: tuple[str, ...] = ()  # paths that changed in a recording whose old content is not kept
+
+    def divided(self, paths: Sequence[str]) -> "tuple[Step | None, Step | None]":
+        """Return the part of the step at or below some paths, and the rest; None for nothing.
+
+        A moved file is not divided. A directory goes with the last of its files.
+        """
+        taken = {each.path for each in self.changes if any(is_in(each.path, path) for path in paths)}
+        for new, old in renames(self.changes).items():
+            if new in taken or old in taken:
+                taken |= {new, old}
+        files = [each.path for each in self.changes if not each.of_directory]
+        for each in self.changes:
+            if each.of_directory and each.path not in taken:
+                below = [path for path in files if is_in(path, each.path)]
+                if below and taken.issuperset(below):
+                    taken.add(each.path)
+        parts = [
+            tuple(each for each in self.changes if (each.path in taken) is wanted) for wanted in (True, False)
+        ]
+        inside, outside = (self._replace(changes=part) if part else None for part in parts)
+        return inside, outside
+
+
+class Order(NamedTuple):
+    """The steps that are kept, with the position among them and the checkpoints."""
+
+    steps: tuple[Step, ...]
+    position: int
+    checkpoints: Mapping[str, int]
+
+
+class PendingMove(NamedTuple):
+    """An undo or redo that is under way: its changes, and the order of steps that it leaves."""
+
+    changes: tuple[Change, ...]
+    order: Order
+    kept: int  # how many of the first steps in the order stay as they are
+    first: int  # the number of the next step
+
+    @property
+    def rewritten(self) -> tuple[Step, ...]:
+        """The steps that are new, or not at the same place."""
+        return self.order.steps[self.kept :]
 
 
 class NetChanges(NamedTuple):
-    """The net changes of several steps, one for each path that differs."""
+    """The net changes of several steps, one for each path."""
 
     changes: tuple[Change, ...]
     external: tuple[str, ...]  # the paths that something else changed between two of the steps
     omitted: int = 0  # how many paths are left out, because their first state is no longer kept
+
+    @property
+    def effective(self) -> tuple[Change, ...]:
+        """The changes of paths that are not as they were before the steps."""
+        return tuple(change for change in self.changes if not change.changes_nothing)
 
 
 class _Accumulator:
@@ -66,22 +108,20 @@ class _Accumulator:
                 self._omitted += 1
 
     def total(self) -> NetChanges:
-        changed = (change for change in self._changes.values() if not change.changes_nothing)
-        return NetChanges(tuple(changed), tuple(self._external), self._omitted)
+        return NetChanges(tuple(self._changes.values()), tuple(self._external), self._omitted)
 
 
-def moved_file(step: Step) -> tuple[str, str] | None:
-    """Return the old and new path of the file that a step moved; None if it did anything else."""
-    files = [
-        c
-        for c in step.changes
-        if not isinstance(c.before, DirectoryNode) and not isinstance(c.after, DirectoryNode)
-    ]
-    deleted = [c for c in files if c.after is None]
-    created = [c for c in files if c.before is None]
-    if len(files) == 2 and len(deleted) == len(created) == 1 and deleted[0].before == created[0].after:
-        return deleted[0].path, created[0].path
-    return None
+def net_changes(steps: Iterable[Iterable[Change]], base: NetChanges | None = None) -> NetChanges:
+    """Return the net changes of steps, including paths that are as they were before the steps."""
+    total = _Accumulator(base)
+    for changes in steps:
+        total.add(changes)
+    return total.total()
+
+
+def is_in(path: str, directory: str) -> bool:
+    """Return True if a path is a directory, or lies below it; "" is the root."""
+    return not directory or path == directory or path.startswith(f"{directory}/")
 
 
 class Timeline:
@@ -100,7 +140,8 @@ class Timeline:
     @property
     def base(self) -> NetChanges:
         """The net changes of the merged steps."""
-        return self._base.total()
+        base = self._base.total()
+        return base._replace(changes=base.effective)
 
     @property
     def done_steps(self) -> Sequence[Step]:
@@ -117,28 +158,27 @@ class Timeline:
         """The position after the last step, undone steps included."""
         return self.merged + len(self._steps)
 
+    @property
+    def order(self) -> Order:
+        """The steps, position and checkpoints as they are now."""
+        return Order(tuple(self._steps), self.position, self.checkpoints)
+
     def between(self, start: int, end: int) -> Sequence[Step]:
         """Return the steps between two positions, neither before `merged`."""
         return self._steps[start - self.merged : end - self.merged]
 
-    def left(self, path: str, node: Node | None) -> bool:
-        """Return whether the last done step that changed a path left this there."""
+    def last_step_that_left(self, path: str, node: Node | None) -> Step | None:
+        """Return the last done step that changed a path, if it left this node there."""
         for step in reversed(self.done_steps):
             for change in step.changes:
                 if change.path == path:
-                    return change.after == node
-        return False
+                    return step if change.after == node else None
+        return None
 
     def since(self, start: int) -> NetChanges:
         """Return the net changes since a position: 0, or one that is not before `merged`."""
-        return self._net(start, self.position)
-
-    def net_to(self, end: int) -> NetChanges:
-        """Return the net changes that lead from the current position to another."""
-        net = self._net(min(self.position, end), max(self.position, end))
-        if end >= self.position:
-            return net
-        return net._replace(changes=tuple(change.reversed() for change in net.changes))
+        steps = [step.changes for step in self.between(max(start, self.merged), self.position)]
+        return net_changes(steps, self.base if start < self.merged else None)
 
     def moved_to_hidden(self, start: int, is_hidden: Callable[[str], bool]) -> set[str]:
         """Return the paths whose files were moved, since a position, to where they are hidden now.
@@ -169,12 +209,6 @@ class Timeline:
             }
         return {path for path, is_so in hidden.items() if is_so}
 
-    def _net(self, start: int, end: int) -> NetChanges:
-        total = _Accumulator(self.base if start < self.merged else None)
-        for step in self.between(max(start, self.merged), end):
-            total.add(step.changes)
-        return total.total()
-
     def add(self, step: Step) -> None:
         """Add a step at the current position, in place of the steps that were undone."""
         for dropped in self.between(self.position, self.end):
@@ -183,15 +217,18 @@ class Timeline:
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at <= self.position}
         self._steps.append(step)
         self._change_count += len(step.changes)
-        self.move_to(self.position + 1)
+        self.position += 1
+        self.generation += 1
 
-    def move_to(self, position: int) -> None:
-        """Make another position the current one."""
-        self.position = position
+    def reorder(self, order: Order) -> None:
+        """Take over the steps, position and checkpoints that an undo or redo leaves."""
+        self._steps = list(order.steps)
+        self._change_count = sum(len(step.changes) for step in order.steps)
+        self.position, self.checkpoints = order.position, dict(order.checkpoints)
         self.generation += 1
 
     def set_checkpoint(self, name: str) -> bool:
-        """Name the current position; return whether the name was that of another one."""
+        """Name the current position; return True if the name was that of another position."""
         moved = self.checkpoints.pop(name, self.position) != self.position
         self.checkpoints[name] = self.position
         while len(self.checkpoints) > MAX_CHECKPOINTS:
@@ -199,7 +236,7 @@ class Timeline:
         return moved
 
     def merge_due(self) -> int:
-        """Return the position before which steps are to be merged; `merged` where none are."""
+        """Return the position before which steps must be merged; `merged` if none must."""
         too_many = len(self._steps) > MAX_STEPS + MAX_STEPS // _SPARE
         if not self._bounded or (not too_many and self._change_count <= MAX_CHANGES + MAX_CHANGES // _SPARE):
             return self.merged
@@ -220,17 +257,88 @@ class Timeline:
         self.merged = position
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= position}
 
-    def restore(
-        self,
-        base: NetChanges,
-        merged: int,
-        steps: Sequence[Step],
-        position: int,
-        checkpoints: Mapping[str, int],
-    ) -> None:
+    def restore(self, base: NetChanges, merged: int, order: Order) -> None:
         """Take over what was kept of an earlier timeline."""
         self._base, self.merged = _Accumulator(base), merged
-        self._steps = list(steps)
-        self._change_count = sum(len(step.changes) for step in steps)
-        self.checkpoints = dict(list(checkpoints.items())[-MAX_CHECKPOINTS:])
-        self.position = position
+        self.reorder(order._replace(checkpoints=dict(list(order.checkpoints.items())[-MAX_CHECKPOINTS:])))
+
+
+class Way:
+    """The steps that one undo or redo takes, or their parts at some paths, and the order of steps afterwards.
+
+    `numbers` are indexes into the done steps, or into the undone steps of a redo.
+    """
+
+    def __init__(
+        self, timeline: Timeline, numbers: Sequence[int], paths: Sequence[str] | None, *, undoing: bool
+    ) -> None:
+        self._order, self._merged = timeline.order, timeline.merged
+        self._done, self._undone = timeline.done_steps, timeline.undone_steps
+        self._undoing = undoing
+        chosen, pool = set(numbers), self._done if undoing else self._undone
+        self._taken: list[Step | None] = []
+        self._rests: list[Step | None] = []
+        for number, step in enumerate(pool):
+            inside, rest = (None, step) if number not in chosen else (step, None)
+            if number in chosen and paths is not None:
+                inside, rest = step.divided(paths)
+            self._taken.append(step if rest is None else inside)
+            self._rests.append(step if inside is None else rest)
+
+    @property
+    def taken(self) -> list[Step]:
+        """The steps to take, in the order in which they were made."""
+        return [step for step in self._taken if step is not None]
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that these steps change."""
+        return [change.path for step in self.taken for change in step.changes]
+
+    @property
+    def changes(self) -> list[tuple[Change, ...]]:
+        """The changes to make, step by step."""
+        if not self._undoing:
+            return [step.changes for step in self.taken]
+        return [tuple(change.reversed() for change in step.changes) for step in reversed(self.taken)]
+
+    def move(self, changes: tuple[Change, ...], made: Sequence[tuple[Change, ...]]) -> PendingMove:
+        """Return the move whose steps come to be as they were `made`."""
+        if self._undoing:
+            made = [tuple(change.reversed() for change in step) for step in reversed(made)]
+        now = iter(made)
+        taken = [
+            None
+            if step is None
+            else step
+            if (changed := next(now)) == step.changes
+            else step._replace(changes=changed)
+            for step in self._taken
+        ]
+        parts = (self._rests, taken) if self._undoing else (taken, self._rests)
+        moved = [step for part in parts for step in part if step is not None]
+        done = () if self._undoing else tuple(self._done)
+        steps = (*done, *moved, *(self._undone if self._undoing else ()))
+        before = self._merged + len(done)
+        position = before + sum(step is not None for step in parts[0])
+        checkpoints = {
+            name: self._checkpoint_at(at, before, parts) for name, at in self._order.checkpoints.items()
+        }
+        old = self._order.steps
+        replaced = (
+            number for number, step in enumerate(steps) if number >= len(old) or step is not old[number]
+        )
+        kept = next(replaced, len(steps))
+        return PendingMove(changes, Order(steps, position, checkpoints), kept, self._merged + kept + 1)
+
+    def _checkpoint_at(self, at: int, before: int, parts: Sequence[Sequence[Step | None]]) -> int:
+        """Return the new position of a checkpoint; among divided steps, after those that stay done."""
+        ahead, length = at - before, len(self._taken)
+        if ahead <= 0:
+            return at
+        first, second = ([step is not None for step in part] for part in parts)
+        if ahead > length:
+            return at + sum(first) + sum(second) - length
+        if any(first[ahead:]):
+            return before + sum(first[:ahead])
+        return before + sum(first) + sum(second[:ahead])

@@ -3,12 +3,12 @@
 import os
 
 from agentfs import call_context
-from agentfs.errors import RefusedError, StaleError
+from agentfs.errors import AgentFSError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root, revision_of
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
 from agentfs.history.methods import record_restored
-from agentfs.history.report import conflict_error
+from agentfs.history.report import changed_meanwhile
 from agentfs.history.timeline import Timeline
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
@@ -40,7 +40,7 @@ class Transaction:
                 hint="Nothing was changed. Begin a transaction in this process.",
             )
         notes: tuple[str, ...] = ()
-        if changes := self.journal.since(None).changes:
+        if changes := self.journal.since(None).effective:
             with call_context.limited(self._limits.timeout):
                 notes = self._outer_root.apply(
                     changes, max_bytes=self._limits.file_bytes, conflict=self._conflict
@@ -48,15 +48,13 @@ class Transaction:
         self._committed = True
         return notes
 
-    def _conflict(self, change: Change, found: Node | None) -> StaleError:
-        own = self._outer_journal.timeline.left(change.path, found)
-        by = "another call of this workspace" if own else "somebody else"
-        return conflict_error(change, found, may_show=self._outer_root.may_show_recorded, by=by)
+    def _conflict(self, change: Change, found: Node | None) -> AgentFSError:
+        return changed_meanwhile(change, found, self._outer_root)
 
     def close(self) -> None:
         """End the transaction; what was not committed is dropped."""
         if not self._committed:
-            changes = self.journal.since(None).changes
+            changes = self.journal.since(None).effective
             for change in changes:
                 if isinstance(change.after, FileNode):
                     self._read_tracker.record_rollback(change.path, revision_of(change.after.load()))

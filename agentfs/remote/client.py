@@ -69,7 +69,6 @@ class RemoteWorkspace(Workspace):
         self._functions = functions  # of the policy, the limits and the views
         self._views: list[Any] = []  # encoded arguments of `view`; the remote side repeats those calls
         self._block: tuple[str, Connection] | None = None  # the enclosing block, and where it is open
-        self._outcome: Any = None  # of the block that this copy was made for
 
     @property
     def root(self) -> str:
@@ -78,17 +77,17 @@ class RemoteWorkspace(Workspace):
 
     @property
     def containment(self) -> Containment:
-        """What confines calls to the root at the remote side, and what keeps writers apart there."""
+        """Mechanisms that confine calls to the root at the remote side, and that keep writers apart there."""
         return cast("Containment", self._call("containment", {}, Containment))
 
     @property
     def watch(self) -> WatchReport | None:
-        """What is kept of a watched tree at the remote side; None without `watch=True`."""
+        """Sizes of the watched tree in memory at the remote side; None without `watch=True`."""
         return cast("WatchReport | None", self._call("watch", {}, WatchReport | None))
 
     @property
     def recovery_notes(self) -> tuple[str, ...]:
-        """What was recovered on opening, because a process had died during a change."""
+        """Notes on changes that were recovered on opening, after a process had died during them."""
         return tuple(self._link.answer["notes"])
 
     @property
@@ -131,27 +130,33 @@ class RemoteWorkspace(Workspace):
     @contextmanager
     def transaction(self) -> Generator[Self]:
         """Make several changes as one; see `Workspace.transaction`."""
-        with self._open_block("transaction", {}, tuple[str, ...]) as inner:
+        inner = self._begin_block("transaction", {})
+        try:
             yield inner
-        inner.commit_notes = tuple(map(protocol.shown, inner._outcome))
+            notes = inner._end_block(tuple[str, ...])
+        except BaseException:
+            inner._abort_block()
+            raise
+        inner.commit_notes = tuple(map(protocol.shown, notes))
 
-    @contextmanager
-    def _open_block(self, method: str, arguments: Mapping[str, Any], returns: Any) -> Generator[Self]:
-        """Open a method of `protocol.BLOCKS` at the remote side; yield the workspace inside the block.
-
-        `_outcome` of that workspace has the outcome when the block has ended.
-        """
+    def _begin_block(self, method: str, arguments: Mapping[str, Any]) -> Self:
+        """Open a method of `protocol.BLOCKS` at the remote side; return the workspace inside the block."""
         inner = copy(self)
         inner._views = []
         name = uuid.uuid4().hex
         _, connection = self._request("begin", {"name": name, "method": method, "arguments": arguments})
         inner._block = (name, connection)
-        try:
-            yield inner
-            inner._outcome = inner._call("end", {}, returns, changes=True)
-        except BaseException:
+        return inner
+
+    def _end_block(self, returns: Any) -> Any:
+        """Leave the block that this workspace is inside, and return its outcome."""
+        return self._call("end", {}, returns, changes=True)
+
+    def _abort_block(self) -> None:
+        """Leave the block that this workspace is inside as if by an exception."""
+        if self._block is not None:
+            name, connection = self._block
             connection.send({"abort": name})
-            raise
 
     def _call(self, method: str, arguments: Mapping[str, Any], returns: Any, *, changes: bool = False) -> Any:
         """Call a method of the remote side, and return its result."""

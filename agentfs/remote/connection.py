@@ -291,7 +291,7 @@ class Connection:
 
 
 class Link:
-    """The connections of one workspace, of which at most one is open."""
+    """The connections of one workspace; at most one is open."""
 
     def __init__(
         self, open_stream: Callable[[], Stream], prepare: Prepare, hello: Mapping[str, Any], patience: float
@@ -334,7 +334,7 @@ class Link:
             if exchange.raised is not None:
                 raise exchange.raised
             if bound is not None and not (exchange.sent and exchange.request["method"] == "end"):
-                raise disconnected("The transaction was lost with the connection.", made=False)
+                raise disconnected("The `with` block was lost with the connection.", made=False)
             bound = None
             undecided = exchange.sent and exchange.changes
             if exchange.cancelled and not undecided:

@@ -203,10 +203,13 @@ class ProtocolError(Exception):
 def to_lines(message: Mapping[str, Any]) -> bytes:
     """Return an encoded message as one line or several; raise `too_large` if it is over a limit."""
     text = json.dumps(message, separators=(",", ":")).encode()
-    for size, most, unit in ((len(text), MAX_MESSAGE, ""), (_memory(text), MAX_MEMORY, " of memory")):
+    for size, most, unit in (
+        (len(text), MAX_MESSAGE, "bytes"),
+        (_memory(text), MAX_MEMORY, "bytes of memory"),
+    ):
         if size > most:
             raise TooLargeError(
-                f"The call or its result takes {size:,} bytes{unit}; the limit is {most:,}.",
+                f"The call or its result takes {size:,} {unit}; the limit is {most:,}.",
                 hint="Ask for less at a time.",
             )
     if len(text) <= _LINE:

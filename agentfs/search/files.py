@@ -14,7 +14,7 @@ from agentfs.limits import Limits
 from agentfs.patterns.literals import SkipReason
 from agentfs.results import GlobResult, Skipped
 from agentfs.search.collect import bind_globs
-from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
+from agentfs.search.options import GrepOptions, OneOrMore, as_list, opens_hidden, paths_of
 from agentfs.tree.file_types import compile_types
 from agentfs.tree.globs import compile_exclude, compile_globs, compile_pruning, hidden_names
 from agentfs.tree.ignore_sources import with_slash
@@ -75,9 +75,12 @@ class _Filter:
     """The globs and types of a search, bound to the directories that it searches."""
 
     def __init__(self, root: Root, options: GrepOptions, directories: list[str], *, hidden: bool) -> None:
-        self.globs = globs = bind_globs(root, as_list(options.glob), directories)
-        exclude = bind_globs(root, as_list(options.exclude), directories)
-        types = as_list(options.type)
+        def bound(globs: OneOrMore | None) -> list[str]:
+            return bind_globs(root, as_list(globs), directories) if globs else []
+
+        self.globs = globs = bound(options.glob)
+        exclude = bound(options.exclude)
+        types = as_list(options.type) if options.type else []
         self.excludes = compile_exclude(exclude) if exclude else None
         self.prunes = compile_pruning(globs)
         self._has_type = compile_types(types) if types else None

@@ -1,4 +1,4 @@
-"""`ls`, `glob` and `find`: entries by name, type, size and time, a page at a time."""
+"""`ls`, `glob` and `find`: a page of entries, and its text."""
 
 import time
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from agentfs.search.options import FindOptions, GlobOptions, ListOptions, next_p
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 from agentfs.visible import one_line
 
-_LEAST_SIZE = 10 * 1024  # of a file, to be shown in a listing of several levels
+_LEAST_SIZE = 10 * 1024  # bytes from which on a listing of several levels shows the size of a file
 _MOST_WHOLE_PATHS = 20  # more are shown as a tree
 _R = TypeVar("_R", ListResult, GlobResult)
 
@@ -33,7 +33,7 @@ _R = TypeVar("_R", ListResult, GlobResult)
 def list_directory(
     root: Root, limits: Limits, options: ListOptions, tracker: ReadTracker | None = None
 ) -> ListResult:
-    """List a directory, or several; each directory in it is followed by what lies in that."""
+    """List directories; with several levels, each directory is followed by its entries."""
     found = find_entries(root, limits, options)
     least = 0 if options.depth == 1 else _LEAST_SIZE
     lines = path_lines([(entry.path, _entry_tail(entry, least)) for entry in found.entries])
@@ -54,7 +54,7 @@ def _nothing_listed(root: Root, limits: Limits, options: ListOptions, found: Fou
 
 
 def _entry_tail(entry: Entry, least_size: int) -> str:
-    """Return what `ls` shows behind the path of an entry: a size, a target or a kind."""
+    """Return the text of `ls` after the path of an entry: a size, a target or a kind."""
     tail = "  (protected)" if entry.protected and not entry.is_dir else ""
     if entry.type == "symlink":
         return f"{tail} -> {'(outside the workspace)' if entry.target is None else one_line(entry.target)}"
@@ -79,7 +79,7 @@ def _size_text(size: int) -> str:
 def find_files(
     root: Root, limits: Limits, options: GlobOptions | FindOptions, tracker: ReadTracker | None = None
 ) -> GlobResult:
-    """Find the entries that the options of `glob` or `find` mean."""
+    """Find the entries that match the arguments of `glob` or `find`."""
     began = time.monotonic()
     noun = "files" if isinstance(options, GlobOptions) else "entries"
     try:
@@ -118,7 +118,7 @@ def _fitted_page(
     tracker: ReadTracker | None,
     note: str = "",
 ) -> _R:
-    """Give a result its text, as much as the budget holds, and the call for the rest."""
+    """Return the result with as much text as the token budget holds, and with the call for the rest."""
     total, skipped, first = found.total, found.skipped, found.page.first
     if found.exact and (total or options.method == "ls"):
         check_offset(first, total, noun)
@@ -143,10 +143,14 @@ def _fitted_page(
 
 
 def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
-    """Return a line for each path with what follows it, as a tree where they are many, or a part `of` many.
+    """Return a line for each path, or a tree if there are many.
 
-    In a tree a name is indented below the directory that it is in; a directory that is not listed itself
-    precedes the first of several names in it.
+    In a tree, a name is indented below its directory. A directory that is not listed precedes the first of
+    several names below it.
+
+    Args:
+        paths: Each path, with the text that follows it in its line.
+        of: The number of paths in the full list, if `paths` is a part of it.
     """
     if max(len(paths), of) <= _MOST_WHOLE_PATHS:
         return [one_line(path) + tail for path, tail in paths]

@@ -35,8 +35,8 @@ from agentfs.text import (
 from agentfs.visible import one_line
 
 _MOST_NAMED = 20
-_COUNTED_AT_A_GLANCE = 5  # matches that are all shown, so that their number need not be
-_CHARS_PER_TOKEN = 256  # of matches that are tried to be shown
+_COUNTED_AT_A_GLANCE = 5  # if no more matches than this are all shown, the answer does not count them
+_CHARS_PER_TOKEN = 256  # more characters cannot fit into a token
 
 
 @watched
@@ -166,7 +166,8 @@ def _render(
         if context is not None:
             matches = [_with_context(match, context) for match in matches]
             if count == most:
-                note = f"at most {context} lines of context, as {limits.output_tokens} tokens hold no more"
+                lines = plural(context, "line")
+                note = f"at most {lines} of context, as {limits.output_tokens} tokens hold no more"
         following = None
         if options.output_mode != "total" and end < found.entries:
             following = next_page(options, end)

@@ -92,8 +92,8 @@ class _Searcher:
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
-        # Then the search ends with the last file of the page.
         self.by_line = options.by_line
+        self.around = options.around(limits)
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))
         self.skipped: Counter[str] = Counter()
@@ -208,7 +208,7 @@ class _Searcher:
         counts, first = Counts(), found.entries
         samples = self.samples if page.first <= first < page.end else 0
         kept: list[LineMatch] = []
-        excerpts = _Excerpts(path, text, self.options, self.limits)
+        excerpts = _Excerpts(path, text, self.around, self.limits.grep_line_chars, self.options.overlap)
         too_long = line_search.too_long
         try:
             if max_count is None and not samples and (not self.by_line or first >= page.end):
@@ -270,12 +270,12 @@ class _Searcher:
 class _Excerpts:
     """Line matches of one file as matches, in order; unless `overlap`, no line is in two of them."""
 
-    def __init__(self, path: str, text: str, options: GrepOptions, limits: Limits) -> None:
+    def __init__(self, path: str, text: str, around: tuple[int, int], line_chars: int, overlap: bool) -> None:
         self._path = path
         self._text = text
-        self._line_chars = limits.grep_line_chars
-        self._before, self._after = options.around(limits)
-        self._overlap = options.overlap
+        self._before, self._after = around
+        self._line_chars = line_chars
+        self._overlap = overlap
         self._number, self._counted = 1, 0  # of the line that begins there
         self._free = 0  # where the lines begin that no match has taken
 

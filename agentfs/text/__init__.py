@@ -1,4 +1,4 @@
-"""Pure text: decode, split lines, make visible, number, cut, diff, estimate tokens."""
+"""Pure functions on text: decode, split lines, number, cut, make visible, diff, estimate tokens."""
 
 from agentfs.advice import plural as plural
 from agentfs.text.decoding import HEAD as HEAD
@@ -14,7 +14,6 @@ from agentfs.text.decoding import encode as encode
 from agentfs.text.decoding import is_binary as is_binary
 from agentfs.text.diff import Blob as Blob
 from agentfs.text.diff import Hunk as Hunk
-from agentfs.text.diff import around_changes as around_changes
 from agentfs.text.diff import bounded_lines as bounded_lines
 from agentfs.text.diff import changed_lines as changed_lines
 from agentfs.text.diff import git_patch as git_patch
@@ -40,8 +39,6 @@ from agentfs.text.display import numbered as numbered
 from agentfs.text.display import visible_lines as visible_lines
 from agentfs.text.display import with_note as with_note
 from agentfs.text.display import with_text as with_text
-from agentfs.text.line_ids import carry_line_ids as carry_line_ids
-from agentfs.text.line_ids import new_line_ids as new_line_ids
 from agentfs.text.lines import LfView as LfView
 from agentfs.text.lines import Replacement as Replacement
 from agentfs.text.lines import View as View
@@ -54,6 +51,7 @@ from agentfs.text.lines import lf_view as lf_view
 from agentfs.text.lines import line_start as line_start
 from agentfs.text.lines import newline_of as newline_of
 from agentfs.text.lines import without_end as without_end
+from agentfs.text.merge import merge_texts as merge_texts
 from agentfs.visible import escape_controls as escape_controls
 from agentfs.visible import one_line as one_line
 from agentfs.visible import quoted as quoted

@@ -1,10 +1,10 @@
-"""Which lines differ between two texts, and the one writer of patches that `git apply` takes."""
+"""The lines that differ between two texts, unified diffs, and patches for `git apply`."""
 
 import base64
 import zlib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha1
 from typing import NamedTuple
@@ -14,11 +14,11 @@ from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
 
 Change = tuple[int, int, int, int]  # start and end in old, start and end in new
 
-# Lines of both texts that are compared one by one: a list of more would take more memory than a call may.
+# Lines of both texts that are compared one by one: longer lists would take too much memory.
 MOST_LINES = 400_000
-# `difflib` compares all pairs of equal lines again for each block that it finds. Texts that could take more
-# comparisons than this are divided at the lines that occur exactly once in each text, and the parts are
-# compared until this many comparisons are used up.
+# `difflib` compares all pairs of equal lines again for each block that it finds. If that may take more
+# comparisons than this, texts are divided at lines that occur exactly once in each. The parts are then
+# compared until the comparisons are used up.
 _MAX_COMPARISONS = 10_000_000
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
@@ -35,7 +35,7 @@ class Hunk(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """Mode and content of a file or link as git has them; an empty mode if there is nothing."""
+    """Mode and content of a file or link as git stores them; the mode is empty if it does not exist."""
 
     mode: str
     content: bytes
@@ -48,31 +48,31 @@ class Blob(NamedTuple):
 
     @property
     def is_binary(self) -> bool:
-        """Whether git shows no lines of the content."""
+        """True if git treats the content as binary."""
         return b"\0" in self.content
 
     @property
     def text(self) -> str:
-        """The content with a character for each byte, so that any encoding comes through."""
+        """The content with one character for each byte, so that any encoding survives."""
         return self.content.decode("latin-1")
 
 
-def git_patch(path: str, before: Blob, after: Blob) -> bytes:
-    """Return the patch of one file or link that `git apply` takes."""
+def git_patch(path: str, before: Blob, after: Blob, moved_from: str = "") -> bytes:
+    """Return the patch of one file or link that `git apply` takes; `moved_from` is its old path."""
     if before.mode and after.mode and before.mode[:3] != after.mode[:3]:
         # To git, a link in place of a file is a deletion and a creation.
         nothing = Blob("", b"")
-        return git_patch(path, before, nothing) + git_patch(path, nothing, after)
-    if before == after:
+        return git_patch(moved_from or path, before, nothing) + git_patch(path, nothing, after)
+    if before == after and not moved_from:
         return b""
-    head = _git_header(path, before.mode, after.mode)
+    head = _git_header(path, before.mode, after.mode, moved_from)
     if before.content == after.content:
         return head.encode()
     if before.is_binary or after.is_binary:
-        # Without the names of the contents git applies no binary patch.
+        # Git applies a binary patch only if it names the hashes of both contents.
         head += f"index {before.name}..{after.name}\nGIT binary patch\n"
         return head.encode() + _literal(after.content) + _literal(before.content)
-    head += _names(path, created=not before.mode, deleted=not after.mode)
+    head += _names(path, created=not before.mode, deleted=not after.mode, old_path=moved_from)
     return head.encode() + "".join(hunks(before.text, after.text)).encode("latin-1")
 
 
@@ -84,15 +84,24 @@ def unified_diff(
     context: int = 3,
     changes: Sequence[Change] | None = None,
 ) -> str:
-    r"""Return the change of one file as git writes it; None is no file.
+    r"""Return the diff of one file as git writes it.
 
-    A text whose lines end at a lone `\r` is compared in its LF view, since git knows no such lines. A caller
-    that knows the `line_changes` passes them.
+    A text whose lines end at a lone `\r` is compared in its LF view, because git does not split it.
+
+    Args:
+        before: The old text, or None for a new file.
+        after: The new text, or None for a deleted file.
+        path: The path to name.
+        context: Unchanged lines to show around a change.
+        changes: The `line_changes` of the texts, if the caller knows them.
+
+    Returns:
+        The diff, or "" for equal texts.
     """
     if before == after:
         return ""
     old, new = before or "", after or ""
-    if old == new:  # an empty file has no hunk, so git names it in the extended header alone
+    if old == new:  # an empty file has only an extended header
         return _git_header(path, "" if before is None else "100644", "" if after is None else "100644")
     old, new = _as_git_reads(old, new)
     names = _names(path, created=before is None, deleted=after is None)
@@ -100,7 +109,7 @@ def unified_diff(
 
 
 def line_changes(before: str, after: str) -> tuple[Hunk, ...]:
-    """Return which lines of a text were replaced, in order and apart, whatever the length of the texts."""
+    """Return the line ranges that differ between two texts of any length, in order and apart."""
     return tuple([Hunk(*change) for change in _line_changes(*_as_git_reads(before, after))])
 
 
@@ -110,26 +119,30 @@ def _as_git_reads(old: str, new: str) -> tuple[str, str]:
     return (old, new) if old_view == new_view else (old_view, new_view)
 
 
-def _git_header(path: str, old_mode: str, new_mode: str) -> str:
-    head = f"diff --git {_quoted('a/' + path)} {_quoted('b/' + path)}\n"
+def _git_header(path: str, old_mode: str, new_mode: str, moved_from: str = "") -> str:
+    head = f"diff --git {_quoted('a/' + (moved_from or path))} {_quoted('b/' + path)}\n"
     if not old_mode:
         return f"{head}new file mode {new_mode}\n"
     if not new_mode:
         return f"{head}deleted file mode {old_mode}\n"
-    return head if old_mode == new_mode else f"{head}old mode {old_mode}\nnew mode {new_mode}\n"
+    modes = "" if old_mode == new_mode else f"old mode {old_mode}\nnew mode {new_mode}\n"
+    moved = f"rename from {_quoted(moved_from)}\nrename to {_quoted(path)}\n" if moved_from else ""
+    return f"{head}{modes}{moved}"
 
 
-def _names(path: str, *, created: bool, deleted: bool) -> str:
-    """Return the two lines with names before the hunks."""
-    old = "/dev/null" if created else _quoted("a/" + path)
-    new = "/dev/null" if deleted else _quoted("b/" + path)
-    # A tab ends a name with a space in it, for readers that would stop at the space.
-    tab = "\t" if " " in path else ""
-    return f"--- {old}{tab if old[:2] == 'a/' else ''}\n+++ {new}{tab if new[:2] == 'b/' else ''}\n"
+def _names(path: str, *, created: bool, deleted: bool, old_path: str = "") -> str:
+    """Return the `---` and `+++` lines."""
+    names = [
+        "/dev/null" if created else _quoted("a/" + (old_path or path)),
+        "/dev/null" if deleted else _quoted("b/" + path),
+    ]
+    # A tab ends a name with a space, for readers that would stop at the space.
+    old, new = (name + "\t" if " " in name and name[0] != '"' else name for name in names)
+    return f"--- {old}\n+++ {new}\n"
 
 
 def _quoted(name: str) -> str:
-    """Return a name in quotes, with escapes, if it holds a quote, a backslash, a control or no UTF-8."""
+    """Quote and escape a name with a quote, a backslash, a control character or invalid UTF-8."""
     if name.isprintable() and '"' not in name and "\\" not in name:
         return name
     escapes: dict[str, int | str | None] = {
@@ -156,26 +169,24 @@ def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None
     r"""Return the hunks of a unified diff in pieces; lines end at `\n` and nowhere else."""
     changes = _line_changes(old, new) if changes is None else changes
     pieces: list[str] = []
-    # The lines behind what was written last, and their offsets.
-    old_line = old_at = new_line = new_at = 0
+    # The lines behind the last change, and their offsets.
+    old_line = old_at = new_at = 0
     for group in _grouped(changes, context):
         (first_old, _, first_new, _), (_, last_old, _, last_new) = group[0], group[-1]
         lead = min(context, first_old)
-        old_at = line_start(old, first_old - lead - old_line + 1, "\n", old_at)
-        old_line = first_old - lead
+        shown = line_start(old, first_old - lead - old_line + 1, "\n", old_at)
         head = len(pieces)
         for old_start, old_stop, new_start, new_stop in group:
             removed = line_start(old, old_start - old_line + 1, "\n", old_at)
-            added = line_start(new, new_start - new_line + 1, "\n", new_at)
-            unchanged = old[old_at:removed]
+            added = new_at + removed - old_at  # the lines between two changes are the same
             old_at = line_start(old, old_stop - old_start + 1, "\n", removed)
             new_at = line_start(new, new_stop - new_start + 1, "\n", added)
-            old_line, new_line = old_stop, new_stop
             pieces += (
-                _marked(" ", unchanged),
+                _marked(" ", old[shown:removed]),
                 _marked("-", old[removed:old_at]),
                 _marked("+", new[added:new_at]),
             )
+            old_line, shown = old_stop, old_at
         following = old[old_at : line_start(old, context + 1, "\n", old_at)]
         trail = _count(following)
         old_range = _range(first_old - lead, last_old + trail)
@@ -191,7 +202,7 @@ def _line_changes(old: str, new: str) -> list[Change]:
         old_count, new_count = _count(old_part), _count(new_part)
         left -= old_count + new_count
         found = [(0, old_count, 0, new_count)]
-        # One line that became another one, as after most edits, needs no comparison.
+        # Most edits turn one line into another, which needs no comparison.
         if left >= 0 and max(old_count, new_count) > 1:
             found = changed_lines(_lines(old_part), _lines(new_part))
         changes += [(old_line + a, old_line + b, new_line + c, new_line + d) for a, b, c, d in found]
@@ -201,7 +212,7 @@ def _line_changes(old: str, new: str) -> list[Change]:
 def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[tuple[int, int, str, str]]:
     """Return the parts in which two texts differ, each with the indexes of its first lines.
 
-    A part that is too long to be compared is divided at lines that both texts have exactly once.
+    A part that is too long to compare is divided at a line that both texts have exactly once.
     """
     start, old_end, new_end = _changed_part(old, new)
     above = old.count("\n", 0, start)
@@ -220,7 +231,7 @@ def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[t
 
 
 def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return which lines were replaced, in order and apart: `difflib`'s answer, in bounded time."""
+    """Return the line ranges that differ, in order and apart, as `difflib` does, in bounded time."""
     head = common_prefix(old, new)
     tail = common_suffix(old, new, min(len(old), len(new)) - head)
     parts = [(head, len(old) - tail, head, len(new) - tail)]
@@ -238,11 +249,15 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     return changes
 
 
-def bounded_lines(lines: Iterable[str], max_chars: int) -> list[str]:
-    """Return the first lines of a diff as a model sees them: visible, long ones cut, `max_chars` in all."""
-    cut = [line if len(line) <= _LINE_CHARS else cut_line(line, _LINE_CHARS) for line in lines]
+def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
+    """Return the first lines of a diff for a model: visible, long ones cut, `max_chars` in all."""
+    if lines and len(max(lines, key=len)) > _LINE_CHARS:
+        lines = [
+            line if len(line) <= _LINE_CHARS else cut_line(line, _LINE_CHARS)
+            for line in _around_changes(lines)
+        ]
     shown: list[str] = []
-    for line in visible_lines(cut):
+    for line in visible_lines(lines):
         max_chars -= len(line) + 1
         if max_chars < 0:
             break
@@ -250,8 +265,8 @@ def bounded_lines(lines: Iterable[str], max_chars: int) -> list[str]:
     return shown
 
 
-def around_changes(lines: Sequence[str]) -> list[str]:
-    """Return lines of a diff, long ones without most of what they share with the line that they replace."""
+def _around_changes(lines: Sequence[str]) -> list[str]:
+    """Shorten long lines of a diff by most of the text that they share with the line they replace."""
     shown = list(lines)
     removed: list[int] = []
     for index, line in enumerate(lines):
@@ -269,7 +284,7 @@ def around_changes(lines: Sequence[str]) -> list[str]:
 
 
 def _changed_part(old: str, new: str) -> tuple[int, int, int]:
-    """Return the part of whole lines that has all changes: its start, its end in old and in new."""
+    """Return the whole lines that cover all changes: their start, and their end in old and in new."""
     same = common_prefix(old, new)
     tail = common_suffix(old, new, min(len(old), len(new)) - same)
     old_end, new_end = len(old) - tail, len(new) - tail
@@ -283,7 +298,7 @@ def _count(text: str) -> int:
 
 
 def _lines(text: str) -> list[str]:
-    # A part of a text with `\n` may itself have none, so `bodies_of` could take another line end.
+    # Not `bodies_of`: a part without `\n` of a text with `\n` would be split at `\r`.
     parts = text.split("\n")
     last = parts.pop()
     lines = [part + "\n" for part in parts]
@@ -291,7 +306,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _grouped(changes: Sequence[Change], context: int) -> list[list[Change]]:
-    """Put changes together whose lines of context touch."""
+    """Group changes whose context lines touch."""
     groups: list[list[Change]] = []
     for change in changes:
         if groups and change[0] - groups[-1][-1][1] <= 2 * context:
@@ -304,7 +319,7 @@ def _grouped(changes: Sequence[Change], context: int) -> list[list[Change]]:
 def _range(start: int, end: int) -> str:
     if end - start == 1:
         return str(end)
-    return f"{start + (end > start)},{end - start}"  # an empty range is named by the line before it
+    return f"{start + (end > start)},{end - start}"  # an empty range is numbered by the line before it
 
 
 def _marked(mark: str, lines: str) -> str:
@@ -316,7 +331,7 @@ def _marked(mark: str, lines: str) -> str:
 
 
 def _divided(old: Sequence[str], new: Sequence[str], part: Change) -> list[Change]:
-    """Return the ranges between the lines that occur exactly once in a range of both texts."""
+    """Divide a range of both texts at the lines that occur exactly once in each."""
     old_from, old_end, new_from, new_end = part
     pairs = _unique_common_lines(old[old_from:old_end], new[new_from:new_end])
     parts: list[Change] = []
@@ -339,7 +354,7 @@ def _difflib_changes(old: Sequence[str], new: Sequence[str], part: Change) -> It
 
 
 def _comparisons(old: Sequence[str], new: Sequence[str], part: Change) -> int:
-    """Return an upper bound of the lines that `difflib` would compare: for each block, every pair."""
+    """Return the most comparisons that `difflib` can make: for each block, every pair of equal lines."""
     old_start, old_end, new_start, new_end = part
     if old_start == old_end or new_start == new_end:
         return 0
@@ -349,12 +364,12 @@ def _comparisons(old: Sequence[str], new: Sequence[str], part: Change) -> int:
 
 
 def _unique_common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Pair the lines that occur once in each text, in an order that both have: a longest rising sequence."""
+    """Return the longest rising sequence of index pairs of the lines that occur once in each text."""
     old_counts, new_counts = Counter(old), Counter(new)
     indexes = {line: index for index, line in enumerate(new) if new_counts[line] == 1}
     pairs = [(at, indexes[line]) for at, line in enumerate(old) if old_counts[line] == 1 and line in indexes]
-    last: list[int] = []  # the least last index of a rising sequence of each length
-    ends: list[int] = []  # and which pair it is of
+    last: list[int] = []  # the least last index of a rising sequence, by length
+    ends: list[int] = []  # the number of the pair with that index
     before: list[int] = []
     for number, (_, index) in enumerate(pairs):
         length = bisect_left(last, index)

@@ -135,13 +135,15 @@ def parse_arguments(sent: Any) -> Mapping[Any, Any]:
                     f"The arguments are {error}.",
                     hint="Send one JSON object; inside strings, escape quotes, backslashes and line ends.",
                 ) from None
-    arguments: Any = {} if value is None else value
-    if not isinstance(arguments, Mapping):
+    if value is None:
+        return {}
+    arguments: Any = value
+    if not isinstance(value, Mapping):
         raise InvalidArgumentError(
             f"The arguments must be one JSON object, not {short_repr(value)}.",
             hint='Send the arguments by name, as in {"name": "value"}.',
         )
-    return arguments
+    return arguments  # type: ignore[no-any-return] # a mapping, as was just checked
 
 
 class _NotJSONError(ValueError):
@@ -151,7 +153,7 @@ class _NotJSONError(ValueError):
 def _parse_json(text: str) -> Any:
     """Return the value of JSON text, in whose strings raw line ends and tabs are accepted."""
     if len(text) > MAX_CHARACTERS:
-        raise _NotJSONError(f"{len(text):,} characters long; at most {MAX_CHARACTERS:,} are taken")
+        raise _NotJSONError(f"over {MAX_CHARACTERS:,} characters long")
     try:
         return json.loads(text, strict=False, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -262,15 +264,23 @@ def _spellings(
 
     The name in another case takes precedence over the callable's own name, which does over aliases.
     """
+    tables = (ALIASES, more_aliases)
+    by_precedence = (
+        [(snake_case(each.name), each.name) for each in members],
+        [(snake_case(each.target), each.name) for each in members if each.target],
+        [
+            (alias, each.name)
+            for each in members
+            for key in {each.name, each.target}
+            for table in tables
+            for alias in table.get(key, ())
+        ],
+    )
     known: dict[str, str | None] = {}
-    for level in range(3):
+    for pairs in by_precedence:
         found: dict[str, str | None] = {}
-        for member in members:
-            own = member.target or member.name
-            tables = ((table.get(key, ()) for table in (ALIASES, more_aliases)) for key in {member.name, own})
-            aliases = [alias for table in tables for each in table for alias in each]
-            for spelling in {snake_case(text) for text in ((member.name,), (own,), aliases)[level]}:
-                found[spelling] = None if spelling in found else member.name
+        for spelling, name in pairs:
+            found[spelling] = name if found.get(spelling, name) == name else None
         known = found | known
     return known
 

@@ -49,8 +49,8 @@ def tool(
         for_models: False if it is never offered to a model.
         advice: A sentence for the system prompt, with methods as `{grep}`. It is left out unless all of
             them are offered.
-        needs: Methods, at least one of which must be offered too, each with the parameters that a model then
-            sees.
+        needs: Methods, each with the parameters that a model then sees; at least one of these methods must
+            be offered too.
 
     Returns:
         A decorator that returns the function itself.

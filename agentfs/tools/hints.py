@@ -4,7 +4,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache, partial, wraps
+from functools import cached_property, partial, wraps
 from types import SimpleNamespace
 from typing import (
     Annotated,
@@ -138,7 +138,7 @@ class _Parameter(NamedTuple):
 
 
 class ArgumentChecker:
-    """Checks the arguments of calls of one function before it runs.
+    """Checks the arguments of calls of one function; reads its signature on first use.
 
     A value of a wrong type is `invalid_argument` with the name of the parameter. An `os.PathLike` becomes
     text, and a mapping becomes the record that its hint names. Nothing else is converted. A parameter whose
@@ -146,17 +146,28 @@ class ArgumentChecker:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        names = getattr(inspect.unwrap(function), "__globals__", {})
-        self._parameters: dict[str, _Parameter] = {}
-        self._positional: list[_Parameter] = []
-        for each in inspect.signature(function).parameters.values():
-            if each.name == "self" or each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
-                continue
-            omit = "Leave it out." if each.default is None else f"Leave it out for {each.default!r}."
-            hint = "" if each.default is each.empty else omit
-            parameter = self._parameters[each.name] = _Parameter(each.name, _kind(each, names), hint)
-            if each.kind is not each.KEYWORD_ONLY:
-                self._positional.append(parameter)
+        self._function = function
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The signature of the function."""
+        return inspect.signature(self._function)
+
+    @cached_property
+    def _parameters(self) -> dict[str, _Parameter]:
+        names = getattr(inspect.unwrap(self._function), "__globals__", {})
+        found: dict[str, _Parameter] = {}
+        for each in self.signature.parameters.values():
+            if each.name != "self" and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
+                omit = "Leave it out." if each.default is None else f"Leave it out for {each.default!r}."
+                hint = "" if each.default is each.empty else omit
+                found[each.name] = _Parameter(each.name, _kind(each, names), hint)
+        return found
+
+    @cached_property
+    def _positional(self) -> list[_Parameter]:
+        declared = self.signature.parameters
+        return [each for name, each in self._parameters.items() if declared[name].kind.name != "KEYWORD_ONLY"]
 
     def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the arguments to pass, without `self`; raise `invalid_argument` for a wrong type."""
@@ -173,20 +184,15 @@ class ArgumentChecker:
         return (args if checked is None else checked), kwargs
 
 
-def checker_of(method: Callable[..., Any]) -> Callable[[], ArgumentChecker]:
-    """Return a function that makes the checker of a method when it is first called."""
-    return cache(lambda: ArgumentChecker(method))
-
-
 def checks_arguments(method: _F, first: Callable[[Any], object] | None = None) -> _F:
     """Make a method check the types of its arguments; `first` is called with its object before that."""
-    checker = checker_of(method)
+    checker = ArgumentChecker(method)
 
     @wraps(method)
     def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if first is not None:
             first(self)
-        positional, named = checker().check(args, kwargs)
+        positional, named = checker.check(args, kwargs)
         return method(self, *positional, **named)
 
     return cast("_F", checked)

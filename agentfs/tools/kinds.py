@@ -18,7 +18,7 @@ from agentfs.limits import LARGEST
 from agentfs.results import TEXTS, Coercion, Result
 from agentfs.text.nearest import nearest
 
-if TYPE_CHECKING:  # the far side of `connect` has no providers
+if TYPE_CHECKING:  # the remote side of `connect` has no providers
     from agentfs.providers.provider import Schema, SchemaRules
 
 _INTEGER = re.compile(r"\s*([+-]?[0-9]{1,19})(\.0*)?\s*")

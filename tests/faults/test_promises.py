@@ -1,4 +1,4 @@
-"""What docs/explanation/security.md says is shown: the tests exist, and each row and peer's case has one."""
+"""Each row and each case of a peer in docs/explanation/security.md names a test that exists."""
 
 import re
 from pathlib import Path

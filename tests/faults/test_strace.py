@@ -121,7 +121,7 @@ def test_a_failing_call_leaves_the_old_file_and_no_temporary(tmp_path, call, num
     assert sorted(os.listdir(tree)) == ["f", "warm"]
 
 
-def test_an_interrupted_call_is_made_good(tmp_path):
+def test_an_interrupted_call_is_repeated(tmp_path):
     tree = fresh(tmp_path, "tree")
     inject = [f"{call}:error=EINTR:when=1" for call in ("write", "fsync", "flock", "openat", "fchmod")]
     assert change_under(tree, "f", tmp_path / "log", *inject) == "done"

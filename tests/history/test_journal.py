@@ -10,12 +10,12 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace, call_context
 from agentfs.errors import (
+    ConflictError,
     FileIOError,
     InvalidArgumentError,
     NotFoundError,
     ReadOnlyError,
     RefusedError,
-    StaleError,
 )
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, syscalls
 from agentfs.history import report, store
@@ -83,9 +83,10 @@ def test_a_file_that_somebody_else_changed_is_not_undone_and_the_diff_is_shown(w
     ws.write("b.txt", "mine\n")
     (tmp_path / "a.txt").write_text("one\ntheirs\n")
     before = snapshot(tmp_path)
-    with pytest.raises(StaleError) as caught:
+    with pytest.raises(ConflictError) as caught:
         ws.undo(2)
     assert "+theirs" in str(caught.value)
+    assert 'undo(paths=["b.txt"]) for the other paths' in str(caught.value)
     assert "+theirs" in caught.value.details["diff"]
     assert snapshot(tmp_path) == before, "all of it, or none"
     assert ws.undo().steps == 1, "the step that does not touch it can still be undone"
@@ -95,7 +96,7 @@ def test_a_file_that_somebody_else_moved_away_is_not_brought_back_twice(ws, tmp_
     (tmp_path / "a").write_text("one\n")
     ws.move("a", "b")
     (tmp_path / "b").rename(tmp_path / "theirs")
-    with pytest.raises(StaleError, match="not there any more"):
+    with pytest.raises(ConflictError, match='"b" was deleted by another program'):
         ws.undo()
     assert sorted(snapshot(tmp_path)) == ["theirs"]
 
@@ -104,11 +105,11 @@ def test_what_somebody_else_did_between_two_steps_is_not_jumped_over(ws, tmp_pat
     ws.write("a.txt", "one\n")
     (tmp_path / "a.txt").write_text("one\ntheirs\n")
     ws.edit("a.txt", "theirs", "both")
-    with pytest.raises(StaleError, match="between these steps"):
+    with pytest.raises(ConflictError, match=r'"a.txt" was changed \(line 2\) by another program'):
         ws.undo(2)
     ws.undo()
     assert (tmp_path / "a.txt").read_text() == "one\ntheirs\n"
-    with pytest.raises(StaleError):
+    with pytest.raises(ConflictError):
         ws.undo()
 
 
@@ -210,8 +211,8 @@ def test_changes_says_what_was_moved(ws, tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     ws.move("a.txt", "d/b.txt")
     by_path = {f.path: f for f in ws.changes().files}
-    assert by_path["d/b.txt"].moved_from == "a.txt"
-    assert by_path["a.txt"].action == "deleted"
+    assert (by_path["d/b.txt"].action, by_path["d/b.txt"].moved_from) == ("moved", "a.txt")
+    assert sorted(by_path) == ["d", "d/b.txt"]
 
 
 def test_a_move_keeps_the_file_itself_and_what_was_seen_of_it(ws, tmp_path):
@@ -426,19 +427,18 @@ def test_the_number_of_a_checkpoint_is_none_that_is_taken(ws):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (lambda file: file.chmod(0o600), 'The mode of "f" has changed'),
-        (lambda file: (file.unlink(), file.mkdir()), 'There is something else at "f" by now'),
-        (lambda file: file.unlink(), '"f" is not there any more'),
-        (lambda file: file.write_text("theirs\n"), '"f" has changed since'),
+        (lambda file: (file.unlink(), file.mkdir()), '"f" was replaced'),
+        (lambda file: file.unlink(), '"f" was deleted'),
+        (lambda file: file.write_text("theirs\n"), '"f" was changed (line 1)'),
     ],
 )
 def test_what_is_there_instead_is_in_the_error(ws, tmp_path, other, message):
     ws.write("f", "old\n")
     ws.edit("f", "old", "ours")
     other(tmp_path / "f")
-    with pytest.raises(StaleError) as caught:
+    with pytest.raises(ConflictError) as caught:
         ws.undo()
-    assert caught.value.message.startswith(f"{message}, by somebody else; nothing was undone.")
+    assert caught.value.message.startswith(f"{message} by another program; nothing was undone.")
 
 
 def test_a_patch_that_would_be_too_large_says_how_much_is_not_in_it(ws, monkeypatch):
@@ -479,7 +479,8 @@ def test_a_file_that_is_already_as_before_counts_as_undone(ws, tmp_path, names, 
     for name in names:
         BACK[name](tmp_path)
     result = ws.rollback("start") if way == "rollback" else ws.undo()
-    assert {file.path for file in result.files} >= {"changed", "d/created", "deleted", "moved", "to"}
+    assert {file.path for file in result.files} >= {"changed", "d/created", "deleted", "moved"}
+    assert {file.path: file.moved_from for file in result.files}["moved"] == "to"
     before = {f"{name}": f"{name}\n" for name in ("changed", "deleted", "moved")}
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == before
     ws.redo()

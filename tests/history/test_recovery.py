@@ -23,8 +23,21 @@ def unfinish(state, going_from=None):
             database.execute("UPDATE steps SET number = 0 WHERE number = ?", (position,))
             put(database, "position", position - 1)
         else:
-            put(database, "move", [going_from, position])
+            (first,) = database.execute("SELECT max(number) + 1 FROM steps").fetchone()
+            changes = changes_between(database, going_from, position)
+            put(database, "move", [changes, first, [], position, None])
             put(database, "position", going_from)
+
+
+def changes_between(database, start, end):
+    """The net changes that lead from one position to another."""
+    low, high = sorted((start, end))
+    query = "SELECT payload FROM steps WHERE number BETWEEN ? AND ? ORDER BY number"
+    net = {}
+    for (payload,) in database.execute(query, (low + 1, high)):
+        for path, before, after in json.loads(payload)["changes"]:
+            net[path] = (net[path][0] if path in net else before, after)
+    return [[path, *(sides if end > start else sides[::-1])] for path, sides in net.items()]
 
 
 def put(database, key, value):

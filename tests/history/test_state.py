@@ -9,7 +9,14 @@ import threading
 import pytest
 
 from agentfs import LineChange, Policy, Workspace
-from agentfs.errors import FileIOError, InvalidArgumentError, NotFoundError, StaleError, UnreadError
+from agentfs.errors import (
+    ConflictError,
+    FileIOError,
+    InvalidArgumentError,
+    NotFoundError,
+    StaleError,
+    UnreadError,
+)
 from agentfs.fs import syscalls
 from agentfs.history.state import read_journal
 from tests.history.judges import snapshot
@@ -149,7 +156,7 @@ def test_what_somebody_else_changed_while_nobody_had_it_open_is_not_undone(root,
     (root / "a.txt").write_text("theirs\n")
     ws = reopened()
     assert ws.recovery_notes == (), "it was no change of ours"
-    with pytest.raises(StaleError) as caught:
+    with pytest.raises(ConflictError) as caught:
         ws.undo()
     assert "+theirs" in caught.value.details["diff"]
     assert (root / "a.txt").read_text() == "theirs\n"
@@ -164,7 +171,7 @@ def test_rollback_over_foreign_changes_is_refused_with_the_diff(root, reopened):
     before = snapshot(root)
     for again in (ws, reopened):
         ws = again if again is ws else reopened()
-        with pytest.raises(StaleError) as caught:
+        with pytest.raises(ConflictError) as caught:
             ws.rollback("start")
         assert "+theirs" in caught.value.details["diff"]
         assert snapshot(root) == before

@@ -420,12 +420,12 @@ def test_a_conflict_with_another_call_of_the_workspace_says_so(ws, tmp_path):
         with ws.transaction() as other:
             other.edit("a", "one", "three")
 
-    said = "has changed since, by another call of this workspace; nothing was made."
+    said = 'was changed by another call of this workspace (changed "a"); nothing was made.'
     assert change("a", inner) == f'"a" {said} This is what changed:'
     ws.undo()
     thread = threading.Thread(target=inner)
     assert change("a", lambda: (thread.start(), thread.join())) == f'"a" {said} This is what changed:'
-    assert "by somebody else" in change("b", lambda: (tmp_path / "b").write_text("theirs\n"))
+    assert "by another program" in change("b", lambda: (tmp_path / "b").write_text("theirs\n"))
 
 
 def test_threads_lose_no_change_in_a_transaction(ws, tmp_path):

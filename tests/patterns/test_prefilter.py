@@ -81,7 +81,7 @@ def test_a_file_may_match_when_its_bytes_have_the_literal_in_another_case(instal
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS.map(bytes.decode), literal=LITERALS, start=st.integers(0, 200))
 @example(text="é ab", literal="ab", start=0)
-def test_the_finder_finds_what_find_finds(installed, text, literal, start):
+def test_the_finder_agrees_with_str_find(installed, text, literal, start):
     start = min(start, len(text))
     with library(installed):
         find = substring_finder(text, (literal,))
@@ -89,14 +89,14 @@ def test_the_finder_finds_what_find_finds(installed, text, literal, start):
 
 
 @given(st.text("ab\n", max_size=40), st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=3))
-def test_the_lines_with_a_string_are_those_that_have_one(text, strings):
+def test_a_search_for_literals_yields_the_lines_that_contain_one(text, strings):
     expected = [line for line in text.split("\n") if any(string in line for string in strings)]
     search = LineSearch(compile_pattern("|".join(strings)), time.monotonic() + 20)
     assert [text[hit.start : hit.end] for hit in search.hits(text)] == expected
 
 
 @pytest.mark.parametrize("ignore_case", [False, True])
-def test_a_match_behind_a_nul_far_into_a_text_is_found(ignore_case):
+def test_a_match_after_a_late_nul_is_found(ignore_case):
     pattern = compile_pattern("needle", ignore_case=ignore_case)
     far = b"x" * 9000 + b"\0"
     for content, verdict in ((far + b" needle", far + b" needle"), (far, None), (b"\0 needle", "binary")):

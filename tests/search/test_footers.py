@@ -1,4 +1,4 @@
-"""What the text of a search says beside what it found: once, and only what is not shown already."""
+"""Footers of searches: totals, names that were left out, and tree listings."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def ws(tmp_path):
     ("method", "arguments"),
     [("ls", {}), ("glob", {"pattern": "*.py"}), ("find", {}), ("grep", {"pattern": "value"})],
 )
-def test_what_was_left_out_is_said_once_for_a_run_of_calls(ws, tmp_path, method, arguments):
+def test_hidden_and_ignored_names_are_reported_once_for_a_run_of_calls(ws, tmp_path, method, arguments):
     call = getattr(ws, method)
     first = call(**arguments)
     again = call(**arguments)
@@ -59,7 +59,7 @@ def test_another_directory_has_its_own_footer(ws):
 
 
 @pytest.mark.parametrize("repeats", range(2))
-def test_nothing_found_says_all_that_was_left_out_each_time(ws, repeats):
+def test_every_answer_without_matches_reports_all_that_was_left_out(ws, repeats):
     for _ in range(1 + repeats):
         text = ws.grep("no such text").text
         assert (
@@ -69,7 +69,7 @@ def test_nothing_found_says_all_that_was_left_out_each_time(ws, repeats):
         assert "1 version control directory" in ws.glob("*.rs").text
 
 
-def test_what_is_never_searched_is_not_said_where_something_is_found(ws):
+def test_binary_and_git_are_not_reported_if_something_is_found(ws):
     found = ws.grep("value")
     assert (found.skipped.vcs, found.skipped.binary) == (1, 1)
     assert "version control" not in found.text

@@ -1,10 +1,8 @@
-"""`dominds`: list_dir, read_file and five ripgrep_* tools, whose replies are YAML.
+"""The dialect `dominds`: list_dir, read_file and five ripgrep_* tools, whose replies are YAML.
 
-The contract is in `docs/reference/dialects/dominds.md`, statement by statement. No `from __future__ import
-annotations`: the hints become schemas.
+`docs/reference/dialects/dominds.md` lists what is kept of the contract.
 """
 
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -31,6 +29,7 @@ from agentfs.dialects.toolkit import (
     most_that_fit,
     past_end_of_lines,
     problem_of,
+    read_docstring,
     to_json,
     without_empty,
     without_marks,
@@ -43,40 +42,23 @@ Document = dict[str, Any]
 
 _MAX_LINES = 500
 _RANGE = re.compile(r"\s*([0-9]{0,9})\s*~\s*([0-9]{0,9})\s*")
-_NUMBER_CHARS = 8  # added to each line: its number, and the indentation of the YAML block
+_NUMBER_CHARS = 8  # added to each line by its number and the indentation of YAML
 _MAX_RULES = 3
-# Parameters of the tools and of grep that ask for lines around a match.
+# Parameters of the tools and of `grep` for lines around a match.
 _CONTEXT_PARAMETERS = ("context_before", "context_after", "before", "after", "context")
-# Line ends that are named where lines are numbered, because the text does not show them.
+# Line ends that a numbered text does not show.
 _NEWLINES = {"\r\n": "crlf", "\r": "cr", "mixed": "mixed"}
-
-
-# The parameters as a model sees them, and by tool where one differs.
-_DESCRIPTIONS = {
-    "path": "File or directory to search, relative to the workspace root.",
-    "max_lines": "Most lines to show, of a range too.",
-    "range": "Lines to show, from 1: `10~50`, `300~` (to the end), `~20` (the first 20) or `~` (all).",
-    "show_linenos": "Put its number before each line.",
-    "pattern": "Regular expression; escape `( ) [ . *` to match them literally.",
-    "literal": "Text to search for; it may span lines.",
-    "globs": "Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.",
-    "case": "How letters match; smart ignores case unless the pattern has a capital.",
-    "context_before": "Lines to show before each match.",
-    "context_after": "Lines to show after each match.",
-    "rg_args": "More rg arguments, such as `-i -C2 -g '*.py'`.",
-}
-_OTHER_DESCRIPTIONS = {
-    "ls": {"path": "Directory, relative to the workspace root."},
-    "read": {"path": "File, relative to the workspace root."},
-    "ripgrep_fixed": {"case": "How letters match; smart ignores case unless the text has a capital."},
-}
 
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the seven tools."""
 
     def ls(path: str = ".") -> ListResult:
-        """List directory contents: directories first, then files, by name."""
+        """List directory contents: directories first, then files, by name.
+
+        Args:
+            path: Directory, relative to the workspace root.
+        """
         return workspace.ls(path, include_ignored=True)
 
     def read(
@@ -85,13 +67,27 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         range: str | None = None,  # noqa: A002 - the contract's name
         show_linenos: bool = True,  # noqa: ARG001 - for the renderer
     ) -> ReadResult:
-        """Read file contents."""
+        """Read file contents.
+
+        Args:
+            path: File, relative to the workspace root.
+            max_lines: Most lines to show, of a range too.
+            range: Lines to show, from 1: `10~50`, `300~` (to the end), `~20` (the first 20) or `~` (all).
+            show_linenos: Put its number before each line.
+        """
         return _read(workspace, path, range, max_lines)
 
     def ripgrep_files(
         pattern: str, path: str = ".", globs: list[str] | str | None = None, case: Case = "smart"
     ) -> GrepResult:
-        """Search files containing matches: their paths."""
+        """Search files containing matches: their paths.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            globs: Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.
+            case: How letters match; smart ignores case unless the pattern has a capital.
+        """
         return workspace.grep(
             pattern, path, globs, output_mode="files_with_matches", context=0, **case_options(case)
         )
@@ -99,27 +95,53 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def ripgrep_snippets(
         pattern: str, path: str = ".", context_before: int = 0, context_after: int = 0, case: Case = "smart"
     ) -> GrepResult:
-        """Search and display matching snippets: one for each matching line."""
+        """Search and display matching snippets: one for each matching line.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            context_before: Lines to show before each match.
+            context_after: Lines to show after each match.
+            case: How letters match; smart ignores case unless the pattern has a capital.
+        """
         return workspace.grep(
             pattern, path, before=context_before, after=context_after, overlap=True, **case_options(case)
         )
 
     def ripgrep_count(pattern: str, path: str = ".", case: Case = "smart") -> GrepResult:
-        """Count matches in each file, and in all."""
+        """Count matches in each file, and in all.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            case: How letters match; smart ignores case unless the pattern has a capital.
+        """
         return workspace.grep(pattern, path, output_mode="count", context=0, **case_options(case))
 
     def ripgrep_fixed(literal: str, path: str = ".", case: Case = "smart") -> GrepResult:
-        """Fixed string search: the text as it is, no regular expression."""
+        """Fixed string search: the text as it is, no regular expression.
+
+        Args:
+            literal: Text to search for; it may span lines.
+            path: File or directory to search, relative to the workspace root.
+            case: How letters match; smart ignores case unless the text has a capital.
+        """
         literal = literal.replace("\r\n", "\n")
         return workspace.grep(
             literal, path, context=0, multiline="\n" in literal, fixed_strings=True, **case_options(case)
         )
 
     def grep(pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
-        """Advanced rg search, with some of ripgrep's own arguments."""
+        """Advanced rg search, with some of ripgrep's own arguments.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            rg_args: More rg arguments, such as `-i -C2 -g '*.py'`.
+        """
         given = read_arguments(rg_args)
         try:
-            return workspace.grep(path=path, overlap=True, dot_all=False, **given.grep(pattern))
+            return workspace.grep(pattern, path, overlap=True, dot_all=False, **given.options)
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
@@ -141,12 +163,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         document: Callable[[Any, RenderContext, Limits], Document],
         **options: Any,
     ) -> ToolSpec:
-        """Return a tool, described by its docstring and the bounds of its replies."""
-        texts = {**_DESCRIPTIONS, **_OTHER_DESCRIPTIONS.get(tool.__name__, {})}
         return ToolSpec(
             tool,
-            description=f"{tool.__doc__}\n{bounds}",
-            descriptions={name: texts[name] for name in inspect.signature(tool).parameters},
+            description=f"{read_docstring(tool.__doc__).description}\n{bounds}",
             render=partial(_with_document, document=document, limits=limits),
             **options,
         )
@@ -176,7 +195,7 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
     max_lines = max_lines or _MAX_LINES
     limit = max_lines if last is None else min(max_lines, last - first + 1)
     try:
-        # A notebook is shown as the text that it is: the document counts its lines.
+        # The contract counts the lines of a file, so a notebook is shown as its JSON.
         found = workspace.read(path, first, limit, raw=path.lower().endswith(".ipynb"))
     except PastEndError as error:
         if "total_lines" in error.details:
@@ -198,7 +217,7 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
 
 
 def _requested_lines(lines: str) -> tuple[int, int | None]:
-    """Return the first and the last line that `range` asks for; None for the end of the file."""
+    """Return the first and the last line of a `range`; None stands for the end of the file."""
     found = _RANGE.fullmatch(lines if lines.strip() else "~")
     first, last = (int(found[1] or 1), int(found[2]) if found[2] else None) if found else (0, None)
     if first < 1 or (last is not None and last < first):
@@ -211,7 +230,7 @@ def _requested_lines(lines: str) -> tuple[int, int | None]:
 
 
 def _follow(call: NextCall) -> Mapping[str, Any] | None:
-    """Return the arguments that continue a read, with its lines as a range."""
+    """Return the arguments of read_file for a call of `read`."""
     arguments = call["arguments"]
     if call["name"] != "read" or "column" in arguments:
         return None
@@ -227,30 +246,27 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
 def _with_document(
     context: RenderContext, document: Callable[[Any, RenderContext, Limits], Document], limits: Limits
 ) -> ToolResult:
-    """Return the result of a tool with its document as its data; failures are left to `render_yaml`."""
+    """Return the result of a successful call with its document as its data."""
     if not context.result.success:
         return context.result
     return replace(context.result, data=document(context.outcome, context, limits))
 
 
 def _render_yaml(context: RenderContext, _: Workspace) -> ToolResult:
-    """Return the result with its document, or that of its failure, as YAML."""
     problem = problem_of(context)
     document = context.result.data if problem is None else {"status": "error", **problem._asdict()}
     return replace(context.result, content=to_yaml(document), data=document)
 
 
 def _directory(found: ListResult, context: RenderContext, limits: Limits) -> Document:
-    """Return the document of list_dir."""
     path = str(context.arguments.get("path") or ".")
-    if found.entries:  # written as in the paths of its entries
+    if found.entries:  # spell the directory as the paths of its entries do
         path = found.entries[0].path.rpartition("/")[0] or "."
     entries = [_entry(each) for each in found.entries]
     return _fitted(limits, {"path": path}, "entries", entries, found.total, _skipped(found.skipped))
 
 
 def _file(found: ReadResult, context: RenderContext, limits: Limits) -> Document:
-    """Return the document of read_file."""
     document: Document = {
         "status": "ok",
         "path": found.path,
@@ -271,7 +287,7 @@ def _file(found: ReadResult, context: RenderContext, limits: Limits) -> Document
 
 
 def _lines(found: ReadResult, line_chars: int, *, numbered: bool) -> Document:
-    """Return the lines of a file, and what cannot be seen from them."""
+    """Return the lines of a file, and facts that they do not show."""
     content, cut = cut_lines(found, line_chars)
     document: Document = {"content": content}
     if numbered:
@@ -291,19 +307,17 @@ def _lines(found: ReadResult, line_chars: int, *, numbered: bool) -> Document:
 
 
 def _files(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
-    """Return the document of ripgrep_files."""
     head = {"pattern": context.arguments["pattern"], "files_matched": found.total_files}
     return _fitted(limits, head, "matches", _paths(found), found.total_files, _details(found))
 
 
 def _search(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
-    """Return the document of ripgrep_search, whose `rg_args` say what is shown."""
+    """Return the document of ripgrep_search, whose `rg_args` select what is shown."""
     arguments = read_arguments(context.arguments.get("rg_args"))
     if arguments.shows == "lines":
         return _snippets(found, context, limits, name="results")
     if arguments.shows == "counts":
-        by_match = arguments.only_matching and not arguments.inverted
-        return _counts(found, context, limits, name="results", by_match=by_match)
+        return _counts(found, context, limits, name="results", by_match=arguments.only_matching)
     head = {"pattern": context.arguments["pattern"]}
     if arguments.shows == "files":
         items, total = _paths(found), found.total_files
@@ -346,7 +360,7 @@ def _snippets(found: GrepResult, context: RenderContext, limits: Limits, name: s
 def _fitted(
     limits: Limits, head: Document, name: str, items: Sequence[Any], total: int, more: Document
 ) -> Document:
-    """Return a document with as many items as the budget of tokens holds."""
+    """Return a document with as many items as fit into `Limits.output_tokens`."""
 
     def document(count: int) -> Document:
         omitted = {"truncated": True, "total": total} if count < total else {}
@@ -367,7 +381,7 @@ def _entry(entry: Entry) -> Document:
 
 
 def timestamp(seconds: float | None) -> str | None:
-    """Return a time in ISO 8601, in UTC; None for one outside the calendar."""
+    """Return a time in ISO 8601, in UTC, or None if no calendar has it."""
     if seconds is None:
         return None
     try:
@@ -388,7 +402,7 @@ def _snippet(match: Match, line_chars: int) -> Document:
 
 
 def _matched_parts(match: Match) -> list[Document]:
-    """Return each part of a line that matches; empty ones are left out."""
+    """Return each part of a line that matches and is not empty."""
     text, spans = without_marks(match)
     return [
         {
@@ -403,13 +417,13 @@ def _matched_parts(match: Match) -> list[Document]:
 
 
 def _context_lines(context: RenderContext) -> int:
-    """Return how many lines on a side of a match were asked for."""
+    """Return how many lines the call wants on either side of a match."""
     given = {**context.arguments, **read_arguments(context.arguments.get("rg_args")).options}
     return max(given.get(name) or 0 for name in _CONTEXT_PARAMETERS)
 
 
 def _details(found: GrepResult) -> Document:
-    """Return what is reported of a search beside what it found."""
+    """Return the fields that say how complete a search is."""
     complete = {} if found.exact else {"complete": False}
     return {**complete, **without_empty(notes=list(found.nothing[1:])), **_skipped(found.skipped)}
 
@@ -424,7 +438,7 @@ def _skipped(skipped: Skipped) -> Document:
 DIALECT = Dialect(
     "dominds",
     specs,
-    # `max_lines` bounds the lines, and the size of a reply the bytes.
+    # `max_lines` bounds the lines of a read.
     limits={
         "read_lines": 1_000_000,
         "read_bytes": 100_000,

@@ -13,7 +13,7 @@ from typing import Any, cast
 from agentfs.dialects.toolkit import visible
 
 _ONE_LINE_FIELDS = ("path", "name", "target", "pattern", "literal")
-# A plain string begins with a letter, so it is no number, date or tag; it has neither `:` nor `#`.
+# A plain string begins with a letter, so it is not a number, date or tag. It contains neither `:` nor `#`.
 _PLAIN = re.compile(
     r"(?:\.?[A-Za-z]|_[A-Za-z]|[^\W\d_a-zA-Z])"
     r"(?:[\w ./\-+=()*<>@%,;!?$^&|~'\"\\\[\]{}`]*[\w./\-+()*>%!?$\]}'\"])?"
@@ -39,11 +39,11 @@ def _mapping(value: Mapping[str, Any], indent: str) -> Iterator[str]:
 
 
 def _item(head: str, value: Any, indent: str) -> Iterator[str]:
-    """Yield the lines of a value after its key or `-`; `indent` is that of what contains it."""
+    """Yield the lines of a value after its key or `-`. `indent` is that of the line with the key."""
     inner = indent + _STEP
     if isinstance(value, Mapping) and value:
         lines = _mapping(cast("Mapping[str, Any]", value), inner)
-        if head.endswith("-"):  # the first key is on the line of the dash
+        if head.endswith("-"):
             yield f"{head} {next(lines).removeprefix(inner)}"
         else:
             yield head
@@ -79,7 +79,7 @@ def _one_line(text: str) -> str:
 
 
 def _block(head: str, text: str, inner: str) -> Iterator[str]:
-    # The indentation must be explicit where the text begins with a blank.
+    # A text that begins with a blank needs an explicit indentation.
     indentation = str(len(_STEP)) if text[0] in " \t\n" else ""
     chomping = "-" if not text.endswith("\n") else "+" if text.endswith("\n\n") else ""
     yield f"{head} |{indentation}{chomping}"
@@ -88,9 +88,9 @@ def _block(head: str, text: str, inner: str) -> Iterator[str]:
 
 
 def _quoted_lines(head: str, text: str, inner: str) -> str:
-    """Return a text in double quotes, one line of YAML for each of its lines, with escaped line ends."""
+    """Quote a text of several lines, with one line of YAML for each."""
     first, *others = map(_escaped, re.findall(r"[^\n]*\n|[^\n]+", text))
-    # A blank at the start of a line would be taken for indentation.
+    # An unescaped blank at the start of a line would be indentation.
     others = [f"\\{line}" if line.startswith(" ") else line for line in others]
     return f'{head} "' + f"\\\n{inner}".join([first, *others]) + '"'
 

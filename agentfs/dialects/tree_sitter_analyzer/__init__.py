@@ -1,6 +1,6 @@
-"""`tree-sitter-analyzer`: list_files, search_content and find_and_grep, with a ladder of formats.
+"""The dialect `tree-sitter-analyzer`: three search tools whose output formats differ in their cost of tokens.
 
-The contract is in `docs/reference/dialects/tree-sitter-analyzer.md`, statement by statement.
+`docs/reference/dialects/tree-sitter-analyzer.md` lists what is kept of the contract.
 """
 
 import inspect
@@ -53,7 +53,7 @@ NAME = "tree-sitter-analyzer"
 
 _Parameters = TypeVar("_Parameters", FileFilter, SearchContent, FindAndGrep)
 _SORT: dict[str, Literal["path", "modified", "size"]] = {"path": "path", "mtime": "modified", "size": "size"}
-# The least and the most that a number may be.
+# The smallest and the largest value of each number.
 _BOUNDS: dict[str, tuple[int, int | None]] = {
     "depth": (1, None),
     "limit": (1, MAX_LIMIT),
@@ -72,10 +72,13 @@ _FORMAT_OPTIONS: dict[Format, dict[str, Any]] = {
 
 
 def in_language(language: Language | None = None) -> Dialect:
-    """Return the dialect.
+    """Return the dialect with its errors in a language.
 
     Args:
-        language: The language of its errors; None for that of the environment, read at each error.
+        language: "en", "ja", or None for the language of the environment when an error occurs.
+
+    Returns:
+        The dialect.
     """
 
     def specs(workspace: Workspace) -> Sequence[ToolSpec]:
@@ -86,7 +89,7 @@ def in_language(language: Language | None = None) -> Dialect:
         ]
 
     def render(context: RenderContext, _: Workspace) -> ToolResult:
-        """Render an unknown tool as the tools render their failures."""
+        # The tools render their own failures, but an unknown tool has no renderer.
         if not isinstance(context.outcome, UnknownToolError):
             return context.result
         return _render_failure(context, "list_files", language)
@@ -105,7 +108,7 @@ def _tool(
     run: Callable[[Workspace, _Parameters], ToolResult],
     parameters: type[_Parameters],
 ) -> ToolSpec:
-    """Return a tool whose parameters are the fields of a dataclass."""
+    """Make a tool whose parameters are the fields of a dataclass."""
 
     def tool(**arguments: Any) -> ToolResult:
         return run(workspace, parameters(**arguments))
@@ -149,14 +152,14 @@ def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
     notes = _check_numbers(workspace, given)
     filtered = replace(given, types=_searchable_types(given.types))
     files = _find(workspace, filtered, sort=_SORT[given.sort], unique=True)
-    # `find` takes one list of globs: where `pattern` is a glob, the search takes the others.
+    # `find` takes one list of globs. If `pattern` is one, the search takes `include_globs`.
     globs = given.include_globs if given.glob and given.pattern else None
     options |= {"path": given.roots, "files": files, "glob": globs}
     return search_reply(workspace, _grep(workspace, options), files, notes, given)
 
 
 def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> list[str]:
-    """Check numbers and globs of a call, and return a note for each number over its maximum, so lowered."""
+    """Check the numbers and globs of a call; return a note for each number that is lowered to its maximum."""
     notes: list[str] = []
     for field, (least, most) in _BOUNDS.items():
         value = getattr(given, field, None)
@@ -164,15 +167,13 @@ def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> li
         if value is not None and value < least:
             raise own_error("least", name, name=name, least=str(least), value=str(value))
         if value is not None and most is not None and value > most:
-            notes.append(f"{name} was lowered from {value:,} to {most:,}, the most there is")
+            notes.append(f"{name} was lowered from {value:,} to {most:,}, the maximum")
     if isinstance(given, ContentQuery):
         most = workspace.limits.context_lines
         if max(given.context_before or 0, given.context_after or 0) > most:
             notes.append(f"context was lowered to {most} lines on either side")
         if parse_filesize(given.max_filesize or MAX_FILESIZE) > parse_filesize(MAX_FILESIZE):
-            notes.append(
-                f"max_filesize was lowered from {given.max_filesize} to {MAX_FILESIZE}, the most there is"
-            )
+            notes.append(f"max_filesize was lowered from {given.max_filesize} to {MAX_FILESIZE}, the maximum")
     for name in ("exclude", "include_globs", "exclude_globs"):
         try:
             if globs := getattr(given, name, None):
@@ -212,7 +213,7 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
 
 
 def _grep_options(given: ContentQuery) -> dict[str, Any]:
-    """Return arguments of `grep` for those of the tools."""
+    """Return the arguments of `grep` for a query."""
     output_format = given.format
     if not given.query:
         raise own_error("no_query", "query")
@@ -239,7 +240,7 @@ def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
     try:
         return workspace.grep(**arguments)
     except InvalidPatternError as error:
-        # find_and_grep has another parameter `pattern`, so the suggestion names `query`.
+        # The advice of `grep` is about `pattern`, which means something else in find_and_grep.
         suggestion = error.details.get("suggestion")
         advice = Advice("To match it literally, ", Retry({"query": suggestion}), ".")
         raise InvalidPatternError(
@@ -250,12 +251,12 @@ def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
 
 
 def _excluded(given: ContentQuery) -> list[str]:
-    """Return the globs to leave out, without the `!` that rg has before them."""
+    """Return the globs to leave out, without the `!` of ripgrep."""
     return [glob.removeprefix("!") for glob in given.exclude_globs or ()]
 
 
 def _searchable_types(types: list[str] | None) -> list[str]:
-    """Return the types of files whose contents can be searched."""
+    """Return the requested types of files that have contents."""
     given = parse_types(types or ["f"])
     searchable = given - {"d"}
     if not searchable - {"e"} and "d" in given:
@@ -268,7 +269,7 @@ def _render_failure(context: RenderContext, tool: str, language: Language | None
     if problem is None:
         return context.result
     details = context.outcome.details if isinstance(context.outcome, AgentFSError) else {}
-    problem = translated(problem, details, tool, language or language_of_environment(), context.names)
+    problem = translated(problem, details, tool, language or language_of_environment())
     error = {"code": problem.code, "message": problem.message}
     reply = as_json(context, {"error": problem._asdict()})
     return replace(reply, short_result=first_line(problem.message), error=error)

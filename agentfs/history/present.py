@@ -1,0 +1,97 @@
+"""The disk as it is now, beside what the steps of a journal left there."""
+
+import time
+from collections.abc import Sequence
+
+from agentfs import call_context
+from agentfs.errors import AgentFSError
+from agentfs.fs import Change, FileNode, Node, Root
+from agentfs.history.report import name_paths
+from agentfs.history.store import Store
+from agentfs.history.take_back import Lines
+from agentfs.text import Blob, line_changes, plural
+
+
+class Present:
+    """Compares net changes with the disk, and collects what other programs have done since."""
+
+    def __init__(self, root: Root, max_bytes: int) -> None:
+        self._root, self._max_bytes = root, max_bytes
+        self._store = Store()  # contents that other programs wrote need not fit in memory
+        self.others: dict[str, Lines] = {}
+        self._restored: list[str] = []
+        self._gone: list[str] = []
+        self._unknown: list[str] = []
+
+    def change(self, net: Change, history: Sequence[Change]) -> Change:
+        """Return a net change with what is at its path now; `history` has the changes that it sums up."""
+        path = net.path
+        now = self._node(net)
+        if Change(path, net.before, now).changes_nothing:
+            if now is None and net.after is not None:
+                self._gone.append(path)
+            elif now is not None:
+                self._restored.append(path)
+            return Change(path, net.before, now)
+        versions: list[tuple[Node | None, bool]] = [(net.before, False)]
+        for change in history:
+            versions += [(change.before, change.before != versions[-1][0]), (change.after, False)]
+        versions.append((now, now != versions[-1][0]))
+        if any(by_others for _, by_others in versions):
+            self.others[path] = _lines_of_others(versions)
+            if now is None:
+                self._gone.append(path)
+        return Change(path, net.before, now)
+
+    def notes(self, omitted: int) -> list[str]:
+        """Return what the comparison says beside the changes."""
+        notes: list[str] = []
+        if self._restored:
+            notes.append(f"as before again: {name_paths(self._restored)}")
+        if self._gone:
+            notes.append(f"gone, deleted by another program: {name_paths(self._gone)}")
+        if self._unknown:
+            notes.append(f"not compared with what is there now: {name_paths(self._unknown)}")
+        if omitted:
+            paths = plural(omitted, "path")
+            notes.append(f"left out: {paths} changed long ago, whose first state is no longer kept")
+        return notes
+
+    def _node(self, net: Change) -> Node | None:
+        if time.monotonic() < call_context.deadline():
+            try:
+                found = self._root.node(net.path, max_bytes=self._max_bytes)
+            except AgentFSError:
+                found = net.after  # protected, too large or a special file
+                self._unknown += [net.path] if self._root.may_show(net.path) else []
+            for known in (net.after, net.before):
+                if isinstance(known, FileNode) and found == known:
+                    return known
+            return None if found is None else self._store.keep_node(found)
+        self._unknown.append(net.path)
+        return net.after
+
+
+def _lines_of_others(versions: Sequence[tuple[Node | None, bool]]) -> Lines:
+    """Return the lines of the last version that another program wrote.
+
+    Each version comes with True if another program wrote it.
+    """
+    text, owned = "", list[bool]()  # for each line of the text, whether another program wrote it
+    for node, by_others in versions:
+        blob = Blob("100644", node.load()) if isinstance(node, FileNode) else Blob("", b"")
+        if blob.is_binary:
+            return ()
+        lines: list[bool] = []
+        end = 0
+        for start, old_end, new_start, new_end in line_changes(text, blob.text):
+            lines += [*owned[end:start], *[by_others] * (new_end - new_start)]
+            end = old_end
+        text, owned = blob.text, [*lines, *owned[end:]]
+    ranges: list[tuple[int, int]] = []
+    for number, is_theirs in enumerate(owned, 1):
+        if is_theirs and ranges and ranges[-1][1] == number - 1:
+            ranges[-1] = ranges[-1][0], number
+        elif is_theirs:
+            ranges.append((number, number))
+    return tuple(ranges)

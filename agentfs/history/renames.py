@@ -1,0 +1,85 @@
+"""Finds renamed files among deleted and created ones: by content, then by similarity, as git does."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from agentfs import call_context
+from agentfs.fs import Change, DirectoryNode, FileNode, Node
+
+_MOST_COMPARED = 1_000  # pairs of files whose lines are compared
+_MOST_BYTES = 1024 * 1024  # of a file whose lines are compared
+_LEAST_SIMILARITY = 0.5
+
+
+def renames(changes: Iterable[Change]) -> dict[str, str]:
+    """Return the old path of each renamed file and link, by its new path.
+
+    Files with equal content are paired in the order of their paths, then the most similar of the others.
+    """
+    ordered = sorted(changes, key=lambda change: change.path)
+    created = [each for each in ordered if each.before is None and _is_file(each.after)]
+    deleted = [each for each in ordered if each.after is None and _is_file(each.before)]
+    if not created or not deleted:
+        return {}
+    found: dict[str, str] = {}
+    sources: dict[Node | None, list[str]] = {}
+    for each in reversed(deleted):
+        sources.setdefault(each.before, []).append(each.path)
+    for each in created:
+        if candidates := sources.get(each.after):
+            found[each.path] = candidates.pop()
+    paired = {*found, *found.values()}
+    return found | _similar(
+        [each for each in deleted if each.path not in paired],
+        [each for each in created if each.path not in paired],
+    )
+
+
+def _is_file(node: Node | None) -> bool:
+    return node is not None and not isinstance(node, DirectoryNode)
+
+
+def _similar(deleted: Sequence[Change], created: Sequence[Change]) -> dict[str, str]:
+    """Return the old path of each created file that is similar to a deleted one."""
+    by_name: dict[str, list[Change]] = {}
+    for old in deleted:
+        by_name.setdefault(os.path.basename(old.path), []).append(old)
+    all_pairs = len(deleted) * len(created) <= _MOST_COMPARED  # of more, only files that keep their name
+    pairs = (
+        (old, new)
+        for new in created
+        for old in (deleted if all_pairs else by_name.get(os.path.basename(new.path), ()))
+        if _may_be_similar(old.before, new.after)
+    )
+    lines: dict[str, Counter[bytes]] = {}
+    scores: list[tuple[float, bool, str, str]] = []
+    for old, new in islice(pairs, _MOST_COMPARED):
+        if time.monotonic() > call_context.deadline():
+            break
+        for path, node in ((old.path, old.before), (new.path, new.after)):
+            if path not in lines and isinstance(node, FileNode):
+                lines[path] = Counter(node.load().splitlines(keepends=True))
+        common = sum(len(line) * count for line, count in (lines[old.path] & lines[new.path]).items())
+        size = max(_size(old.before), _size(new.after))
+        if common >= size * _LEAST_SIMILARITY:
+            other_name = os.path.basename(old.path) != os.path.basename(new.path)
+            scores.append((-common / size, other_name, new.path, old.path))
+    found: dict[str, str] = {}
+    taken = set[str]()
+    for _, _, new_path, old_path in sorted(scores):
+        if new_path not in found and old_path not in taken:
+            found[new_path] = old_path
+            taken.add(old_path)
+    return found
+
+
+def _may_be_similar(old: Node | None, new: Node | None) -> bool:
+    sizes = _size(old), _size(new)
+    return 0 < min(sizes) >= max(sizes) * _LEAST_SIMILARITY and max(sizes) <= _MOST_BYTES
+
+
+def _size(node: Node | None) -> int:
+    return node.size if isinstance(node, FileNode) else 0

@@ -1,0 +1,316 @@
+"""A snapshot of a tree: the status of each path, and its content by hash, which the store keeps.
+
+It is brought up to date as git's index is. Only files whose status has changed are read again, and files that
+are as young as the snapshot, because a second change in the same tick leaves the same times.
+"""
+
+import json
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from agentfs.errors import AgentFSError, ProtectedError, TooLargeError
+from agentfs.fs import (
+    Change,
+    Directory,
+    DirectoryNode,
+    DirEntry,
+    FileNode,
+    LinkNode,
+    Node,
+    ReadBuffer,
+    Root,
+    is_second_name,
+    node_to_json,
+    syscalls,
+)
+from agentfs.fs.context import TIME_RESOLUTION
+from agentfs.fs.node import Metadata
+from agentfs.history.database import Damage, Statement, checksum, from_bytes, to_bytes, to_json
+from agentfs.history.store import Store
+from agentfs.history.take_back import is_same_node
+from agentfs.limits import Limits
+from agentfs.tree.ignore_sources import DECIDING, with_slash
+from agentfs.tree.walk import Walk
+
+_TICK = 20_000_000  # nanoseconds after which a local file system gives a change another time
+_LARGEST_INTEGER = 2**63 - 1  # that SQLite stores
+_PUT = "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?)"
+_DELETE = "DELETE FROM snapshot WHERE path = ?"
+
+
+class Status(NamedTuple):
+    """What `lstat` tells of a path; of a directory only mode and owner."""
+
+    mode: int
+    user: int
+    group: int
+    size: int = 0
+    modified: int = 0
+    changed: int = 0
+    inode: int = 0
+
+
+class Seen(NamedTuple):
+    """A path as it was last seen."""
+
+    node: Node | None  # None if its content is not kept
+    status: Status | None  # None if it must be read again
+    young: bool = False  # a change since may have left the same status
+
+
+class Difference(NamedTuple):
+    """How a tree differs from its snapshot."""
+
+    changes: tuple[Change, ...]
+    lost: tuple[str, ...]  # paths that differ and whose content is not kept
+    not_covered: dict[str, int]  # how many paths have no kept content, by reason
+    paths: dict[str, Seen]  # all paths as they are now
+    statements: tuple[Statement, ...]  # that store them
+
+
+class Snapshot:
+    """The tree as it was last seen by a recording. Used under the lock of the journal."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._paths: dict[str, Seen] | None = None
+
+    @property
+    def paths(self) -> dict[str, Seen]:
+        """All paths as they were last seen."""
+        if self._paths is None:
+            self._paths = self._load()
+        return self._paths
+
+    def take_over(self, difference: Difference) -> None:
+        """Make the tree of a difference the snapshot."""
+        self._paths = difference.paths
+
+    def put(self, path: str, node: Node | None) -> tuple[Statement, ...]:
+        """Note what the workspace itself left at a path; return the statements that store it."""
+        if node is None:
+            self.paths.pop(path, None)
+        else:
+            self.paths[path] = Seen(node, None)
+        return self._stored([path], self.paths)
+
+    def difference(
+        self, root: Root, limits: Limits, *, ignored: bool, since: int | None = None
+    ) -> Difference:
+        """Return how the tree differs now.
+
+        Changes are those since a time in nanoseconds; None compares nothing and only finds what is there.
+        """
+        old = self.paths
+        scan = _Scan(self._store, old, root, limits, ignored=ignored)
+        paths = scan.run()
+        changed = [path for path, seen in paths.items() if old.get(path) is not seen]
+        changed += [path for path in old if path not in paths]
+        changes: list[Change] = []
+        lost: list[str] = []
+        if since is not None:
+            shown = self._came_into_view(changed, paths, since)
+            for path in sorted({*changed} - shown):
+                before, now = old.get(path), paths.get(path)
+                if now is None:
+                    now = scan.look_at(path)  # it may only be ignored since
+                if any(seen is not None and seen.node is None for seen in (before, now)):
+                    if before is None or now is None or before.status != now.status:
+                        lost.append(path)
+                    continue
+                change = Change(path, before and before.node, now and now.node)
+                if not is_same_node(change.before, change.after):
+                    changes.append(change)
+        return Difference(
+            tuple(changes), tuple(lost), dict(scan.not_covered), paths, self._stored(changed, paths)
+        )
+
+    def _came_into_view(self, changed: list[str], paths: dict[str, Seen], since: int) -> set[str]:
+        """Return new paths that existed before, and are found only because the ignore rules have changed."""
+        if DECIDING.isdisjoint(map(os.path.basename, changed)):
+            return set()
+        known = {seen.status.inode for seen in self.paths.values() if seen.status is not None}
+        found: set[str] = set()
+        for path in changed:
+            status = paths[path].status if path in paths and path not in self.paths else None
+            if status is not None and 0 < status.changed < since - _TICK and status.inode not in known:
+                found.add(path)
+        return found
+
+    def _stored(self, changed: Iterable[str], paths: dict[str, Seen]) -> tuple[Statement, ...]:
+        if self._store.database.temporary:
+            return ()
+        return tuple(
+            (_PUT, _row(path, paths[path])) if path in paths else (_DELETE, (to_bytes(path),))
+            for path in changed
+        )
+
+    def _load(self) -> dict[str, Seen]:
+        if self._store.database.temporary:
+            return {}
+        found: dict[str, Seen] = {}
+        (rows,) = self._store.database.read_checked(("snapshot",), "SELECT * FROM snapshot")
+        for path, digest, node, status, check in rows:
+            if check != checksum(path, node, status):
+                raise Damage("a row of the snapshot is not as it was written")
+            *facts, young = json.loads(status) or [False]
+            kept = self._store.node_from_json(json.loads(node))
+            if digest is not None and not (isinstance(kept, FileNode) and kept.digest == digest.hex()):
+                raise Damage("a row of the snapshot is not as it was written")
+            found[from_bytes(path)] = Seen(kept, Status(*facts) if facts else None, bool(young))
+        return found
+
+
+def _row(path: str, seen: Seen) -> tuple[bytes | int | None, ...]:
+    digest = bytes.fromhex(seen.node.digest) if isinstance(seen.node, FileNode) else None
+    node = to_json(node_to_json(seen.node))
+    status = to_json([*(seen.status or ()), seen.young])
+    key = to_bytes(path)
+    return key, digest, node, status, checksum(key, node, status)
+
+
+class _Scan:
+    """One look at the whole tree, which keeps the content of files that have changed."""
+
+    def __init__(
+        self, store: Store, old: dict[str, Seen], root: Root, limits: Limits, *, ignored: bool
+    ) -> None:
+        self._store, self._old, self._root, self._limits = store, old, root, limits
+        self._ignored = ignored
+        self._bytes = 0  # of the contents that are kept
+        self._buffer = ReadBuffer(limits.file_bytes)
+        self._young_after = 0
+        self._paths: dict[str, Seen] = {}
+        self.not_covered = Counter[str]()
+
+    def run(self) -> dict[str, Seen]:
+        """Return all paths that a search with hidden files covers, and how they are."""
+        root = self._root.top
+        with root.open_directory(".") as top:
+            local = not syscalls.without_events(top.handle)
+        self._young_after = time.time_ns() - (_TICK if local else TIME_RESOLUTION)
+        walk = Walk(
+            root,
+            root.usable_directories,
+            max_entries=self._limits.walk_entries,
+            hidden=True,
+            ignored=self._ignored,
+            others=True,
+            directories=True,
+        )
+        for visit in walk:
+            base = with_slash(visit.directory.real_path)
+            if visit.child is not None:
+                status = visit.child.stat(follow_symlinks=False)
+                self._paths[base + visit.child.name] = _directory(status)
+            self._take(visit.directory, base, visit.files)
+        skipped = walk.skipped
+        if skipped.reached is not None:
+            raise TooLargeError(
+                f"The tree has more than {self._limits.walk_entries} names, or a directory with too many;"
+                " changes of a part of it would be wrong.",
+                hint="Open the workspace on a smaller directory, or raise Limits.walk_entries.",
+                details={"limit": self._limits.walk_entries},
+            )
+        self.not_covered.update({"ignored": skipped.ignored, "unreadable": skipped.unreadable})
+        return self._paths
+
+    def look_at(self, path: str) -> Seen | None:
+        """Return how a path is that the scan did not find."""
+        try:
+            node = self._root.node(path, max_bytes=self._limits.file_bytes)
+        except AgentFSError:
+            return Seen(None, None)
+        return None if node is None else Seen(self._store.keep_node(node), None)
+
+    def _take(self, directory: Directory, base: str, entries: Iterable[DirEntry]) -> None:
+        """Take the files of a directory; read those that may have changed."""
+        to_read: list[DirEntry] = []
+        for entry in entries:
+            path = base + entry.name
+            if is_second_name(entry.name):
+                continue
+            try:
+                status = _status(entry.stat(follow_symlinks=False))
+            except OSError:
+                continue  # it has just been removed
+            known = self._old.get(path)
+            if known is not None and known.status == status and not known.young:
+                self._paths[path] = known
+                self._count(known)
+            elif stat.S_ISREG(status.mode):
+                to_read.append(entry)
+            elif stat.S_ISLNK(status.mode):
+                try:
+                    self._paths[path] = Seen(
+                        LinkNode(syscalls.readlink(directory.handle, entry.name)), status
+                    )
+                except OSError:
+                    self._leave_out(path, status, "special")
+            else:
+                self._leave_out(path, status, "special")
+        if not to_read:
+            return
+        for entry, outcome in directory.read_files(to_read, self._read):
+            path = base + entry.name
+            if isinstance(outcome, tuple):
+                self._keep(path, *outcome)
+            elif not isinstance(outcome, FileNotFoundError):
+                reason = "protected" if isinstance(outcome, ProtectedError) else "unreadable"
+                self._leave_out(path, _status(entry.stat(follow_symlinks=False)), reason)
+
+    def _read(self, fd: int) -> tuple[os.stat_result, bytes | None]:
+        """Return the status and content of a file; no content if it is too large."""
+        status = os.fstat(fd)
+        large = self._buffer.fill(fd) < 0
+        return status, None if large else self._buffer.copy()
+
+    def _keep(self, path: str, found: os.stat_result, data: bytes | None) -> None:
+        status = _status(found)
+        if data is None:
+            self._leave_out(path, status, "too large")
+            return
+        if self._bytes + len(data) > self._limits.snapshot_bytes:
+            self._leave_out(path, status, "over Limits.snapshot_bytes")
+            return
+        node = FileNode.of(status.mode, data, Metadata(status.mode & 0o777, (status.user, status.group)))
+        known = self._old.get(path)
+        if known is not None and known.node == node:
+            node = replace(known.node, metadata=node.metadata)
+        else:
+            node = self._store.keep_node(node, compressed=True)
+        # A file that has grown since its status was taken is read again, too.
+        young = max(status.modified, status.changed) >= self._young_after or len(data) != status.size
+        self._paths[path] = seen = Seen(node, status, young)
+        self._count(seen)
+
+    def _leave_out(self, path: str, status: Status, reason: str) -> None:
+        self._paths[path] = Seen(None, status)
+        self.not_covered[reason] += 1
+
+    def _count(self, seen: Seen) -> None:
+        if isinstance(seen.node, FileNode):
+            self._bytes += seen.node.size
+
+
+def _status(found: os.stat_result) -> Status:
+    return Status(
+        found.st_mode,
+        found.st_uid,
+        found.st_gid,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_ino & _LARGEST_INTEGER,
+    )
+
+
+def _directory(found: os.stat_result) -> Seen:
+    mode = stat.S_IMODE(found.st_mode)
+    node = DirectoryNode(mode, Metadata(mode, (found.st_uid, found.st_gid)))
+    return Seen(node, Status(found.st_mode, found.st_uid, found.st_gid))

@@ -1,0 +1,107 @@
+"""The three-way merge of two texts by lines, as `git merge-file` does it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agentfs.text.diff import MOST_LINES, Change, changed_lines
+
+
+class Merge(NamedTuple):
+    """A merged text, or the lines that both sides changed."""
+
+    text: str | None  # None for a conflict
+    conflicts: tuple[tuple[int, int], ...] = ()  # first and last line in `theirs`; a removal: the line before
+
+
+class _Hunk(NamedTuple):
+    """Changes of one side, or of both, that touch: ranges of lines of the base, of ours and of theirs."""
+
+    base: tuple[int, int]
+    ours: tuple[int, int]
+    theirs: tuple[int, int]
+
+
+def merge_texts(base: str, ours: str, theirs: str) -> Merge:
+    r"""Make both the changes from `base` to `ours` and those to `theirs`; lines end at `\n` and nowhere else.
+
+    Changes of neighbouring lines conflict, unless both sides made the same change.
+    """
+    if ours in (base, theirs):
+        return Merge(theirs)
+    if theirs == base:
+        return Merge(ours)
+    texts = (base, ours, theirs)
+    if any(text.count("\n") > MOST_LINES for text in texts):
+        return Merge(None, ((1, theirs.count("\n") + 1),))
+    old, mine, other = (text.splitlines(keepends=True) if _is_plain(text) else _lines(text) for text in texts)
+    merged: list[str] = []
+    conflicts: list[tuple[int, int]] = []
+    position = 0
+    for hunk in _touching(_changes(old, mine), _changes(old, other)):
+        (start, end), our_range, their_range = hunk
+        before, our_lines, their_lines = old[start:end], mine[slice(*our_range)], other[slice(*their_range)]
+        merged += old[position:start]
+        position = end
+        if our_lines in (before, their_lines):
+            merged += their_lines
+        elif their_lines == before:
+            merged += our_lines
+        else:
+            first, last = their_range
+            conflicts.append((first + 1, last) if last > first else (max(first, 1), max(first, 1)))
+    if conflicts:
+        return Merge(None, tuple(conflicts))
+    return Merge("".join([*merged, *old[position:]]))
+
+
+def _is_plain(text: str) -> bool:
+    """Return True if `str.splitlines` ends lines at line feeds only."""
+    return not any(end in text for end in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+
+
+def _lines(text: str) -> list[str]:
+    *lines, last = text.split("\n")
+    return [f"{line}\n" for line in lines] + ([last] if last else [])
+
+
+def _changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    """Return which lines were replaced; an insertion or removal lies as far down as it may, as in git."""
+    found = changed_lines(old, new)
+    limits = [*(change[0] for change in found[1:]), len(old)]
+    changes: list[Change] = []
+    for (start, end, new_start, new_end), limit in zip(found, limits, strict=True):
+        lines, first, last = (new, new_start, new_end) if start == end else (old, start, end)
+        down = 0
+        if start == end or new_start == new_end:
+            while end + down < limit and old[end + down] == lines[first + down % (last - first)]:
+                down += 1
+        moved = start + down, end + down, new_start + down, new_end + down
+        if changes and changes[-1][1] == moved[0]:
+            before = changes.pop()
+            moved = before[0], moved[1], before[2], moved[3]
+        changes.append(moved)
+    return changes
+
+
+def _touching(ours: Sequence[Change], theirs: Sequence[Change]) -> list[_Hunk]:
+    """Put the changes of both sides together that overlap or touch in the base."""
+    hunks: list[_Hunk] = []
+    # How far a line of each side lies behind the same line of the base.
+    our_shift = their_shift = 0
+    our_next = their_next = 0
+    while our_next < len(ours) or their_next < len(theirs):
+        starts = [side[at][0] for side, at in ((ours, our_next), (theirs, their_next)) if at < len(side)]
+        start = end = min(starts)
+        our_start, their_start = start + our_shift, start + their_shift
+        grown = True
+        while grown:
+            grown = False
+            while our_next < len(ours) and ours[our_next][0] <= end:
+                _, our_end, _, our_new = ours[our_next]
+                end, our_shift, our_next, grown = max(end, our_end), our_new - our_end, our_next + 1, True
+            while their_next < len(theirs) and theirs[their_next][0] <= end:
+                _, their_end, _, their_new = theirs[their_next]
+                end, their_shift = max(end, their_end), their_new - their_end
+                their_next, grown = their_next + 1, True
+        hunks.append(_Hunk((start, end), (our_start, end + our_shift), (their_start, end + their_shift)))
+    return hunks

@@ -1,0 +1,326 @@
+"""Undo, redo, rollback and changes when other programs, or other calls, have changed the files since."""
+
+import threading
+
+import pytest
+
+from agentfs import AgentFSError, Workspace
+from agentfs.cli import main
+from agentfs.errors import AlreadyExistsError, ConflictError, InvalidArgumentError, StaleError
+from tests.history.judges import snapshot
+
+TEN = "".join(f"{number}\n" for number in range(1, 11))
+
+
+@pytest.fixture(params=[False, True], ids=["memory", "state"])
+def reopened(request, tmp_path):
+    """Returns what opens the workspace anew; with a state directory its history goes on."""
+    top = tmp_path / "root"
+    top.mkdir()
+    (top / "a").write_text(TEN)
+    current = []
+
+    def reopen():
+        if not current or request.param:
+            for ws in current:
+                ws.close()
+            current[:] = [Workspace(top, state=tmp_path / "state" if request.param else None)]
+        return current[0]
+
+    yield reopen
+    current[0].close()
+
+
+def replace(path, old, new):
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_our_change_is_taken_out_and_theirs_stays(reopened, tmp_path):
+    file = tmp_path / "root" / "a"
+    reopened().edit("a", "2\n", "two\n")
+    replace(file, "9\n", "nine, theirs\n")
+    both = file.read_text()
+    result = reopened().undo()
+    assert file.read_text() == TEN.replace("9\n", "nine, theirs\n")
+    assert result.notes == ('merged with what another program has changed since: "a"',)
+    reopened().redo()
+    assert file.read_text() == both
+    reopened().undo()
+    assert file.read_text() == TEN.replace("9\n", "nine, theirs\n")
+
+
+def test_a_redo_is_merged_too(reopened, tmp_path):
+    file = tmp_path / "root" / "a"
+    reopened().edit("a", "2\n", "two\n")
+    reopened().undo()
+    replace(file, "9\n", "nine\n")
+    reopened().redo()
+    assert file.read_text() == TEN.replace("9\n", "nine\n").replace("2\n", "two\n")
+    replace(file, "two\n", "TWO\n")
+    before = file.read_text()
+    with pytest.raises(
+        ConflictError, match=r'"a" was changed \(line 2\) by another program; nothing was undone'
+    ):
+        reopened().undo()
+    assert file.read_text() == before
+
+
+def test_several_steps_with_changes_of_others_between_them_are_undone_at_once(reopened, tmp_path):
+    file = tmp_path / "root" / "a"
+    reopened().edit("a", "1\n", "one\n")
+    replace(file, "5\n", "five, theirs\n")
+    reopened().edit("a", "9\n", "nine\n")
+    replace(file, "7\n", "seven, theirs\n")
+    assert reopened().undo(2).steps == 2
+    theirs = TEN.replace("5\n", "five, theirs\n").replace("7\n", "seven, theirs\n")
+    assert file.read_text() == theirs
+    reopened().redo(2)
+    assert file.read_text() == theirs.replace("1\n", "one\n", 1).replace("9\n", "nine\n")
+
+
+def test_rollback_merges_in_both_directions(reopened, tmp_path):
+    file = tmp_path / "root" / "a"
+    reopened().checkpoint("start")
+    reopened().edit("a", "1\n2", "one\n2")
+    reopened().edit("a", "3\n", "three\n")
+    reopened().checkpoint("end")
+    replace(file, "8\n", "eight\n")
+    reopened().rollback("start")
+    assert file.read_text() == TEN.replace("8\n", "eight\n")
+    replace(file, "6\n", "six\n")
+    reopened().rollback("end")
+    theirs = TEN.replace("8\n", "eight\n").replace("6\n", "six\n")
+    assert file.read_text() == theirs.replace("1\n2", "one\n2").replace("3\n", "three\n")
+
+
+def test_a_conflict_names_path_and_lines_and_offers_the_rest(reopened, tmp_path):
+    top = tmp_path / "root"
+    (top / "b").write_text(TEN)
+    (top / "c").write_text(TEN)
+    with reopened().transaction() as tx:
+        for name in "abc":
+            tx.edit(name, "4\n5\n", "x\ny\n")
+    replace(top / "a", "x\n", "theirs\n")
+    (top / "b").unlink()
+    before = snapshot(top)
+    with pytest.raises(ConflictError) as caught:
+        reopened().undo()
+    error = caught.value
+    assert error.code == "conflict"
+    assert '"a" was changed (lines 4-5) by another program' in str(error)
+    assert '"b" was deleted by another program' in str(error)
+    assert error.details["conflicts"] == [{"path": "a", "lines": [[4, 5]]}, {"path": "b", "lines": []}]
+    assert error.details["suggested_calls"][0] == {"name": "undo", "arguments": {"paths": ["c"]}}
+    assert snapshot(top) == before
+    assert reopened().undo(paths=["c"]).undoable == 1
+    assert (top / "c").read_text() == TEN
+    replace(top / "a", "theirs\n", "x\n")
+    (top / "b").write_text(TEN)
+    assert reopened().undo().undoable == 0
+    assert {(top / name).read_text() for name in "abc"} == {TEN}
+    assert reopened().redo(2).redoable == 0
+    assert (top / "c").read_text() == TEN.replace("4\n5\n", "x\ny\n")
+
+
+def test_paths_take_back_their_own_last_steps(reopened, tmp_path):
+    top = tmp_path / "root"
+    ws = reopened()
+    ws.edit("a", "1\n2\n", "one\n2\n")
+    ws.write("d/b", "b\n")
+    ws.write("d/c", "c\n")
+    ws.edit("a", "3\n", "three\n")
+    assert reopened().undo(paths="d").steps == 1
+    assert sorted(snapshot(top)) == ["a", "d", "d/b"]
+    assert reopened().undo(2, paths=["a"]).steps == 2
+    assert (top / "a").read_text() == TEN
+    assert reopened().undo().files[-1].path == "d/b"
+    assert sorted(snapshot(top)) == ["a"]
+    with pytest.raises(InvalidArgumentError, match="nothing to undo"):
+        reopened().undo()
+    assert reopened().redo(4).redoable == 0
+    assert (top / "a").read_text() == TEN.replace("1\n2", "one\n2").replace("3\n", "three\n")
+    assert sorted(snapshot(top)) == ["a", "d", "d/b", "d/c"]
+
+
+def test_checkpoints_keep_their_place_when_steps_are_divided(reopened, tmp_path):
+    top = tmp_path / "root"
+    ws = reopened()
+    ws.checkpoint("start")
+    ws.write("b", "1\n")
+    ws.checkpoint("one")
+    ws.edit("a", "1\n2", "one\n2")
+    ws.checkpoint("two")
+    ws.edit("b", "1", "2")
+    ws.checkpoint("three")
+    after = snapshot(top)
+    reopened().undo(paths=["a"])
+    assert reopened().rollback("one").steps == 1
+    assert ((top / "a").read_text(), (top / "b").read_text()) == (TEN, "1\n")
+    reopened().rollback("three")
+    assert snapshot(top) == after
+    reopened().rollback("start", paths=["b"])
+    assert not (top / "b").exists()
+    assert (top / "a").read_text().startswith("one\n")
+    reopened().rollback("start")
+    assert sorted(snapshot(top)) == ["a"]
+    assert (top / "a").read_text() == TEN
+
+
+def test_a_moved_file_is_taken_back_with_what_another_program_changed_in_it(reopened, tmp_path):
+    top = tmp_path / "root"
+    reopened().move("a", "d/b")
+    replace(top / "d" / "b", "7\n", "seven\n")
+    reopened().undo()
+    assert sorted(snapshot(top)) == ["a"]
+    assert (top / "a").read_text() == TEN.replace("7\n", "seven\n")
+    reopened().redo()
+    assert sorted(snapshot(top)) == ["d", "d/b"]
+    assert reopened().undo(paths=["a"]).files[0].moved_from == "d/b"
+
+
+def test_a_mode_that_another_program_changed_stays(reopened, tmp_path):
+    file = tmp_path / "root" / "a"
+    reopened().edit("a", "2\n", "two\n")
+    file.chmod(0o600)
+    reopened().undo()
+    assert (file.read_text(), file.stat().st_mode & 0o777) == (TEN, 0o600)
+
+
+def test_binary_files_are_not_merged(reopened, tmp_path):
+    file = tmp_path / "root" / "a"
+    reopened().edit("a", "2\n", "two\n")
+    file.write_bytes(file.read_bytes() + b"\0")
+    with pytest.raises(ConflictError):
+        reopened().undo()
+
+
+def test_what_a_merge_overwrites_is_in_the_journal(reopened, tmp_path):
+    """Also after the process has ended: redo brings the version of the other program back byte for byte."""
+    file = tmp_path / "root" / "a"
+    reopened().edit("a", "2\n", "two\n")
+    theirs = "first, theirs\n" + file.read_text() + "no end"
+    file.write_text(theirs)
+    reopened().undo()
+    assert "two" not in file.read_text()
+    reopened().redo()
+    assert file.read_text() == theirs
+
+
+def test_paths_outside_and_empty_paths_are_errors(reopened):
+    reopened().write("b", "x\n")
+    for paths, code in (("../x", "outside_workspace"), ([], "invalid_argument"), ("a", "invalid_argument")):
+        with pytest.raises(AgentFSError) as caught:
+            reopened().undo(paths=paths)
+        assert caught.value.code == code
+
+
+# What `changes` tells of now
+
+
+def test_changes_compares_with_the_disk_of_now(reopened, tmp_path):
+    top = tmp_path / "root"
+    ws = reopened()
+    for name in ("back", "gone", "edited"):
+        (top / name).write_text(TEN)
+        ws.edit(name, "2\n", "two\n")
+    ws.write("new", "x\n")
+    (top / "back").write_text(TEN)
+    (top / "gone").unlink()
+    (top / "new").unlink()
+    replace(top / "edited", "6\n7\n", "six\n")
+    changes = reopened().changes()
+    assert [(file.path, file.action, file.others) for file in changes.files] == [
+        ("edited", "changed", ((6, 6),)),
+        ("gone", "deleted", ()),
+    ]
+    assert changes.notes == ('as before again: "back"', 'gone, deleted by another program: "gone", "new"')
+    assert "(line 6 by another program)" in changes.text
+    assert b"+six\n" in changes.patch
+    assert b"back" not in changes.patch
+
+
+def test_lines_of_others_are_followed_through_later_steps(reopened, tmp_path):
+    file = tmp_path / "root" / "a"
+    reopened().edit("a", "2\n", "two\n")
+    replace(file, "5\n", "five, theirs\n")
+    reopened().edit("a", "1\ntwo\n", "0\n1\ntwo\n")
+    assert reopened().changes().files[0].others == ((6, 6),)
+
+
+def test_changes_of_some_paths(reopened):
+    ws = reopened()
+    ws.write("d/b", "x\n")
+    ws.edit("a", "2\n", "two\n")
+    assert [file.path for file in reopened().changes(paths=["d"]).files] == ["d", "d/b"]
+    assert [file.path for file in reopened().changes(paths="a").files] == ["a"]
+
+
+def test_a_move_with_an_edit_is_one_entry(reopened):
+    ws = reopened()
+    ws.edit("a", "2\n", "two\n")
+    ws.move("a", "b")
+    (file,) = reopened().changes().files
+    assert (file.path, file.action, file.moved_from, file.added, file.removed) == ("b", "moved", "a", 1, 1)
+    assert b"rename from a\nrename to b\n--- a/a\n+++ b/b\n" in reopened().changes().patch
+
+
+def test_the_command_line_undoes_paths(tmp_path, capsys):
+    top, state = tmp_path / "root", tmp_path / "state"
+    top.mkdir()
+    with Workspace(top, state=state) as ws, ws.transaction() as tx:
+        tx.write("a", "x\n")
+        tx.write("b", "x\n")
+    assert main(["undo", "--state", str(state), "--path", "a"]) == 0
+    assert sorted(snapshot(top)) == ["b"]
+    assert main(["diff", "--state", str(state), "--path", "b"]) == 0
+    assert "+++ b/b" in capsys.readouterr().out
+
+
+# Another call or another program
+
+
+def test_a_move_onto_a_target_that_has_just_come_into_being_says_so(ws, tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("x\n")
+    node = type(ws._root).node
+
+    def create(root, path, **more):
+        found = node(root, path, **more)
+        (tmp_path / "b").write_text("theirs\n")
+        return found
+
+    monkeypatch.setattr(type(ws._root), "node", create)
+    with pytest.raises(AlreadyExistsError, match='There is something at "b" already'):
+        ws.move("a", "b")
+
+
+def test_a_move_beside_an_edit_blames_the_call_and_says_what_it_did(ws, tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("one\n")
+    node = type(ws._root).node
+
+    def edit(root, path, **more):
+        monkeypatch.undo()
+        found = node(root, path, **more)
+        thread = threading.Thread(target=ws.edit, args=("a", "one", "two"))
+        thread.start()
+        thread.join()
+        return found
+
+    monkeypatch.setattr(type(ws._root), "node", edit)
+    with pytest.raises(StaleError) as caught:
+        ws.move("a", "b")
+    assert 'by another call of this workspace (changed "a")' in caught.value.message
+    (tmp_path / "a").write_text("three\n")
+
+
+def test_a_delete_beside_another_program_blames_that(ws, tmp_path, monkeypatch):
+    (tmp_path / "a").write_text("one\n")
+    node = type(ws._root).node
+
+    def edit(root, path, **more):
+        found = node(root, path, **more)
+        (tmp_path / "a").write_text("theirs\n")
+        return found
+
+    monkeypatch.setattr(type(ws._root), "node", edit)
+    with pytest.raises(StaleError, match='"a" was changed by another program'):
+        ws.delete("a")
