@@ -27,7 +27,7 @@ from agentfs.remote import bootstrap_near, protocol
 from agentfs.remote.connection import Connection, Exchange
 from agentfs.remote.link import Link, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
-from agentfs.results import Containment, Result, WatchReport
+from agentfs.results import Containment, RecordedResult, Result, WatchReport
 from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of
 from agentfs.workspace import Workspace
@@ -148,6 +148,13 @@ class RemoteWorkspace(Workspace):
         except BaseException:
             connection.send({"abort": name})
             raise
+
+    def _begin_recording(self, label: str, include_ignored: bool) -> int:
+        given = {"label": label, "include_ignored": include_ignored}
+        return cast("int", self._call("begin_recording", given, int))
+
+    def _end_recording(self, number: int) -> RecordedResult:
+        return cast("RecordedResult", self._call("end_recording", {"number": number}, RecordedResult))
 
     def _call(self, method: str, arguments: Mapping[str, Any], returns: Any, *, changes: bool = False) -> Any:
         """Call a method of the far side, and return what it returns."""

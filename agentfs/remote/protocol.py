@@ -92,7 +92,7 @@ _METHODS = declared_tools(Workspace)
 # Each is a request of its own; for the others the client has methods of another form.
 REMOTE_METHODS = {
     name for name, each in vars(Workspace).items() if inspect.isfunction(each) and not name.startswith("_")
-} - {"tools", "tool_names", "view", "transaction", "close"}
+} - {"tools", "tool_names", "view", "transaction", "recording", "recorded", "close"}
 # Exceptions besides those of agentfs that a method may raise, each with a text.
 _EXCEPTIONS = (TypeError, ValueError, RuntimeError, MemoryError, RecursionError, NotImplementedError)
 

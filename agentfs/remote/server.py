@@ -376,6 +376,10 @@ class Server:
                     transaction = self._transactions.pop(name)
                     transaction.context.__exit__(None, None, None)
                     return transaction.workspace.commit_notes
+                case "begin_recording":
+                    return workspace._begin_recording(**arguments)  # noqa: SLF001 - of its other side
+                case "end_recording":
+                    return workspace._end_recording(**arguments)  # noqa: SLF001
                 case str() if method in protocol.REMOTE_METHODS:
                     return getattr(workspace, method)(**arguments)
                 case _:

@@ -19,6 +19,7 @@ import agentfs
 from agentfs import Deny, Edit, Limits, Policy, Protect, Workspace, connect
 from agentfs.errors import (
     ClosedError,
+    ConflictError,
     DisconnectedError,
     InvalidArgumentError,
     InvalidPathError,
@@ -163,7 +164,7 @@ def test_a_transaction_is_made_whole_or_not_at_all(remote, tmp_path):
     with pytest.raises(StaleError):
         change(lambda: (tmp_path / "a.txt").write_text("4\n"))
     assert (tmp_path / "a.txt").read_text() == "4\n"
-    with pytest.raises(StaleError):
+    with pytest.raises(ConflictError):
         remote.undo()
     (tmp_path / "a.txt").write_text("1\n")
     assert len(remote.undo().files) == 2  # of one step
