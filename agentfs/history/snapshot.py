@@ -288,13 +288,13 @@ class _Scan:
             return
         node = FileNode.of(status.mode, data, Metadata(status.mode & 0o777, (status.user, status.group)))
         known = self._old.get(path)
-        if known is not None and known.node == node:
-            node = replace(known.node, metadata=node.metadata)
+        if known is not None and isinstance(known.node, FileNode) and known.node == node:
+            kept: Node = replace(known.node, metadata=node.metadata)
         else:
-            node = self._store.keep_node(node, compressed=True)
+            kept = self._store.keep_node(node, compressed=True)
         # A file that has grown since its status was taken is read again, too.
         young = max(status.modified, status.changed) >= self._young_after or len(data) != status.size
-        self._paths[path] = seen = Seen(node, status, young)
+        self._paths[path] = seen = Seen(kept, status, young)
         self._count(seen)
 
     def _leave_out(self, path: str, status: Status, reason: str) -> None:

@@ -377,9 +377,9 @@ class Server:
                     transaction.context.__exit__(None, None, None)
                     return transaction.workspace.commit_notes
                 case "begin_recording":
-                    return workspace._begin_recording(**arguments)  # noqa: SLF001 - of its other side
+                    return workspace._begin_recording(**arguments)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
                 case "end_recording":
-                    return workspace._end_recording(**arguments)  # noqa: SLF001
+                    return workspace._end_recording(**arguments)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
                 case str() if method in protocol.REMOTE_METHODS:
                     return getattr(workspace, method)(**arguments)
                 case _:
