@@ -44,7 +44,7 @@ def test_a_line_outside_a_change_keeps_its_id_and_no_id_changes_hands(lines, sta
 
 
 def test_a_brace_put_before_others_does_not_take_their_ids():
-    """Made from the content and the position alone, the ids of all lines below would change hands."""
+    """Ids made from content and position alone would move to other lines."""
     lines = ["{", "a", "}", "{", "b", "}"]
     taken: set[str] = set()
     ids = new_line_ids(lines, taken)

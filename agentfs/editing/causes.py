@@ -271,7 +271,7 @@ def part_of_line(line: str, old: str) -> Span:
 
 
 def _meant(words: Iterable[str], vocabulary: Mapping[str, None]) -> dict[str, str]:
-    """Map each word that a vocabulary lacks to the most similar word in it."""
+    """Map each word that a vocabulary lacks to its most similar word."""
     unknown = sorted({word for word in words if word not in vocabulary}, key=lambda word: (-len(word), word))
     meant: dict[str, str] = {}
     for word in unknown[: _MOST_COMPARISONS // (len(vocabulary) or 1)]:

@@ -239,7 +239,7 @@ def _check_between(
         if first not in index or last not in index:
             continue
         old_start, old_end = index[first], index[last]
-        # A later version counts only if all lines of the range were read in it.
+        # A later version counts only if all its lines of the range were read.
         read = any(low <= old_start + 1 and old_end + 1 <= high for low, high in version.ranges)
         if (oldest or read) and version.ids[old_start : old_end + 1] == now:
             return

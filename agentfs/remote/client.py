@@ -68,8 +68,9 @@ class RemoteWorkspace(Workspace):
         self._link = link
         self._functions = functions  # of the policy, the limits and the views
         self._views: list[Any] = []  # encoded arguments of `view`; the remote side repeats those calls
-        self._block: tuple[str, Connection] | None = None  # the enclosing block, and where it is open
-        self._outcome: Any = None  # of the block that this copy was made for
+        self._block: tuple[str, Connection] | None = (
+            None  # the name of the enclosing block, and its connection
+        )
 
     @property
     def root(self) -> str:
@@ -131,27 +132,33 @@ class RemoteWorkspace(Workspace):
     @contextmanager
     def transaction(self) -> Generator[Self]:
         """Make several changes as one; see `Workspace.transaction`."""
-        with self._open_block("transaction", {}, tuple[str, ...]) as inner:
+        inner = self._begin_block("transaction", {})
+        try:
             yield inner
-        inner.commit_notes = tuple(map(protocol.shown, inner._outcome))
+            notes = inner._end_block(tuple[str, ...])
+        except BaseException:
+            inner._abort_block()
+            raise
+        inner.commit_notes = tuple(map(protocol.shown, notes))
 
-    @contextmanager
-    def _open_block(self, method: str, arguments: Mapping[str, Any], returns: Any) -> Generator[Self]:
-        """Open a method of `protocol.BLOCKS` at the remote side; yield the workspace inside the block.
-
-        `_outcome` of that workspace has the outcome when the block has ended.
-        """
+    def _begin_block(self, method: str, arguments: Mapping[str, Any]) -> Self:
+        """Open a method of `protocol.BLOCKS` at the remote side; return the workspace inside the block."""
         inner = copy(self)
         inner._views = []
         name = uuid.uuid4().hex
         _, connection = self._request("begin", {"name": name, "method": method, "arguments": arguments})
         inner._block = (name, connection)
-        try:
-            yield inner
-            inner._outcome = inner._call("end", {}, returns, changes=True)
-        except BaseException:
+        return inner
+
+    def _end_block(self, returns: Any) -> Any:
+        """Leave the block that this workspace is inside, and return its outcome."""
+        return self._call("end", {}, returns, changes=True)
+
+    def _abort_block(self) -> None:
+        """Leave the block that this workspace is inside as if by an exception."""
+        if self._block is not None:
+            name, connection = self._block
             connection.send({"abort": name})
-            raise
 
     def _call(self, method: str, arguments: Mapping[str, Any], returns: Any, *, changes: bool = False) -> Any:
         """Call a method of the remote side, and return its result."""
@@ -233,7 +240,7 @@ def _question(
 
 
 def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that sends its arguments to the remote side; it looks like the local method."""
+    """Return a method that sends its arguments to the remote side, with the signature of the local one."""
     declared = declaration_of(method)
     effect = declared.effect if declared else "none"
     changes = effect not in READING or name == "checkpoint"
@@ -247,7 +254,7 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         given = {
             key: replace(each, next=None) if isinstance(each, Result) else each for key, each in arguments
         }
-        return self._call(name, given, returns(), changes=changes and given.get("preview") is not True)  # pyright: ignore[reportPrivateUsage] - a method of it
+        return self._call(name, given, returns(), changes=changes and given.get("preview") is not True)  # pyright: ignore[reportPrivateUsage] - a method of the class
 
     return check_arguments(remote)
 

@@ -334,7 +334,7 @@ class Link:
             if exchange.raised is not None:
                 raise exchange.raised
             if bound is not None and not (exchange.sent and exchange.request["method"] == "end"):
-                raise disconnected("The transaction was lost with the connection.", made=False)
+                raise disconnected("The `with` block was lost with the connection.", made=False)
             bound = None
             undecided = exchange.sent and exchange.changes
             if exchange.cancelled and not undecided:
@@ -413,7 +413,7 @@ def _first(read_line: Callable[[], bytes], nonce: str) -> Mapping[str, Any]:
 
 
 def _opened(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the answer to the first message; raise the error that it has."""
+    """Return the answer to the first message; raise its error, if it is one."""
     if "error" in answer:
         raise error_of(answer)
     if not protocol.is_instance(answer, _Opened):

@@ -425,7 +425,7 @@ class Server:
         if workspace is not None:
             return workspace
         if message.get("again") is True:
-            raise disconnected("The transaction was lost with the connection.", made=False)
+            raise disconnected("The `with` block was lost with the connection.", made=False)
         raise ClosedError("This transaction has ended.", hint="Begin another one.")
 
     def _make_view(self, workspace: Workspace, views: str) -> Workspace:

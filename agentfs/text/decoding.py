@@ -151,7 +151,7 @@ def decode_in(data: bytes, encoding: str, *, exact: bool = False) -> Decoded:
         The text, its codec, and the byte order mark.
 
     Raises:
-        AgentFSError: `encoding` if the bytes are not text in it.
+        AgentFSError: `encoding` if the bytes are not text in that encoding.
     """
     bom, named = codec_of(data, encoding)
     text = (_exactly if exact else _strictly)(data[len(bom) :], named)

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from agentfs.advice import Advice, FirstOf, Joined, NextCall, plural
 from agentfs.limits import Limits
@@ -113,6 +112,10 @@ class Shrink(NamedTuple, Generic[R]):
     most: int
     render: Callable[[int], R]
 
+    def text(self, count: int) -> str:
+        """Return the text of the result with `count` items."""
+        return self.render(count).text
+
 
 def with_text(result: R, head: str, above: Sequence[str] = (), below: Sequence[str] = ()) -> R:
     """Render a result as a head line and its notes, with lines above and below the notes."""
@@ -157,13 +160,12 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
     nothing fits, the last step makes its shortest.
     """
     whole: str | None = None
-    result: R | None = None
     for step in steps:
         result = step.render(step.most)
         if fits(result.text, limits):
             return result if whole is None else replace(result, whole=whole)
         whole = result.text if whole is None else whole
-        count = most_that_fit(step.most, partial(_text_of, step), limits)
+        count = most_that_fit(step.most, step.text, limits)
         if count or step is steps[-1]:
             return replace(step.render(count or 1), whole=whole)
     raise ValueError("fitted() needs a step")
@@ -194,10 +196,6 @@ def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> in
             spare /= 2 if last_fits is False else 1
         last_fits = left > 0
     return low
-
-
-def _text_of(step: Shrink[Any], count: int) -> str:
-    return step.render(count).text
 
 
 def _count(text: str, limits: Limits) -> int:

@@ -17,7 +17,7 @@ def apply(text, splices):
 
 @st.composite
 def rounds(draw):
-    """A text and some rounds of splices, each round by offsets in the outcome of the one before."""
+    """A text and rounds of splices, each with offsets in the outcome of the previous round."""
     before = draw(st.text("ab\n", max_size=20))
     present, made = before, []
     for _ in range(draw(st.integers(1, 3))):

@@ -35,7 +35,7 @@ def encode(text, encoding):
 
 @st.composite
 def marked_files(draw):
-    """An encoding, and a text in three parts of which the middle stands once."""
+    """An encoding, and a text in three parts; the middle part is unique."""
     encoding = draw(st.sampled_from(sorted(BOMS)))
     allowed = draw(st.sampled_from([("\n",), ("\r\n",), ("\n", "\r\n")]))
     part = st.lists(st.one_of(st.text(LETTERS, max_size=3), st.sampled_from(allowed)), max_size=8).map(
@@ -66,8 +66,8 @@ def test_every_byte_outside_the_old_text_is_as_it_was(case, new):
 
 
 @given(marked_files(), st.text("abxy\n", min_size=1, max_size=6))
-def test_what_old_and_new_share_is_not_touched(case, added):
-    """Shared lines keep even line ends that are not those of their neighbours."""
+def test_text_shared_by_old_and_new_is_not_touched(case, added):
+    """Shared lines keep their line ends, even if their neighbours have others."""
     encoding, head, middle, tail = case
     old = middle.replace("\r\n", "\n")
     text = head + middle + tail
@@ -92,7 +92,7 @@ def test_unknown_8_bit_text_is_edited_as_bytes(head, tail, data):
 
 
 def reference(text, edits):
-    """The meaning of `multi_edit` over a text with LF line ends, as plainly as can be; None: refused."""
+    """A plain `multi_edit` of a text with LF line ends; None if it is refused."""
     start = text
     for old, new, replace_all in edits:
         count = sum(text.startswith(old, index) for index in range(len(text)))
@@ -122,7 +122,7 @@ def test_lf_text_is_edited_as_by_the_reference(text, edits):
 
 @given(st.text("ab\r\n", max_size=20), st.text("ab\n", min_size=1, max_size=3), st.text("ab\n", max_size=3))
 def test_any_mix_of_line_ends_gives_the_same_view(text, old, new):
-    """The LF view of the outcome is the outcome of the LF view, where no lone CR blurs it."""
+    """The LF view of the outcome is the outcome of the LF view, in a text without lone CRs."""
     assume("\r" not in text.replace("\r\n", "") and old != new)
     try:
         after = apply_edits(draft_of(text.encode()), [Edit(old, new)], match="exact")
