@@ -4,7 +4,7 @@ Result classes are in `agentfs.results`, the leaves of the error tree in `agentf
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentfs.errors import (
     AccessError,
@@ -15,7 +15,7 @@ from agentfs.errors import (
     OperationalError,
     PathError,
 )
-from agentfs.lazy import lazy_names, set_finder
+from agentfs.lazy import set_finder
 from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
@@ -55,13 +55,21 @@ __all__ = [
 set_finder(lambda name: import_module("agentfs.dialects").find(name))
 
 _LAZY = {
-    "agentfs.events": ["Event"],
-    "agentfs.remote.client": ["connect"],
-    "agentfs.results": ["Edit", "LineChange", "ToolResult"],
-    "agentfs.tools.toolset": ["Toolset"],
-    "agentfs.workspace": ["Workspace"],
+    "Edit": "results",
+    "Event": "events",
+    "LineChange": "results",
+    "ToolResult": "results",
+    "Toolset": "tools.toolset",
+    "Workspace": "workspace",
+    "connect": "remote.client",
 }
-__getattr__ = lazy_names(__name__, _LAZY)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(import_module(f"agentfs.{_LAZY[name]}"), name)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""`python -m agentfs`: the command line."""
+"""Runs the command line for `python -m agentfs`."""
 
 import sys
 

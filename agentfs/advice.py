@@ -1,73 +1,74 @@
-"""Texts that name tools and parameters, as data until the names are known.
+"""`Advice`: texts that suggest calls, kept as parts until the names of the tools are known.
 
-A method does not know under which name it is called: a toolset may prefix it, a dialect may rename it and its
-parameters, or offer nothing that can follow its advice. So a text that gives advice is an `Advice`: a string
-in the names of the workspace's methods, which keeps its parts. A toolset renders it in the names of its
-tools, without the sentences that none of its tools can follow.
+A method does not know its tool's name: a toolset may prefix it, and a dialect may rename it or not offer it.
+`Advice` is a string with the names of the workspace's methods. A toolset renders its parts with the names of
+its tools, and leaves out sentences that none of them can follow.
 """
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from agentfs.visible import to_json
 
 
 class NextCall(TypedDict):
-    """A tool call that continues a result: its name and the arguments to pass."""
+    """A suggested tool call: its name and the arguments to pass."""
 
     name: str
     arguments: dict[str, Any]
 
 
 class ToolName(NamedTuple):
-    """The name of the tool that a method is offered as."""
+    """The name of the tool for a method, as a part of a text."""
 
     method: str
 
 
 class ParameterName(NamedTuple):
-    """The name of a parameter of the call that is answered; on request in backquotes."""
+    """The name of a parameter of the answered call, as a part of a text; `quoted` adds backquotes."""
 
     name: str
     quoted: bool = False
 
 
 class Retry(NamedTuple):
-    """The call that is answered, with other arguments, and without some."""
+    """The answered call with other arguments, and without some of its own."""
 
     arguments: Mapping[str, Any]
     without: tuple[str, ...] = ()
 
 
 def call(method: str, **arguments: Any) -> NextCall:
-    """Return a complete call of a method, for a message that advises it."""
+    """Return a complete call of a method to suggest."""
     return {"name": method, "arguments": arguments}
 
 
+_text_of = itemgetter(1)
 Part: TypeAlias = str | NextCall | ToolName | ParameterName | Retry
 
 
 class Names:
-    """What the tools at hand are called; None for a tool that is not offered."""
+    """The names of the offered tools; each method returns None if no tool is suitable."""
 
     def tool(self, method: str) -> str | None:
-        """Return how to name the tool for a method."""
+        """Return the name of the tool for a method."""
 
     def parameter(self, name: str) -> str | None:
-        """Return the name of a parameter of the call that is answered."""
+        """Return the visible name of a parameter of the answered call."""
 
     def call(self, call: NextCall) -> NextCall | None:
-        """Return the call of a tool that does what a call of a method does."""
+        """Return the call of a tool that does the same as a call of a method."""
 
     def retry(self, retry: Retry) -> Retry | None:
-        """Return what to change in the call that is answered."""
+        """Return the changes of the answered call under visible names."""
 
     def repeated(self, retry: Retry) -> NextCall | None:
-        """Return the whole call that a retry in these names comes to, where the answered one is known."""
+        """Return the answered call with changes under visible names."""
 
 
 class _MethodNames(Names):
-    """The names of the workspace's own methods, as a Python program calls them."""
+    """The names of the workspace's methods, for Python programs."""
 
     def tool(self, method: str) -> str | None:
         return method
@@ -86,16 +87,17 @@ METHODS: Names = _MethodNames()
 
 
 class Advice(str):
-    """A text of several parts, all of which must have a name; as a string it has the names of the methods.
+    """A text of parts; if one of them cannot be rendered, neither can the text.
 
-    Formatting it or adding to it gives a plain string, so longer texts are made of it by another `Advice`.
+    As a string it contains the names of the methods. Formatting and `+` return a plain string, so compose
+    longer texts with another `Advice`.
     """
 
     __slots__ = ("parts",)
     parts: tuple[Part, ...]
 
     def __new__(cls, *parts: Part) -> Self:
-        """Make a text of parts."""
+        """Join parts to a text."""
         made = super().__new__(cls, cls._text(parts, METHODS) or "")
         made.parts = parts
         return made
@@ -104,13 +106,13 @@ class Advice(str):
         return type(self), self.parts
 
     def render(self, names: Names) -> str | None:
-        """Return the text in other names, or None where it needs one that there is not."""
+        """Return the text with other names, or None if a name is missing."""
         if names is METHODS and self:
             return self
         return self._text(self.parts, names)
 
     def calls(self, names: Names) -> Iterator[NextCall]:
-        """Yield the complete calls that the text advises, in other names."""
+        """Yield the complete calls that the text suggests, with other names."""
         for part, _ in self._rendered(self.parts, names) or ():
             found: NextCall | None = None
             if isinstance(part, Advice):
@@ -126,32 +128,40 @@ class Advice(str):
     @classmethod
     def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
         rendered = cls._rendered(parts, names)
-        return None if rendered is None else "".join(text for _, text in rendered)
+        return None if rendered is None else "".join(map(_text_of, rendered))
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
-        """Return the parts that the text consists of, each with its text."""
-        texts = [(part, text) for part in parts if (text := _part_text(part, names)) is not None]
+        """Return the parts that are shown, each with its text; None if the text cannot be rendered."""
+        texts = [
+            (part, text)
+            for part in parts
+            if (text := part if type(part) is str else _part_text(part, names)) is not None
+        ]
         return texts if len(texts) == len(parts) else None
 
 
 class Joined(Advice):
-    """The parts that have a name, with a separator between them, which is the first argument."""
+    """Join the parts that can be rendered. The first argument is the separator."""
 
     __slots__ = ()
 
     @classmethod
     def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
         rendered = cls._rendered(parts, names)
-        return None if rendered is None else str(parts[0]).join(text for _, text in rendered)
+        return None if rendered is None else str(parts[0]).join(map(_text_of, rendered))
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
-        return [(part, text) for part in parts[1:] if (text := _part_text(part, names))] or None
+        return [
+            (part, text)
+            for part in parts[1:]
+            if (text := part if type(part) is str else _part_text(part, names))
+        ] or None
 
 
 class FirstOf(Advice):
-    """The first of several parts that has a name."""
+    """The first of several parts that can be rendered."""
 
     __slots__ = ()
 
@@ -162,28 +172,26 @@ class FirstOf(Advice):
 
 
 def say(text: str, names: Names) -> str:
-    """Return a text in the names of the tools at hand, "" where it needs one that they do not have."""
+    """Return a text with the names of the offered tools, or "" if a name is missing."""
     return text.render(names) or "" if isinstance(text, Advice) else text
 
 
 def calls_in(text: str, names: Names = METHODS) -> list[NextCall]:
-    """Return the complete calls that a text advises."""
+    """Return the complete calls that a text suggests."""
     return list(text.calls(names)) if isinstance(text, Advice) else []
 
 
 def call_text(call: NextCall) -> str:
-    """Return a call as a text advises it: a name, and arguments in JSON."""
+    """Return a call as text: its name, and its arguments in JSON."""
     return f"{call['name']}({', '.join(_assignments(call['arguments']))})"
 
 
 def plural(count: int, noun: str, several: str = "") -> str:
-    """Return "1 line", "2 lines"; `several` is a plural that does not end in a mere "s"."""
+    """Return for example "1 line" or "2 lines"; `several` is an irregular plural."""
     return f"{count} {noun}" if count == 1 else f"{count} {several or noun + 's'}"
 
 
 def _part_text(part: Part, names: Names) -> str | None:
-    if type(part) is str:  # most are
-        return part
     if isinstance(part, Advice):
         return part.render(names)
     if isinstance(part, str):

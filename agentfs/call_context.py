@@ -1,8 +1,7 @@
-"""The call under way in this thread: its cancellation, deadline and progress, and when it begins to change.
+"""The deadline, cancellation and progress of the call in this thread, and Ctrl-C during a change.
 
-`current` is set while a tool runs, and is None when a program calls a method itself. The deadline is set by
-whichever is called first, the tool or the method, and applies to all that is called within; long work calls
-`check` again and again.
+`current` is set while a tool runs, and is None if a program calls a method. The outermost tool or method sets
+the deadline, and long work calls `check` repeatedly.
 """
 
 import inspect
@@ -18,20 +17,21 @@ from typing import Any, TypeVar
 from agentfs.errors import DeadlineExceededError
 
 _R = TypeVar("_R")
-# How many entries a search looks at between two reports of its progress.
-_REPORT_EVERY = 500
+_REPORT_EVERY = 500  # entries between two reports of progress
 
 
 class Cancelled(BaseException):
-    """Raised in a cancelled call; a BaseException, so that `except Exception` does not swallow it."""
+    """Raised in a cancelled call. A BaseException, so that `except Exception` does not swallow it."""
 
 
 class Execution:
-    """One run of a tool, shared by the thread that runs it and whoever waits for it.
+    """One run of a tool, shared by the thread that runs it and the code that waits for it.
 
-    `tool` is None where a program called a method; `loop` is the event loop on which questions are asked, or
-    None; the call takes one of `slots`, except while a question waits for its answer; `on_progress` is called
-    from its thread with the entries seen.
+    Args:
+        tool: The name of the tool, or None if a program called a method.
+        loop: The event loop on which the user is asked, or None.
+        slots: The semaphore whose slot the call holds, and releases while the user is asked.
+        on_progress: Called from the thread of the call with the number of entries seen.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Execution:
 
     @property
     def reports_progress(self) -> bool:
-        """True if anyone is given the number of entries seen."""
+        """True if progress is reported."""
         return self._on_progress is not None
 
     def abandon(self) -> bool:
-        """Cancel the call; return False if a change has begun, which is completed."""
+        """Cancel the call. Return False if a change has begun: it is completed."""
         with self._lock:
             if self._changing:
                 return False
@@ -71,10 +71,12 @@ class Execution:
 
     @contextmanager
     def forwarding(self, cancel: Callable[[], bool], *, changes: bool) -> Generator[None]:
-        """Let another process do the work in the block; raise `Cancelled` if the call was abandoned before.
+        """Mark the block as work of another process; raise `Cancelled` if the call is already abandoned.
 
-        If it is abandoned meanwhile, `cancel` is called, which returns True if nobody need wait for that
-        process. Work that `changes` something has begun when the block has ended.
+        Args:
+            cancel: Called if the call is abandoned within the block. It returns True if the caller need not
+                wait for the other process.
+            changes: True if the work is a change, which has begun when the block ends.
         """
         with self._lock:
             if self._abandoned:
@@ -87,14 +89,14 @@ class Execution:
             self._forward = None
 
     def begin_change(self) -> None:
-        """Note that from now on the call changes something; raise `Cancelled` if it was abandoned before."""
+        """Mark the begin of a change; raise `Cancelled` if the call is already abandoned."""
         with self._lock:
             if self._abandoned:
                 raise Cancelled
             self._changing = True
 
     def step(self, entries: int = 1) -> None:
-        """Note that a search has seen more entries; raise `Cancelled` if the call was abandoned."""
+        """Count entries that a search has seen; raise `Cancelled` if the call was abandoned."""
         if self._abandoned:
             raise Cancelled
         self._entries += entries
@@ -103,7 +105,7 @@ class Execution:
             self._on_progress(self._entries)
 
     def wait_for(self, start: Callable[[], Any]) -> Any:
-        """Return the result of the future that `start` returns; raise `Cancelled` with the call."""
+        """Return the result of the future that `start` returns; raise `Cancelled` if the call is."""
         with self._lock:
             if self._abandoned:
                 raise Cancelled
@@ -123,7 +125,7 @@ class Execution:
 
 
 class _Deadline:
-    """When a call has to end, by `time.monotonic()`, and the seconds that it was given."""
+    """The end of a call by `time.monotonic()`, and the seconds that it was given."""
 
     __slots__ = ("at", "seconds")
 
@@ -139,7 +141,7 @@ _deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_deadline", default
 class limited:  # noqa: N801 - used as a function, like contextlib.suppress
     """Set a deadline for the block, unless an enclosing call has set one.
 
-    A time that a program requests wins, even over an enclosing deadline; a model cannot raise it.
+    A timeout that a program requests wins, even over an enclosing deadline. A model cannot raise it.
     """
 
     __slots__ = ("_requested", "_seconds", "_token")
@@ -161,14 +163,14 @@ class limited:  # noqa: N801 - used as a function, like contextlib.suppress
 
 
 def granted(requested: float | None, limit: float) -> float:
-    """Return the seconds that a call gets: a program as many as it requests, a model up to the limit."""
+    """Return the seconds that a call gets: a program what it requests, a model at most the limit."""
     if requested is None:
         return limit
     return min(requested, limit) if _is_models() else requested
 
 
 def _is_models() -> bool:
-    """Return True if a model made the call under way, and not a program."""
+    """Return True if a model made the current call, and False if a program did."""
     execution = current.get()
     return execution is not None and execution.tool is not None
 
@@ -189,7 +191,7 @@ def uncounted() -> Generator[None]:
 
 
 def deadline(seconds: float = math.inf) -> float:
-    """Return the `time.monotonic()` at which work of some seconds has to end, or before it the call."""
+    """Return the `time.monotonic()` at which work of some seconds must end, at the latest with the call."""
     found = _deadline.get()
     at = time.monotonic() + seconds
     return at if found is None else min(at, found.at)
@@ -210,7 +212,7 @@ def check() -> None:
 
 
 def complete() -> None:
-    """Check for the last time: the first file is about to be replaced, and the call will be completed."""
+    """Check the deadline for the last time, because the change that begins now is always completed."""
     check()
     begin_change()
     found = _deadline.get()
@@ -219,23 +221,23 @@ def complete() -> None:
 
 
 def begin_change() -> None:
-    """Note that the call under way, if there is one, changes something from now on."""
+    """Mark the begin of a change in the current call, if there is one."""
     execution = current.get()
     if execution is not None:
         execution.begin_change()
 
 
 def step(entries: int = 1) -> None:
-    """Note that the search of the call under way, if there is one, has seen more entries."""
+    """Count entries that a search of the current call, if there is one, has seen."""
     execution = current.get()
     if execution is not None:
         execution.step(entries)
 
 
 def ask(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function of the program with the clock stopped; an awaitable answer is awaited.
+    """Call a callback with the clock stopped, and await its answer if it is awaitable.
 
-    It is awaited on the loop of whoever awaits the call under way, or on one of its own.
+    The answer is awaited on the event loop that awaits the current call, or on a new loop.
     """
     with uncounted():
         answer = function(*arguments)
@@ -257,13 +259,13 @@ async def _awaited(awaitable: Awaitable[Any]) -> Any:
 
 
 def run_to_end(work: Callable[[], _R]) -> _R:
-    """Return what `work` returns; handlers of signals that arrive meanwhile are called after it.
+    """Run a function, and delay the handlers of signals until it has ended.
 
-    Python runs them in the main thread, between any two of its steps. One that raises, as that of Ctrl-C,
-    would leave open or locked what was just acquired.
+    Python runs handlers in the main thread between any two steps. A handler that raises, as for Ctrl-C, would
+    leave a file open or locked that was just acquired.
     """
     if threading.get_ident() != threading.main_thread().ident:
-        return work()  # handlers run in the main thread only
+        return work()
     handlers: dict[int, Callable[..., object]] = {}
     arrived: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The command line: every tool as a command, the history of a state directory, schemas, and an MCP server."""
+"""The command line `agentfs`: every tool as a command, history, schemas, `mcp` and `serve`."""
 
 import argparse
 import contextlib
@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from agentfs.history import Timeline, methods
 from agentfs.history.report import describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
 from agentfs.limits import MIB, Limits
+from agentfs.permissions import READING
 from agentfs.policy import Policy
 from agentfs.providers import FORMATS
 from agentfs.remote.server import Options, serve
@@ -35,7 +36,7 @@ from agentfs.terminal import (
     write_output,
 )
 from agentfs.text import footer, to_json
-from agentfs.tools.coerce import parse_arguments
+from agentfs.tools.arguments import parse_arguments
 from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.toolset import Toolset
@@ -45,33 +46,25 @@ NOTHING_FOUND = 1
 FAILED = 2
 INTERRUPTED = 130
 _TIME = "%Y-%m-%d %H:%M:%S"
-_INTEGER = {"type": int, "nargs": "?", "default": 1, "metavar": "N", "help": "how many (default: 1)"}
-# Methods that need earlier calls, and so a state directory: the description, and the argument for argparse.
-_HISTORY_COMMANDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "undo": ("undo the last steps, all of them or none", _INTEGER),
-    "redo": ("make undone steps again, all of them or none", _INTEGER),
-    "checkpoint": (
-        "name the present state, for rollback and diff",
-        {"nargs": "?", "metavar": "NAME", "help": "the name (default: a number)"},
-    ),
-    "rollback": (
-        "return the files to a checkpoint, backward or forward",
-        {"metavar": "CHECKPOINT", "help": "its name"},
-    ),
-}
-_PATHS_COMMANDS = {"undo", "rollback"}
-# Options of several commands.
+# Commands that are useless without a state directory.
+_HISTORY_COMMANDS = {"undo", "redo", "checkpoint", "rollback"}
+# Optional parameters that are positional on the command line.
+_POSITIONAL = {"path", "steps", "name"}
+# Options that several commands have.
 _COMMON: dict[str, dict[str, Any]] = {
     "--root": {"default": ".", "metavar": "DIR", "help": "the workspace (default: here)"},
     "--state": {"default": None, "metavar": "DIR", "help": "persist journal and read history in DIR"},
-    "--connect": {"default": None, "metavar": "COMMAND", "help": "the root is where this leads: 'ssh host'"},
+    "--connect": {
+        "default": None,
+        "metavar": "COMMAND",
+        "help": "the root is on the host that this reaches: 'ssh host'",
+    },
     "--json": {"action": "store_true", "default": False, "help": "print the whole result as JSON"},
     "--color": {"choices": COLOR_CHOICES, "default": "auto", "help": "colors (default: auto)"},
-    "--dialect": {"default": "agentfs", "metavar": "NAME", "help": "whose names, arguments and output"},
+    "--dialect": {"default": "agentfs", "metavar": "NAME", "help": "offer the tools of this dialect"},
 }
 _PATH_COMMANDS = {"ls", "glob", "find", "grep"}
-_LONGEST_LINE = 10 * MIB  # characters of a matching line that a pipe gets
-_OTHER_COMMANDS = {*_HISTORY_COMMANDS, "changes"}  # methods that are no commands by their own schema
+_LONGEST_LINE = 10 * MIB  # characters of a matching line that goes to a pipe
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,14 +74,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; by default those of the process.
 
     Returns:
-        The exit status: 0 for success, 1 for a search that found nothing, 2 for a failure, also of the
-        command line itself.
+        The exit status: 0 for success, 1 if a search found nothing, 2 if the command failed or was malformed.
     """
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - what Python makes of a closed one
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         print_error("agentfs: Standard output is closed.")
         return FAILED
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
-        reconfigure(errors="backslashreplace")  # what its encoding does not have
+        reconfigure(errors="backslashreplace")
     try:
         status = _run(argv)
         write_output()
@@ -96,8 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_error(f"agentfs: {error}")
         return FAILED
     except OutputError as failure:
-        sys.stdout = None  # Python would complain again when it flushes at exit
-        if isinstance(failure.__cause__, BrokenPipeError):  # the reader has gone, as `| head` does
+        sys.stdout = None  # or Python complains again when it flushes at exit
+        if isinstance(failure.__cause__, BrokenPipeError):  # the reader is gone, as after `| head`
             return NOTHING_FOUND
         reason = getattr(failure.__cause__, "strerror", None)
         print_error(f"agentfs: Standard output cannot be written: {reason}.")
@@ -114,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments = _parser().parse_args(argv)
-    except SystemExit as end:  # argparse has printed help, or what is wrong
+    except SystemExit as end:  # argparse has printed help or an error
         return end.code if isinstance(end.code, int) else FAILED
     status: int = arguments.run(arguments)
     return status
@@ -144,23 +136,30 @@ def _parser() -> argparse.ArgumentParser:
     mcp.add_argument("--read-only", action="store_true", help="change nothing")
     mcp.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas")
     mcp.add_argument("--prefix", default="", help="a prefix for each tool's name")
-    structured_help = "send typed data beside the text, for clients that are programs"
+    structured_help = "also send typed data, for clients that are programs"
     mcp.add_argument("--structured", action="store_true", help=structured_help)
-    watch_help = "bytes of the texts that are kept in memory for searches (default: 128 MiB)"
-    mcp.add_argument("--watch-bytes", type=int, metavar="BYTES", help=watch_help)
-    mcp.add_argument("--no-watch", action="store_true", help="keep nothing in memory between searches")
+    watch_help = "bytes of text to keep in memory for searches (default: 128 MiB)"
+    mcp.add_argument("--watch-bytes", type=int, metavar="BYTES", default=argparse.SUPPRESS, help=watch_help)
+    mcp.add_argument(
+        "--no-watch",
+        dest="watch_bytes",
+        action="store_const",
+        const=None,
+        default=argparse.SUPPRESS,
+        help="keep nothing in memory between searches",
+    )
     _add_common(mcp, "--dialect", "--root", "--state", "--connect")
     mcp.set_defaults(run=_mcp)
 
     serve_help = "serve a client of agentfs.connect on standard input and output"
-    limits_help = "It ends with the input. A client may narrow what the options allow, and never widen it."
+    limits_help = "It ends with the input. A client may narrow what the options allow but not widen it."
     serve_description = f"{serve_help.capitalize()}. {limits_help}"
     serve = commands.add_parser("serve", help=serve_help, description=serve_description)
-    serve.add_argument("--root", required=True, metavar="DIR", help="the directory that is served")
+    serve.add_argument("--root", required=True, metavar="DIR", help="the directory to serve")
     serve.add_argument("--state", metavar="DIR", help="persist journal and read history in DIR")
-    serve.add_argument("--session", metavar="ID", help="the only session that is served")
+    serve.add_argument("--session", metavar="ID", help="the only session to serve")
     serve.add_argument("--read-only", action="store_true", help="change nothing")
-    any_policy_help = "let the client choose policy, limits and state, also beyond the defaults"
+    any_policy_help = "let the client choose any policy, limits and state"
     serve.add_argument("--any-policy", action="store_true", help=any_policy_help)
     serve.set_defaults(run=_serve)
 
@@ -174,45 +173,31 @@ def _add_common(command: Any, *names: str) -> None:
 
 
 def _add_history(commands: Any) -> None:
-    def add(name: str, description: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        command: argparse.ArgumentParser = commands.add_parser(
-            name, help=description, description=description.capitalize() + "."
-        )
-        command.add_argument("--state", required=True, metavar="DIR", help="the state directory")
-        root_help = "the workspace (default: that of the state directory)"
-        command.add_argument("--root", metavar="DIR", help=root_help)
-        _add_common(command, "--json")
-        command.set_defaults(run=run, method=name)
-        return command
-
-    log = add("log", "list the steps that were made, the latest first", _log)
+    log = commands.add_parser("log", help="list the steps, the latest first")
     log.add_argument("--limit", type=int, metavar="N", help="most steps to show (default: all)")
-    diff = add("diff", "print all that was changed as one patch, which git apply takes", _diff)
-    _add_common(diff, "--color")
-    _add_paths(diff)
-    diff.add_argument("--since", metavar="CHECKPOINT", help="only what was changed since (default: all)")
-    for name, (description, argument) in _HISTORY_COMMANDS.items():
-        command = add(name, description, _run_history)
-        command.add_argument("argument", **argument)
-        if name in _PATHS_COMMANDS:
-            _add_paths(command)
-
-
-def _add_paths(command: argparse.ArgumentParser) -> None:
+    _add_common(log, "--json")
+    _add_state(log)
+    log.set_defaults(run=_log)
+    diff = commands.add_parser("diff", help="print all changes as one patch for git apply")
+    diff.add_argument("--since", metavar="CHECKPOINT", help="only the changes since (default: all)")
     paths_help = "only what changed at or below this path; may be repeated"
-    command.add_argument("--path", action="append", dest="paths", metavar="PATH", help=paths_help)
+    diff.add_argument("--paths", action="append", metavar="PATHS", help=paths_help)
+    _add_common(diff, "--json", "--color")
+    _add_state(diff)
+    diff.set_defaults(run=_diff)
+
+
+def _add_state(command: Any) -> None:
+    command.add_argument("--state", required=True, metavar="DIR", help="the state directory")
+    root_help = "the workspace (default: that of the state directory)"
+    command.add_argument("--root", default=None, metavar="DIR", help=root_help)
 
 
 def _tools() -> list[Tool]:
-    """Return all methods as tools that show everything a command line can say; no tree is opened for it."""
+    """Return the tools that are commands, with all parameters; no workspace is opened."""
     unopened = object.__new__(Workspace)
-    methods = [getattr(unopened, name) for name in _names(unopened)]
+    methods = [getattr(unopened, name) for name in unopened.tool_names() if name != "changes"]
     return [make_tool(method, expose=exposable(method)) for method in methods]
-
-
-def _names(workspace: Workspace) -> list[str]:
-    """Return the names of the methods that are commands."""
-    return [name for name in workspace.tool_names() if name not in _OTHER_COMMANDS]
 
 
 def _add_tool(commands: Any, tool: Tool) -> None:
@@ -230,7 +215,11 @@ def _add_tool(commands: Any, tool: Tool) -> None:
     if tool.name in _PATH_COMMANDS:
         null_help = "print data, with a NUL after each path instead of a line feed (for `xargs -0`)"
         group.add_argument("-0", "--null", action="store_true", help=null_help)
-    _add_common(group, "--json", "--color", "--root", "--state")
+    _add_common(group, "--json", "--color")
+    if tool.name in _HISTORY_COMMANDS:
+        _add_state(group)
+    else:
+        _add_common(group, "--root", "--state")
     command.set_defaults(run=_run_tool, tool=tool)
 
 
@@ -243,8 +232,8 @@ def _add_parameter(command: argparse.ArgumentParser, parameter: Parameter) -> No
         settings.pop("action", None)
         command.add_argument(parameter.name, help=text, **settings)
         return
-    if parameter.name == "path":
-        command.add_argument(parameter.name, help=text, nargs="?")
+    if parameter.name in _POSITIONAL:
+        command.add_argument(parameter.name, help=text, nargs="?", default=parameter.default, **settings)
         return
     if settings.get("action") == "store_true" and parameter.default is not False:
         settings["action"] = argparse.BooleanOptionalAction
@@ -252,7 +241,7 @@ def _add_parameter(command: argparse.ArgumentParser, parameter: Parameter) -> No
 
 
 def _settings(kind: Kind, name: str) -> dict[str, Any]:
-    """Return how argparse takes values of a kind; what it cannot say is JSON text, which a call takes too."""
+    """Return the settings of argparse for values of a kind. A kind that it lacks is given as JSON."""
     match kind:
         case Boolean():
             return {"action": "store_true"}
@@ -274,7 +263,7 @@ def _settings(kind: Kind, name: str) -> dict[str, Any]:
 def _open(
     root: str | None, state: str | None, command: str | None = None, limits: Limits | None = None
 ) -> Workspace:
-    """Open a workspace, by default that of the state directory, and print what had to be recovered."""
+    """Open a workspace, by default that of the state directory, and print its recovery notes."""
     workspace: Workspace
     with progress() as report:
         if command is not None:
@@ -293,7 +282,7 @@ def _words(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError as error:  # such as "No closing quotation"
-        raise InvalidArgumentError(f"--connect {command!r} is no command: {error}.") from None
+        raise InvalidArgumentError(f"--connect {command!r} is not a command: {error}.") from None
 
 
 def _run_tool(arguments: argparse.Namespace) -> int:
@@ -304,12 +293,10 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     limits = None
     if not arguments.json and wants_data(arguments.color):
         limits = Limits(grep_line_chars=_LONGEST_LINE)
-        if tool.name == "grep" and not given.keys() & {"context", "before", "after"}:
-            given["context"] = 0
     with _open(arguments.root, arguments.state, limits=limits) as workspace:
-        # All these are commands, so an error may advise any of them.
+        # Every tool is a command, so an error may suggest any of them.
         expose = {tool.name: exposable(getattr(workspace, tool.name))}
-        tools = workspace.tools(_names(workspace), expose=expose)
+        tools = workspace.tools("all", expose=expose)
         return _show(arguments, workspace, _call_with_progress(tools, tool.name, given), given)
 
 
@@ -353,25 +340,28 @@ def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResul
 def _print_data(
     arguments: argparse.Namespace, workspace: Workspace, result: ToolResult, data: dict[str, Any], given: Any
 ) -> None:
-    """Print the data of a result on standard output, and all else that it says on standard error."""
+    """Print the data of a result on standard output, and its notes and footers on standard error."""
     said: Sequence[str] = () if result.notes else data.get("notes", ())
     notes = [footer(*said)]
     found = None
-    # `call` prints the text that a model gets, except for a list of paths, which may have the form of a tree.
+    # `call` prints the text that a model gets, unless that is a list of paths, which may be drawn as a tree.
     if hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
         mode = given.get("output_mode", "content")
         found = data_of(data, mode, str(workspace.root), null=getattr(arguments, "null", False))
     if found:
         write_output(found)
-        if "failed" in data:  # by `read_many`, whose files have footers of their own
+        if "failed" in data:  # the files of `read_many` have footers of their own
             notes += [f"{path}: {code}" for path, code in data["failed"].items()]
             notes += [f"{path}: left out" for path in data["left"]]
             notes += [f"{file['path']}: cut" for file in data["files"] if file["truncated_by"]]
     elif found is None:
-        # The last notes of a change are its footer, those before them lines of the text.
-        footers = (footer(*said[first:]) for first in range(len(said)))
-        notes = [next((each for each in footers if result.content.endswith(each)), "")]
-        print_text(result.content.removesuffix(notes[0]).removesuffix("\n"))
+        # A note is a line of the text or a part of its footer. The text of a change has other footers too.
+        beside = {*said, *(footer(*said[first:]) for first in range(len(said)))}
+        lines = result.content.split("\n")
+        if hasattr(arguments, "tool") and arguments.tool.effect not in READING:
+            beside |= {line for line in lines if line.startswith("[")}
+        notes = [line for line in lines if line in beside]
+        print_text("\n".join(line for line in lines if line not in beside))
     else:
         notes = [result.content]
     for line in (*notes, *result.notes):
@@ -398,7 +388,7 @@ def _log(arguments: argparse.Namespace) -> int:
 
 
 def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield each step, the latest first, with the checkpoints after it; at last those of the beginning."""
+    """Yield each step, the latest first, with the checkpoints after it; then the merged steps."""
     first, last = timeline.merged, timeline.position
     checkpoints: dict[int, list[str]] = {}
     for name, position in timeline.checkpoints.items():
@@ -416,22 +406,7 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
     for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
         yield row(number, step.changes, step.time), describe_step(step)
     if first or 0 in checkpoints:
-        yield row(first, timeline.base.changes, None), "the steps up to here, merged"
-
-
-def _run_history(arguments: argparse.Namespace) -> int:
-    with _open(arguments.root, arguments.state) as workspace:
-        paths = {} if getattr(arguments, "paths", None) is None else {"paths": arguments.paths}
-        result = getattr(workspace, arguments.method)(arguments.argument, **paths)
-    if arguments.json:
-        print_text(to_json(result.to_dict()))
-    elif wants_data("auto"):
-        for line in result.text.split("\n"):
-            is_note = line in result.notes or line.startswith("[")
-            (print_error if is_note else print_text)(line)
-    else:
-        print_text(result.text)
-    return 0
+        yield row(first, timeline.base.changes, None), "earlier steps, merged"
 
 
 def _diff(arguments: argparse.Namespace) -> int:
@@ -461,12 +436,13 @@ def _schemas(arguments: argparse.Namespace) -> int:
 
 def _mcp(arguments: argparse.Namespace) -> int:
     try:
-        from agentfs.mcp import WATCH_BYTES, WorkspaceServer  # noqa: PLC0415 - needs the extra
+        from agentfs.mcp import WorkspaceServer  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
         print_error("agentfs: the server needs the official SDK: pip install 'mcp>=2.3,<3'")
         return FAILED
+    watch = {"watch_bytes": arguments.watch_bytes} if "watch_bytes" in arguments else {}
     server = WorkspaceServer(
         arguments.root,
         names=[name.strip() for name in arguments.tools.split(",")] if arguments.tools else None,
@@ -476,11 +452,7 @@ def _mcp(arguments: argparse.Namespace) -> int:
         state=arguments.state,
         command=None if arguments.connect is None else _words(arguments.connect),
         structured=arguments.structured,
-        watch_bytes=None
-        if arguments.no_watch
-        else WATCH_BYTES
-        if arguments.watch_bytes is None
-        else arguments.watch_bytes,
+        **watch,
     )
     with contextlib.suppress(KeyboardInterrupt):
         server.run()
@@ -497,10 +469,10 @@ def _standard_input() -> str:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - as in `main`
         raise InvalidArgumentError("Standard input is closed.")
     try:
-        return sys.stdin.buffer.read().decode(sys.stdin.encoding)  # with the line ends that it has
+        return sys.stdin.buffer.read().decode(sys.stdin.encoding)  # without changing line ends
     except UnicodeDecodeError as error:
         raise EncodingError(
-            f"Standard input is no text in {error.encoding}: byte {error.object[error.start]:#04x}."
+            f"Standard input is not text in {error.encoding}: byte {error.object[error.start]:#04x}."
         ) from None
     except OSError as error:
         raise FileIOError(f"Standard input cannot be read: {error.strerror}.") from None

@@ -1,8 +1,8 @@
-"""The permission check before every method, and again on each file that the method opens or changes.
+"""The permission check before every method, and again for each file that the method opens or changes.
 
-Mode, rules and the permission callback decide before the call, with no lock held. Links may be swapped after
-that, and a search opens files that no argument names; so the root that the method is given asks `Access`,
-with the real path of each file.
+Mode, rules and the permission callback decide before the call, with no lock held. A link may be swapped after
+that, and a search opens files that no argument names. So the root asks `Access` with the canonical path of
+each file.
 """
 # pyright: reportPrivateUsage=false, reportUnknownMemberType=false
 # ruff: noqa: SLF001 - the check is a part of the workspace
@@ -18,7 +18,6 @@ from operator import methodcaller
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agentfs import call_context, search
-from agentfs.cache import OutputStore
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -34,25 +33,26 @@ from agentfs.fs import Root, quote, revision_of
 from agentfs.fs.protect import fold_letters
 from agentfs.history import Journal
 from agentfs.limits import Limits
-from agentfs.nearest import nearest
-from agentfs.permissions import GROUPS, Allow, Deny, Effect, PermissionRequest, Rule
+from agentfs.outputs import OutputStore
+from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, Permission, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.results import ReplaceResult
-from agentfs.tools.checking import ArgumentChecker, checker_of, checks_arguments
+from agentfs.text.nearest import nearest
 from agentfs.tools.declaration import declaration_of, declarations, declare
+from agentfs.tools.hints import ArgumentChecker, checks_arguments
 from agentfs.tree.globs import compile_globs
 from agentfs.visible import one_line, visible
 
 _R = TypeVar("_R")
 _C = TypeVar("_C", bound=type)
 _PATH_PARAMETERS = ("path", "paths", "to")
-# These errors of a change say nothing of the content of a file, so they need no permission.
+# Errors of a change that reveal no content, so they are raised before the user is asked.
 _UNASKED = (PathError, AccessError, UnreadError, OperationalError)
 _Test = Callable[[str], bool]
 
 
 class Guarded(Protocol):
-    """What the check needs of a workspace."""
+    """The attributes of a workspace that the check uses."""
 
     policy: Policy
     limits: Limits
@@ -65,9 +65,9 @@ class Guarded(Protocol):
 
 
 def guard_methods(cls: _C) -> _C:
-    """Check the arguments of each public method of a class, and the permission for each that is a tool.
+    """Make the public methods of a class check their arguments, and those that are tools the permission.
 
-    A method that overrides a tool, in the class or a plain mixin, is the same tool if it declares nothing.
+    A method that overrides a tool, in the class or a mixin, inherits its declaration unless it has its own.
     """
     inherited = {
         name: each for base in reversed(cls.__mro__[1:]) for name, each in declarations(base).items()
@@ -85,7 +85,7 @@ def guard_methods(cls: _C) -> _C:
 
 
 def check_rules(policy: Policy, cls: type[Any]) -> None:
-    """Raise `invalid_argument` for a rule that names no tool of a class, or whose glob is malformed."""
+    """Raise `invalid_argument` for a rule whose name is unknown or whose glob is malformed."""
     rules = (*policy.allow_rules, *policy.deny_rules)
     if not rules:
         return
@@ -104,27 +104,26 @@ def check_rules(policy: Policy, cls: type[Any]) -> None:
 
 
 def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that first checks that the workspace is open, and the types of its arguments."""
+    """Make a method check that the workspace is open, and the types of its arguments."""
     needs_open = method.__name__ not in ("__init__", "close", "tool_names")
     return checks_arguments(method, methodcaller("_check_open") if needs_open else None)
 
 
 def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
-    """Return a tool that checks its arguments and its permission, and runs within a deadline."""
-    checker = checker_of(method)
-    signature = functools.cache(lambda: inspect.signature(method))
-    changes = effect in GROUPS["change"]
+    """Make a method check its arguments and its permission, and run within a deadline."""
+    checker = ArgumentChecker(method)
+    changes = effect in CHANGING
 
     @functools.wraps(method)
     def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
         self._check_open()
-        positional, named = checker().check(args, kwargs)
+        positional, named = checker.check(args, kwargs)
         timeout = named.get("timeout")
         seconds = timeout if isinstance(timeout, (int, float)) else None
         with call_context.limited(self.limits.timeout, seconds):
             if self.policy.guards and self._guarded_by != method.__name__:
-                bound = signature().bind(self, *positional, **named)
-                return _GuardedCall(self, method, effect, bound, checker()).run()
+                bound = checker.signature.bind(self, *positional, **named)
+                return _GuardedCall(self, method, effect, bound, checker).run()
             return _perform(self, method, positional, named, changes=changes)
 
     return checked
@@ -138,13 +137,13 @@ def _perform(
     *,
     changes: bool,
 ) -> Any:
-    """Run a method; its error says what a path that does not exist was probably meant to be."""
+    """Run a method, and add the nearest names to the error for a path that does not exist."""
 
     def work() -> Any:
         try:
             return method(workspace, *args, **kwargs)
         except NotFoundError as error:
-            search.explain_missing(workspace._root, workspace.limits, method.__name__, error)
+            search.diagnose.explain_missing(workspace._root, workspace.limits, method.__name__, error)
             raise
         finally:
             if changes:
@@ -154,24 +153,24 @@ def _perform(
 
 
 class _Grant(NamedTuple):
-    """Tests of the real paths that a call may read and change; None for no limit."""
+    """Tests for the canonical paths that a call may read and change; None if all are granted."""
 
     read: _Test | None = None
     change: _Test | None = None
 
 
 class _Preview(NamedTuple):
-    """What a call is about to do, as a permission request shows it."""
+    """The effect of a call before it is made, for a permission request."""
 
-    revision: str | None  # that is about to be changed, if the method has `expect_revision`
+    revision: str | None  # of the file to change, if the method has `expect_revision`
     diff: str
     paths: tuple[str, ...]
-    grant: _Grant  # what the call may use if these paths are allowed
-    error: AgentFSError | None  # what the call would fail with
+    grant: _Grant  # the access of the call if these paths are allowed
+    error: AgentFSError | None  # raised by the call
 
 
 class _GuardedCall:
-    """One call of a method, from the check to its result."""
+    """One call of a method, from the permission check to the result."""
 
     def __init__(
         self,
@@ -188,7 +187,7 @@ class _GuardedCall:
         self.method = method
         self.name = method.__name__
         self.effect: Effect = effect
-        self.changes = effect in GROUPS["change"]
+        self.changes = effect in CHANGING
         # The steps of `undo` may have changed any file: each is checked when it is opened.
         self.names_files = "path" in self.arguments or self.name == "read_many"
         # `replace` finds its own files, so rules about changes must not hide files from its search.
@@ -196,13 +195,13 @@ class _GuardedCall:
         self._checker = checker
 
     def run(self) -> Any:
-        """Ask for permission if no rule decides, and run the method within what is granted."""
+        """Ask for permission unless a rule decides, and run the method with the granted access."""
         return self._call(self._to_end(self._decide) or self._ask_permission())
 
     def _decide(self) -> _Grant | None:
-        """Return what is granted, or None to ask.
+        """Return the granted access, or None to ask.
 
-        Refusing rules come first, then the mode, then allowing rules.
+        Deny rules are checked first, then the mode, then allow rules.
         """
         policy, paths = self.workspace.policy, self._paths()
         for rule in policy.deny_rules:
@@ -210,9 +209,9 @@ class _GuardedCall:
             if rule.names(self.name, self.effect) and (
                 anywhere or _denying([rule], paths, self.workspace._root.ignores_case)
             ):
-                raise self._refusal(f"The rule `{rule.text}` does not allow this call.")
+                raise self._refusal(f"The rule `{rule.text}` denies this call.")
         effect = self._present_effect()
-        if effect in GROUPS["change"] and policy.mode == "plan":
+        if effect in CHANGING and policy.mode == "plan":
             raise self._refusal("Nothing is changed in plan mode.", "Tell the user what you would change.")
         if policy.mode == "bypass":
             return _Grant()
@@ -221,11 +220,11 @@ class _GuardedCall:
         return self._allowed(effect, paths)
 
     def _present_effect(self) -> Effect:
-        """Return what the call does; the preview of a change only shows the file, as a read does."""
+        """Return the effect of the call; a preview of a change only reads."""
         return "read" if self.arguments.get("preview") is True else self.effect
 
     def _allowed(self, effect: Effect, paths: Sequence[str]) -> _Grant | None:
-        """Return what the rules allow a call of this effect, or None to ask."""
+        """Return the access that allow rules grant for an effect, or None to ask."""
         policy = self.workspace.policy
         for rule in policy.allow_rules:
             if rule.names(self.name, self.effect) or rule.names(self.name, effect):
@@ -234,21 +233,25 @@ class _GuardedCall:
                 if paths and all(_matches(rule.glob, path) for path in paths):
                     test = functools.partial(_matches, rule.glob)
                     return _Grant(test, test)
-        unanswered = effect in GROUPS["change"] and policy.allow
-        return None if policy.permission is not None or unanswered else _Grant()
+        unanswered = effect in CHANGING and policy.allow
+        return None if policy.permissions or unanswered else _Grant()
 
     def _ask_permission(self) -> _Grant:
-        """Ask, apply changed arguments, and make sure that the call will do what the request showed."""
+        """Ask, apply changed arguments, and make sure that the call does what the request showed."""
         preview = self._to_end(self._preview)
-        answer = self._answer(preview)
-        if isinstance(answer, Deny):
-            raise self._refusal(answer.reason or "The user did not allow this call.")
-        if answer.arguments is not None:
+        if not self.workspace.policy.permissions:
+            raise self._refusal("No rule allows this call, and there is nobody to ask.")
+        for permission in self.workspace.policy.permissions:
+            answer = self._answer(permission, preview)
+            if isinstance(answer, Deny):
+                raise self._refusal(answer.reason or "The user did not allow this call.")
+            if answer.arguments is None:
+                continue
             if unknown := answer.arguments.keys() - self.arguments.keys():
                 raise InvalidArgumentError(f"{self.name} has no parameter {', '.join(sorted(unknown))}.")
             _, changed = self._checker.check((), dict(answer.arguments))
             self.arguments |= changed
-            self._to_end(self._decide)  # before the preview, which would show what is denied
+            self._to_end(self._decide)  # before the preview, which could show denied contents
             preview = self._to_end(self._preview)
         if preview.error is not None:
             raise preview.error
@@ -256,30 +259,27 @@ class _GuardedCall:
             self.arguments["expect_revision"] = preview.revision
         elif (now := self._preview()).error is not None or now.diff != preview.diff:
             raise now.error or StaleError(
-                "What the call would do has changed since it was allowed; nothing was done.",
+                "The files have changed since the call was allowed; nothing was changed.",
                 hint="Read the file again, then decide again.",
             )
         return preview.grant
 
-    def _answer(self, preview: _Preview) -> Allow | Deny:
-        callback = self.workspace.policy.permission
-        if callback is None:
-            return Deny("No rule allows this call, and there is nobody to ask.")
+    def _answer(self, permission: Permission, preview: _Preview) -> Allow | Deny:
         context = call_context.current.get()
         tool = one_line(context.tool) if context and context.tool else None
         arguments = {name: value for name, value in self.arguments.items() if name != "preview"}
         shown, diff = tuple(map(one_line, preview.paths)), visible(preview.diff)
         request = PermissionRequest(self.name, self._present_effect(), arguments, shown, diff, tool)
-        answer = call_context.ask(callback, request)
+        answer = call_context.ask(permission, request)
         if answer is True:
             return Allow()
         return answer if isinstance(answer, (Allow, Deny)) else Deny()
 
     def _call(self, grant: _Grant, *, preview: bool = False) -> Any:
-        """Run the method on a root that lets it use what was granted, and nothing that is denied."""
+        """Run the method on a root that enforces the grant and the deny rules."""
         workspace = copy(self.workspace)
         workspace._root = self.workspace._root.for_call(Access(self, grant))
-        workspace._guarded_by = self.name  # an overriding method may call the one that it overrides
+        workspace._guarded_by = self.name  # an override may call the method that it overrides
         arguments = {**self.arguments, **({"preview": True} if preview else {})}
         return _perform(workspace, self.method, (), arguments, changes=self.changes)
 
@@ -288,13 +288,13 @@ class _GuardedCall:
 
     def _preview(self) -> _Preview:
         paths, globs = self._paths(), self._globs()
-        # Without a test any other file could get into the diff or the error.
+        # Without a test, the diff or the error could show any other file.
         test = _within(paths, globs) if paths else None
         grant, shown = _Grant(test, test), paths
         revision, diff, error = None, "", None
         try:
             revision = self._revision()
-            if not self.arguments.get("preview", True):  # else it is one already, or the method has none
+            if not self.arguments.get("preview", True):  # False only if the method can preview and does not
                 result = self._call(grant, preview=True)
                 diff = result.diff
                 if isinstance(result, ReplaceResult):
@@ -304,29 +304,29 @@ class _GuardedCall:
             raise
         except AgentFSError as raised:
             if self._allowed("read", paths) is None:
-                error = raised  # it may quote what is read only with permission
+                error = raised  # it may quote contents that need permission
             else:
                 raise
         return _Preview(revision, diff, shown, grant, error)
 
     def _revision(self) -> str | None:
-        """Return the revision that is about to be changed, for a method with `expect_revision`."""
-        if self.arguments.get("expect_revision", "") is not None:  # given already, or no parameter
+        """Return the current revision of the file, if the method has `expect_revision` and needs it."""
+        if self.arguments.get("expect_revision", "") is not None:  # passed by the caller, or not a parameter
             return None
         limit = self.workspace.limits.file_bytes
         with self.workspace._root.open_file(self.arguments["path"]) as file:
             data = file.read(limit + 1)
-        # A larger file is refused by the preview, and no revision of it is needed.
+        # The preview refuses a larger file.
         return revision_of(data) if len(data) <= limit else None
 
     def _refusal(self, reason: str, hint: str = "") -> RefusedError:
         return _refusal(reason, self.name, self._paths(), hint)
 
     def _paths(self) -> tuple[str, ...]:
-        """Return the paths that the arguments name, and where links lead them, relative to the root."""
+        """Return the paths in the arguments and their canonical paths, relative to the root."""
         if not self.names_files:  # `to` of a rollback is the name of a checkpoint
             return ()
-        # A list of `files` takes the place of `path` in `grep`; the files of a result do not.
+        # In `grep`, a list of `files` replaces `path`; the files of a result do not.
         names = ("files",) if isinstance(self.arguments.get("files"), Sequence) else _PATH_PARAMETERS
         values = [self.arguments.get(name) for name in names]
         named: list[str] = []
@@ -335,9 +335,9 @@ class _GuardedCall:
         return self._resolved(self._file_of(path) or "." for path in named)
 
     def _globs(self) -> tuple[tuple[str, str], ...]:
-        """Return the globs among the arguments, each as a real directory and a pattern for files below it.
+        """Return the globs in the arguments, each as a canonical directory and a pattern for files below it.
 
-        Only `paths` may hold globs. Every other wildcard is a character of a name.
+        Only `paths` may contain globs. In other parameters a wildcard is a character of a name.
         """
         given = self.arguments.get("paths", ()) if self.names_files else ()
         if not given:
@@ -345,9 +345,9 @@ class _GuardedCall:
         root = self.workspace._root
         found: list[tuple[str, str]] = []
         for path in (given,) if isinstance(given, str) else given:
-            if search.is_glob(root, path):
+            if search.options.is_glob(root, path):
                 *above, last = path.split("/")
-                literal = "/".join(takewhile(lambda part: not search.has_wildcard(part), above))
+                literal = "/".join(takewhile(lambda part: not search.options.has_wildcard(part), above))
                 pattern = path[len(literal) :] if above else last
                 found.append((root.top.resolve(root.path_from_top(literal or "."))[1], pattern))
         return tuple(found)
@@ -358,22 +358,22 @@ class _GuardedCall:
         return tuple(dict.fromkeys(each or "." for each in found))
 
     def _file_of(self, path: str) -> str:
-        """Return the file that a name of the output store refers to, which rules are about."""
+        """Return the path of the file that a name of the output store refers to."""
         kept = self.workspace._outputs.get(path)
         return path if kept is None else kept.path or path
 
 
 class Access:
-    """What the rules, and what was granted, allow one call on each file, by the file's real path."""
+    """The access of one call to each file, by the file's canonical path."""
 
     def __init__(self, call: _GuardedCall, grant: _Grant) -> None:
-        # What may not be read is closed to every method; a rule without a glob is about the whole method.
+        # A file that may not be read is closed to every method. A rule without a glob was checked before.
         rules = [rule for rule in call.workspace.policy.deny_rules if rule.glob is not None]
         own = [rule for rule in rules if rule.names(call.name, call.effect)]
         self._read = [rule for rule in rules if rule.names("read", "read")]
         if not call.finds_files:
             self._read += own
-        changes = GROUPS["change"] if call.changes and not call.names_files else ()
+        changes = CHANGING if call.changes and not call.names_files else ()
         self._change = [
             *self._read, *own, *(rule for rule in rules if {*changes} & {*GROUPS.get(rule.name, ())})
         ]  # fmt: skip
@@ -382,34 +382,32 @@ class Access:
         self._ignores_case = call.workspace._root.ignores_case
 
     def denies_reading(self, real_path: str) -> bool:
-        """Return True if a rule keeps the contents of a file from this call."""
+        """Return True if a rule denies this call the contents of a file."""
         return _denying(self._read, [real_path], self._ignores_case) is not None
 
     def check_read(self, real_path: str) -> None:
-        """Raise `refused` if a rule denies reading a file, or it is not among what was granted."""
+        """Raise `refused` if a rule denies reading a file, or reading it was not granted."""
         self._check(real_path, self._read, self._grant.read)
 
     def check_change(self, real_path: str) -> None:
-        """Raise `refused` if a rule denies changing a file, or it is not among what was granted."""
+        """Raise `refused` if a rule denies changing a file, or changing it was not granted."""
         self._check(real_path, self._change, self._grant.change)
 
     def _check(self, real_path: str, rules: Sequence[Rule], granted: _Test | None) -> None:
         if rule := _denying(rules, [real_path], self._ignores_case):
-            raise _refusal(
-                f"The rule `{rule.text}` does not allow {self._name} here.", self._name, [real_path]
-            )
+            raise _refusal(f"The rule `{rule.text}` denies {self._name} here.", self._name, [real_path])
         if granted is not None and not granted(real_path):
-            reason = f"{quote(real_path)} is not among the files that {self._name} was allowed to use."
+            reason = f"{quote(real_path)} is not one of the files that {self._name} was allowed to use."
             raise _refusal(reason, self._name, [real_path])
 
 
 def _refusal(reason: str, method: str, paths: Sequence[str], hint: str = "") -> RefusedError:
-    hint = hint or "Do not try it again, nor another way; tell the user, or go on without it."
+    hint = hint or "Do not try again in any way; tell the user, or go on without it."
     return RefusedError(f"{reason.rstrip('.')}.", hint=hint, details={"method": method, "paths": list(paths)})
 
 
 def _denying(rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable[[str], bool]) -> Rule | None:
-    """Return the first rule about one of some paths, under any spelling the file system takes for it."""
+    """Return the first rule that covers one of some paths, in any spelling that the file system accepts."""
     for rule in rules:
         glob = rule.glob or ""
         for path in paths if glob else ():
@@ -423,7 +421,7 @@ def _denying(rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable
 
 
 def _within(paths: Iterable[str], globs: Iterable[tuple[str, str]] = ()) -> Callable[[str], bool]:
-    """Return a test for real paths: one of `paths`, below one of them, or matched by one of `globs`."""
+    """Return a test for canonical paths at or below `paths`, or matched by one of `globs`."""
     known = frozenset(paths)
     matchers = [(f"{above}/" if above else "", compile_globs([pattern])) for above, pattern in globs]
 
@@ -436,7 +434,7 @@ def _within(paths: Iterable[str], globs: Iterable[tuple[str, str]] = ()) -> Call
 
 
 def _matches(glob: str, path: str) -> bool:
-    """Return True if a glob matches a path, or a directory above it."""
+    """Return True if a glob matches a path or a directory above it."""
     return any(map(_compiled(glob), _path_and_parents(path)))
 
 
@@ -445,6 +443,6 @@ def _path_and_parents(path: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
-@functools.lru_cache(maxsize=256)  # the globs of rules only: a model sends any number of others
+@functools.lru_cache(maxsize=256)  # for the globs of rules only, not for those that models send
 def _compiled(glob: str) -> Callable[[str], bool]:
     return compile_globs([glob])

@@ -1,7 +1,7 @@
-"""Every error that agentfs raises, each with a stable `code`; `docs/reference/errors.md` has the table.
+"""Every error that agentfs raises, each with a stable `code`.
 
-Catch a branch (PathError, AccessError, EditError, ContentError, ArgumentError, OperationalError) to handle a
-kind of failure, a leaf for one, or the Python error that a leaf also is; `code` is what crosses a wire.
+Catch a branch (PathError, AccessError, EditError, ContentError, ArgumentError, OperationalError) for a kind
+of failure, or a leaf for one failure. Each leaf also derives from Python's own error, if there is one.
 """
 
 import errno
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from agentfs.advice import Advice, Joined, Names, ParameterName, calls_in, say
 
-_ERRNO_END = 4096  # of any system; a far side may send another
+_ERRNO_END = 4096  # above every errno; a remote side can send any number
 
 
 class AgentFSError(Exception):
@@ -20,18 +20,17 @@ class AgentFSError(Exception):
 
     Attributes:
         code: A stable, machine-readable name of the failure.
-        message: One sentence: what was wrong, and what is there instead.
-        hint: What to do or call next, or "". Like `message` it is an `Advice` where it names tools or
-            parameters.
-        details: Typed facts about the failure, ready for JSON; `suggested_calls` has the complete calls that
-            the hint advises, each a `name` and `arguments`.
+        message: One sentence on the failure and what was found instead.
+        hint: The next step or call, or "". Like `message`, it is an `Advice` if it names tools or parameters.
+        details: Typed facts about the failure, ready for JSON. `suggested_calls` has the complete calls in
+            the hint, each a `name` and `arguments`.
     """
 
     code: ClassVar[str] = ""
     _number: ClassVar[int] = 0
 
     def __init_subclass__(cls, *, code: str = "", number: int = 0) -> None:
-        """Set the code of a leaf, and the `errno` of an OSError; a branch has no code."""
+        """Set the code of a leaf, and the default `errno` of an OSError; a branch has no code."""
         super().__init_subclass__()
         if code:
             cls.code = code
@@ -49,12 +48,12 @@ class AgentFSError(Exception):
             _fill_in(self, self._number, self.details)
 
     def __str__(self) -> str:
-        """Return what the model is shown: the message, the places it names, and the hint."""
+        """Return the text for the model: the message, the places and the hint."""
         return str(self.text)
 
     @property
     def hint(self) -> str:
-        """What to do or call next, or ""."""
+        """The next step or call, or ""."""
         return self._hint
 
     @hint.setter
@@ -69,11 +68,11 @@ class AgentFSError(Exception):
 
     @property
     def text(self) -> Advice:
-        """What `str` returns, with what it names kept apart."""
+        """The text of `str`, as an `Advice`."""
         return Joined("\n", self.message, *self.places(), self.hint)
 
     def places(self) -> list[str]:
-        """Return the lines of `details["places"]`, the places that the message names."""
+        """Return `details["places"]`: one line for each place that the message refers to."""
         return list(self.details.get("places", ()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,7 +80,7 @@ class AgentFSError(Exception):
         return {"code": self.code, "message": self.message, "hint": self.hint, "details": self.details}
 
     def in_names(self, names: Names) -> Self:
-        """Return the error in the names of the tools at hand, without advice that none of them can follow."""
+        """Return the error with the names of the offered tools, without advice that none can follow."""
         details = {name: value for name, value in self.details.items() if name != "suggested_calls"}
         if "places" in details:
             details["places"] = [say(place, names) for place in self.places()]
@@ -92,12 +91,12 @@ class AgentFSError(Exception):
         return error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions pickle by their positional arguments only, which would drop the hint and the details.
+        # By default an exception pickles only its positional arguments, without hint and details.
         return _rebuild, (type(self), self.message, self.hint, self.details)
 
 
 def _fill_in(error: Any, usual: int, details: dict[str, Any]) -> None:
-    """Set what Python's own OSError has."""
+    """Set the attributes of Python's OSError."""
     number = details.get("errno")
     error.errno = number if type(number) is int and 0 < number < _ERRNO_END else usual
     error.strerror = os.strerror(error.errno)
@@ -113,7 +112,7 @@ class PathError(AgentFSError):
 
 
 class OutsideWorkspaceError(PathError, PermissionError, code="outside_workspace", number=errno.EACCES):
-    """The path leads out of the root; whether anything exists there is not said."""
+    """The path leads out of the root. The error does not say if anything exists there."""
 
 
 class NotFoundError(PathError, FileNotFoundError, code="not_found", number=errno.ENOENT):
@@ -121,27 +120,27 @@ class NotFoundError(PathError, FileNotFoundError, code="not_found", number=errno
 
 
 class AlreadyExistsError(PathError, FileExistsError, code="already_exists", number=errno.EEXIST):
-    """Something exists where a new file was to be made."""
+    """Something exists at the path of a new file."""
 
 
 class NotAFileError(PathError, IsADirectoryError, code="not_a_file", number=errno.EISDIR):
-    """A directory is where a file is needed."""
+    """The path is a directory, and a file is needed."""
 
 
 class NotDirectoryError(PathError, NotADirectoryError, code="not_a_directory", number=errno.ENOTDIR):
-    """A file is where a directory is needed."""
+    """The path is a file, and a directory is needed."""
 
 
 class SpecialFileError(PathError, OSError, code="not_regular", number=errno.ENXIO):
-    """A FIFO, socket or device is where a regular file is needed."""
+    """The path is a FIFO, socket or device, and a regular file is needed."""
 
 
 class LinkLoopError(PathError, OSError, code="link_loop", number=errno.ELOOP):
-    """The path goes through more symbolic links than are followed."""
+    """The path goes through too many symbolic links."""
 
 
 class InvalidPathError(PathError, ValueError, code="invalid_path"):
-    """The path is empty, has a NUL in it, or is one of another system."""
+    """The path is empty, contains a NUL, or is a path of another system."""
 
 
 class NameTooLongError(PathError, OSError, code="name_too_long", number=errno.ENAMETOOLONG):
@@ -153,11 +152,11 @@ class AccessError(AgentFSError, PermissionError):
 
 
 class ProtectedError(AccessError, code="protected", number=errno.EACCES):
-    """The file is on a protected list, under its own name or another."""
+    """The file is on a protected list, under this name or another."""
 
 
 class ReadOnlyError(AccessError, code="read_only", number=errno.EROFS):
-    """The workspace may only be read."""
+    """The workspace is read-only."""
 
 
 class RefusedError(AccessError, code="refused", number=errno.EPERM):
@@ -165,15 +164,15 @@ class RefusedError(AccessError, code="refused", number=errno.EPERM):
 
 
 class EditError(AgentFSError):
-    """The change does not fit the present file; nothing was written."""
+    """The change does not fit the current file; nothing was written."""
 
 
 class NoMatchError(EditError, code="no_match"):
-    """The old text is not in the file; `details["cause"]` says why."""
+    """The old text is not in the file; `details["cause"]` has the reason."""
 
 
 class AmbiguousError(EditError, code="ambiguous"):
-    """The old text is there more than once, or not as often as expected."""
+    """The old text occurs more than once, or not as often as expected."""
 
 
 class NoChangeError(EditError, code="no_change"):
@@ -181,7 +180,7 @@ class NoChangeError(EditError, code="no_change"):
 
 
 class UnreadError(EditError, code="unread"):
-    """The file exists and this workspace has not read it to the end."""
+    """The file exists, and this workspace has not read it to the end."""
 
 
 class StaleError(EditError, code="stale"):
@@ -201,7 +200,7 @@ class OverlapError(EditError, code="overlap"):
 
 
 class ContentError(AgentFSError):
-    """The content of the file is not what the call can work on."""
+    """The call cannot process the content of the file."""
 
 
 class BinaryError(ContentError, code="binary"):
@@ -213,7 +212,7 @@ class EncodingError(ContentError, ValueError, code="encoding"):
 
 
 class TooLargeError(ContentError, code="too_large"):
-    """The file or the request is over a limit."""
+    """The file or the request exceeds a limit."""
 
 
 class PastEndError(ContentError, code="past_end"):
@@ -221,11 +220,11 @@ class PastEndError(ContentError, code="past_end"):
 
 
 class InvalidContentError(ContentError, ValueError, code="invalid_content"):
-    """The change would leave a file that can no longer be read as what it is, such as a notebook."""
+    """The change would make the file invalid in its format, such as a notebook."""
 
 
 class ArgumentError(AgentFSError, ValueError):
-    """The call itself is wrong."""
+    """The arguments of the call are wrong."""
 
 
 class InvalidArgumentError(ArgumentError, code="invalid_argument"):
@@ -233,7 +232,14 @@ class InvalidArgumentError(ArgumentError, code="invalid_argument"):
 
 
 def must_be(name: str, requirement: str, value: object, hint: str) -> InvalidArgumentError:
-    """Return the error for a value of a parameter that is not what it must be."""
+    """Return the error for a parameter with a wrong value.
+
+    Args:
+        name: The parameter.
+        requirement: The completion of "must be …".
+        value: The value as it is quoted in the message.
+        hint: The next step.
+    """
     message = Advice(ParameterName(name, quoted=True), f" must be {requirement}, not {value}.")
     return InvalidArgumentError(message, hint=hint, details={"argument": name, "value": f"{value}"})
 
@@ -241,7 +247,16 @@ def must_be(name: str, requirement: str, value: object, hint: str) -> InvalidArg
 def past_end(
     what: str, offset: int, first: int, last: int, *, also: str = "", **details: Any
 ) -> PastEndError:
-    """Return the error for an offset behind the end of something, of which `first` to `last` are valid."""
+    """Return the error for an offset past the end.
+
+    Args:
+        what: A clause with the size, such as "The file has 3 lines".
+        offset: The offset that was passed.
+        first: The smallest valid offset.
+        last: The largest valid offset.
+        also: A clause with other valid offsets.
+        **details: More facts for `details`.
+    """
     hint = Advice("Pass an ", ParameterName("offset"), f" from {first} to {last}{also}.")
     return PastEndError(
         f"{what}; offset {offset} is past its end.",
@@ -259,7 +274,7 @@ class UnknownToolError(ArgumentError, code="unknown_tool"):
 
 
 class OperationalError(AgentFSError):
-    """The call is right, and could not be completed."""
+    """The call is correct but could not be completed."""
 
 
 class DeadlineExceededError(OperationalError, TimeoutError, code="timeout", number=errno.ETIMEDOUT):
@@ -279,8 +294,8 @@ class ClosedError(OperationalError, ValueError, code="closed"):
 
 
 def closed() -> ClosedError:
-    """Return the error of a call of a workspace that is closed."""
-    return ClosedError("This workspace is closed.", hint="No call of it works any more: tell the user.")
+    """Return the error for a call of a closed workspace."""
+    return ClosedError("This workspace is closed.", hint="No call works any more: tell the user.")
 
 
 class UnsupportedSystemError(OperationalError, NotImplementedError, code="unsupported"):
@@ -288,7 +303,7 @@ class UnsupportedSystemError(OperationalError, NotImplementedError, code="unsupp
 
 
 class DisconnectedError(OperationalError, ConnectionError, code="disconnected", number=errno.ENOTCONN):
-    """The far side of a remote workspace cannot be reached.
+    """The remote side of a workspace cannot be reached.
 
-    `details["made"]` is True or False where it is known whether the call has changed anything, else None.
+    `details["made"]` is True if the call has changed something, False if not, and None if that is unknown.
     """

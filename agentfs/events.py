@@ -1,4 +1,4 @@
-"""Events of calls: to a callback, and to the standard logging."""
+"""Events of tool calls, for a callback and the standard logging."""
 
 import itertools
 import sys
@@ -13,21 +13,21 @@ from agentfs.text import estimate_tokens
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened to a call.
+    """The start or the end of a tool call.
 
     Attributes:
-        kind: "started"; then "finished", "refused" (the call was wrong, or not allowed) or "failed" (it could
-            not be done, or broke).
-        tool: The name by which the tool was called.
-        call: A number that the events of one call share.
-        code: The code of the error, "cancelled" for a call that was cancelled, or "".
+        kind: "started", and then "finished", "refused" (the call was wrong or not allowed) or "failed" (an
+            operation or the tool failed).
+        tool: The name that the model called.
+        call: A number shared by the events of one call.
+        code: The code of the error, "cancelled" for a cancelled call, or "".
         elapsed_ms: Milliseconds since the start.
-        sent_chars: Characters of the arguments, when they came as text.
+        sent_chars: Characters of the arguments if they were sent as text.
         content_chars: Characters of the answer.
         tokens: An estimate of the tokens of the answer.
-        skipped: What was left out, by reason, with how often.
-        coercions: What was not sent as the schema has it.
-        format: The format of the answer, where a tool has several, or "".
+        skipped: The number of skipped files, by reason.
+        coercions: The arguments that were not sent as the schema requires.
+        format: The format of the answer if the tool has several, or "".
     """
 
     kind: Literal["started", "finished", "refused", "failed"]
@@ -45,7 +45,7 @@ class Event:
 
 OnEvent: TypeAlias = Callable[[Event], object]
 
-# Errors of calls that were wrong or not allowed; others could not be done, or broke.
+# The errors of calls that were wrong or not allowed.
 _REFUSALS: list[type[AgentFSError]] = [
     *ArgumentError.__subclasses__(), *AccessError.__subclasses__(), OutsideWorkspaceError
 ]  # fmt: skip
@@ -54,25 +54,25 @@ _numbers = itertools.count(1)
 
 
 class EventEmitter:
-    """Reports calls to a callback and the logger "agentfs"; what goes wrong in the callback stays there."""
+    """Reports calls to a callback and the logger "agentfs"; exceptions of the callback are logged."""
 
     def __init__(self, on_event: OnEvent | None) -> None:
         self._on_event = on_event
 
     @property
     def active(self) -> bool:
-        """Whether anyone listens."""
+        """True if there is a callback or the logger writes details."""
         return self._on_event is not None or _is_debugging()
 
     def report_start(self, name: Any, arguments: Any) -> Event:
-        """Report that a call has started, with its name and arguments as they were sent."""
+        """Report the start of a call, with its name and arguments as they were sent."""
         sent = len(arguments) if isinstance(arguments, str) else 0
         started = Event("started", str(name)[:100], next(_numbers), sent_chars=sent)
         self._emit(started)
         return started
 
     def report_end(self, started: Event, seconds: float, result: ToolResult) -> None:
-        """Report how a call has ended, and how long it took."""
+        """Report the end of a call."""
         code = str(result.error["code"]) if result.error else ""
         data = _as_mapping(result.data)
         counts = _as_mapping(data.get("skipped"))
@@ -93,7 +93,7 @@ class EventEmitter:
 
     def log_exception(self, name: str, error: Exception) -> None:
         """Log an unexpected exception in a call, or in the callback."""
-        import logging  # noqa: PLC0415 - costs a quarter of the import of agentfs, and is rarely needed
+        import logging  # noqa: PLC0415 - rarely needed, and takes a quarter of the import of agentfs
 
         logging.getLogger("agentfs").error("tool %s failed unexpectedly", name, exc_info=error)
 
@@ -116,6 +116,6 @@ def _as_mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _is_debugging() -> bool:
-    """Return whether the logger writes details; without an import of logging nobody can have enabled it."""
+    """Return True if the logger writes details; before logging is imported nobody can enable that."""
     logging = sys.modules.get("logging")
     return logging is not None and logging.getLogger("agentfs").isEnabledFor(logging.DEBUG)

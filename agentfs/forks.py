@@ -1,4 +1,4 @@
-"""What a forked child must not share with its parent: locks that a thread held, threads, open databases."""
+"""Renewal of locks, threads and open databases in a forked child, which must not share its parent's."""
 
 import os
 from typing import Protocol
@@ -6,17 +6,17 @@ from weakref import WeakSet
 
 
 class Forked(Protocol):
-    """An object that makes itself usable, or unusable, in a forked child."""
+    """An object with state that a forked child must not share."""
 
     def after_fork(self) -> None:
-        """Let go of what belongs to the parent; called in the child, which has one thread."""
+        """Replace or drop the parent's state; called in the child, which has one thread."""
 
 
 _objects = WeakSet[Forked]()
 
 
 def watch_forks(held: Forked) -> None:
-    """Call `after_fork` of an object in each child that is forked while the object lives."""
+    """Call `after_fork` of an object in each child that is forked during its life."""
     _objects.add(held)
 
 

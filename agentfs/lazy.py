@@ -1,26 +1,26 @@
-"""Names and dialects whose modules are imported on first use, so that a process loads only what it calls."""
+"""Modules and dialects that are imported on first use, so that a process loads only what it calls."""
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
-def lazy_names(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package.
+def lazy_submodules(package: str) -> Callable[[str], ModuleType]:
+    """Return the `__getattr__` of a package; it imports a submodule when it is first used.
 
     Args:
         package: The `__name__` of the package.
-        names: The names to import, by the module that defines them.
     """
-    module_of = {name: module for module, defined in names.items() for name in defined}
 
-    def __getattr__(name: str) -> Any:  # noqa: N807 - a module takes it under this name
-        if name not in module_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(module_of[name]), name)
-        setattr(sys.modules[package], name, value)
-        return value
+    def __getattr__(name: str) -> ModuleType:  # noqa: N807 - a module takes it under this name
+        module = f"{package}.{name}"
+        try:
+            return import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
 
     return __getattr__
 
@@ -29,7 +29,7 @@ _finders: list[Callable[[str], Any]] = []
 
 
 def set_finder(find: Callable[[str], Any]) -> None:
-    """Look dialects up with a function that takes their name."""
+    """Set the function that `find_dialect` calls."""
     _finders[:] = [find]
 
 

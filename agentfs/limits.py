@@ -1,4 +1,4 @@
-"""The limits of one workspace: what bounds an answer, a file and a search."""
+"""`Limits`: the bounds of one result, one file and one search."""
 
 import math
 from collections.abc import Callable
@@ -7,35 +7,35 @@ from dataclasses import dataclass, fields
 from agentfs.errors import InvalidArgumentError
 
 MIB = 1024 * 1024
-LARGEST = 2**63 - 1  # of the integers that are taken, and sent
+LARGEST = 2**63 - 1  # the largest integer that is accepted or sent
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on what one call may read, show and cost.
+    """Bounds of what one call may read, show and cost.
 
-    A result says what a limit cut, and has the call that gets the rest.
+    A result reports what a limit cut and the call that gets the rest.
 
     Attributes:
         read_lines: Lines that one read shows.
         read_bytes: Bytes of formatted text that one read returns.
         line_chars: Characters of one line that a read shows.
-        line_overhead: Bytes that `read_bytes` counts for each line beside its text, if a program formats the
-            lines itself; None counts what the text of the result shows.
+        line_overhead: Bytes that `read_bytes` counts for each line in addition to its text, for programs that
+            format the lines. None counts the text of the result.
         list_entries: Entries that one `ls` shows.
         glob_results: Files that one `glob` returns.
         grep_results: Entries (of its output mode) that one `grep` returns.
         grep_line_chars: Characters of one line that a `grep` shows.
-        context_lines: Lines of context on either side that a `grep` may be asked for.
+        context_lines: Lines of context before and after a match that a `grep` may request.
         image_bytes: Bytes of the largest image that a read shows.
-        image_side: Pixels of its longer side; larger images are scaled down where the `media` extra is.
-        file_bytes: Size of the largest file that is searched or edited, at most 200 MiB.
-        walk_entries: Directory entries that one walk looks at.
+        image_side: Pixels of its longer side; the `media` extra scales larger images down.
+        file_bytes: Size of the largest file that is edited or kept for undo, at most 200 MiB.
+        walk_entries: Directory entries that one walk visits.
         watch_bytes: Bytes of the names and texts that a watched workspace keeps in memory.
         snapshot_bytes: Bytes of the files whose contents a recording keeps; of the others it reports changes.
         timeout: Seconds that one call may take; a change that has begun is completed.
-        output_tokens: Tokens of the text of one result; a longer text is cut, and says so.
-        count_tokens: Counts the tokens of a text, as the model at hand does; None estimates them.
+        output_tokens: Tokens of the text of one result; a longer text is cut and says so.
+        count_tokens: Counts the tokens of a text like the model in use; None estimates them.
     """
 
     read_lines: int = 2000
@@ -77,6 +77,6 @@ class Limits:
                 raise InvalidArgumentError(msg)
 
 
-# A program may raise this one only so far: a file is in memory whole.
+# A whole file is in memory, so `file_bytes` has a ceiling.
 HARD_FILE_BYTES = 200 * MIB
 _CAPS = {"file_bytes": HARD_FILE_BYTES, "timeout": math.inf}

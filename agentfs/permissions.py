@@ -1,4 +1,4 @@
-"""Requests for permission, the answers to them, and rules that answer in advance: plain data."""
+"""Permission requests, the answers of a callback, and the rules of a policy: plain data."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,37 +8,37 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from agentfs.errors import InvalidArgumentError
 
 Mode = Literal["default", "accept_edits", "plan", "bypass"]
-# What a method does to the files; one of "none" needs no permission.
-Effect = Literal["none", "read", "search", "edit", "write", "change"]
-
-# What a rule may name besides methods, with the effects that it means.
+# What a method does to the files. "manage" deletes, moves or restores them; "none" needs no permission.
+Effect = Literal["none", "read", "search", "edit", "write", "manage"]
+READING: tuple[Effect, ...] = ("none", "read", "search")
+CHANGING: tuple[Effect, ...] = ("edit", "write", "manage")
+# The names that a rule may use besides those of methods, with the effects that each covers.
 GROUPS: dict[str, tuple[Effect, ...]] = {
     "read": ("read",),
     "search": ("search",),
     "edit": ("edit",),
     "write": ("write",),
-    "change": ("edit", "write", "change"),
-    "*": ("read", "search", "edit", "write", "change"),
+    "manage": ("manage",),
+    "change": CHANGING,
+    "*": ("read", "search", *CHANGING),
 }
-# Effects that leave the files as they are.
-READING: tuple[Effect, ...] = ("none", "read", "search")
 _RULE = re.compile(r"(?P<name>\*|[a-z][a-z0-9_]*)(?:\((?P<glob>[^\n]+)\))?")
 
 
 @dataclass(frozen=True)
 class PermissionRequest:
-    """What a permission callback is given.
+    """The call that a permission callback decides about.
 
     Attributes:
-        method: The method of the workspace that would act, such as "edit".
-        effect: What it does: "read", "search", "edit" or "write" a file, or another "change". The preview of
-            a change is a "read".
-        arguments: What it is called with, as Python values. Print them with `repr`: a model sent them.
-        paths: The paths of its arguments relative to the root, as given and with links resolved; for
+        method: The method of the workspace, such as "edit".
+        effect: "read", "search", "edit", "write", or "manage" for a method that deletes, moves or restores
+            files. The preview of a change is a "read".
+        arguments: The arguments as Python values. Print them with `repr`: a model sent them.
+        paths: The paths in the arguments relative to the root, as given and with links resolved; for
             `replace` the paths of the files that it would change. Control characters are visible: `⟦U+001B⟧`.
-        diff: The change as a unified diff, with control characters visible; "" when nothing changes, or when
-            it cannot be known beforehand.
-        tool: The name under which a model called, or None when the program called the method itself.
+        diff: The change as a unified diff, with control characters visible; "" if nothing changes or the
+            change is not known in advance.
+        tool: The name of the tool that a model called, or None if the program called the method itself.
     """
 
     method: str
@@ -50,16 +50,16 @@ class PermissionRequest:
 
     @property
     def changes(self) -> bool:
-        """Whether it would change anything."""
-        return self.effect in GROUPS["change"]
+        """True if the call would change files."""
+        return self.effect in CHANGING
 
 
 @dataclass(frozen=True)
 class Allow:
-    """Let the call happen.
+    """Allow the call.
 
     Attributes:
-        arguments: Arguments to call with instead, by name; those not named stay as they are.
+        arguments: Arguments to replace, by name; all others stay as they are.
     """
 
     arguments: Mapping[str, Any] | None = None
@@ -73,10 +73,10 @@ class Allow:
 
 @dataclass(frozen=True)
 class Deny:
-    """Do not let the call happen.
+    """Refuse the call.
 
     Attributes:
-        reason: Why, for the model.
+        reason: The reason that the model is told.
     """
 
     reason: str = ""
@@ -92,23 +92,23 @@ Permission: TypeAlias = Callable[[PermissionRequest], PermissionAnswer | Awaitab
 
 
 class Rule(NamedTuple):
-    """One rule: its text, the method or group that it names, and its glob, or None for anywhere."""
+    """A rule such as `edit(src/**)`: its text, the method or group, and the glob, or None for any path."""
 
     text: str
     name: str
     glob: str | None
 
     def names(self, method: str, effect: Effect) -> bool:
-        """Return whether it is about a method."""
+        """Return True if the rule is about a method with this effect."""
         return self.name == method or effect in GROUPS.get(self.name, ())
 
 
 def parse_rule(text: Any) -> Rule:
-    """Return a rule such as `edit(src/**)` or `delete`; raise `invalid_argument` if it is none."""
+    """Parse a rule such as `edit(src/**)` or `delete`; raise `invalid_argument` for any other text."""
     found = _RULE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise InvalidArgumentError(
-            f"{text!r} is no rule.",
-            hint="Write a method or a group, and a glob: `edit(src/**)`, `delete`, `*`.",
+            f"{text!r} is not a rule.",
+            hint="Write a method or a group, with or without a glob: `edit(src/**)`, `delete`, `*`.",
         )
     return Rule(found[0], found["name"], found["glob"])

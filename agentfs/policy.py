@@ -1,4 +1,4 @@
-"""The policy of one workspace: what may be changed, and how."""
+"""`Policy`: the permissions and preferences of a workspace; `Protect`: the protected names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -17,7 +17,7 @@ Matching = Literal["tolerant", "exact"]
 Hardlinks = Literal["break", "refuse"]
 Durability = Literal["data", "full", "fast"]
 
-# Policy fields that a view may override; all others confine or protect.
+# Fields that a view may override. All others confine or protect.
 VIEWED = frozenset(
     {"overwrite", "match", "reread", "line_numbers", "line_ids", "overflow", "mode", "permission"}
 )
@@ -25,18 +25,17 @@ VIEWED = frozenset(
 
 @dataclass(frozen=True)
 class Protect:
-    """The names that are protected, wherever they lie in the tree.
+    """The names that are protected anywhere in the tree.
 
-    A pattern is a name, or several with `/` between them; `*` matches any characters of one name, and a
-    name `**` any number of names. It covers the file or directory of that name, and with a `/` at its end
-    everything below it too. One that begins with `!` makes an exception; the last that matches decides. To
-    protect more or fewer names: `Protect(read=[*Protect.READ, "*.secret", "!.npmrc"])`.
+    A pattern is a name, or several joined by `/`. `*` matches any characters of one name, and a name `**` any
+    number of names. A pattern covers a file or directory, and with a `/` at its end also everything below. A
+    pattern that begins with `!` makes an exception; the last match decides. To protect more or fewer names:
+    `Protect(read=[*Protect.READ, "*.secret", "!.npmrc"])`.
 
     Attributes:
-        read: Names that are listed, while contents are neither shown nor changed; backups of such a name too,
-            as editors write them: `NAME~`, `#NAME#`, `NAME.bak`, `NAME.orig`, `NAME.lock`,
-            `.NAME.swp`.
-        write: Names that are shown and never changed.
+        read: Names that are listed, but whose contents are neither shown nor changed. Their backups are
+            covered too: `NAME~`, `#NAME#`, `NAME.bak`, `NAME.orig`, `NAME.lock`, `.NAME.swp`.
+        write: Names whose contents are shown but never changed.
     """
 
     READ: ClassVar[tuple[str, ...]] = (
@@ -80,7 +79,7 @@ class Protect:
 
 
 def _listed(value: object) -> tuple[object, ...] | None:
-    """Return the items of a list or another collection; None for a text, a mapping and what has no items."""
+    """Return the items of a list or another collection; None for a text, a mapping or a single value."""
     if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
         return None
     return tuple(cast("Iterable[object]", value))
@@ -92,39 +91,38 @@ def _wrong(field: str, wanted: str, value: object) -> InvalidArgumentError:
 
 def _names_something(pattern: object) -> bool:
     names = set(pattern.removeprefix("!").split("/")) if isinstance(pattern, str) else set[str]()
-    return bool(names - {"", "."}) and ".." not in names  # no real path has a `..` in it
+    return bool(names - {"", "."}) and ".." not in names  # a canonical path never contains `..`
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What a workspace allows; the first value of each field is the default.
+    """The permissions and preferences of a workspace; the first value of each field is the default.
 
     Attributes:
         read_only: Refuse every change.
-        overwrite: What `write` may replace: a file whose present version this workspace has read
-            ("seen"), "always" any file, or "never" an existing one.
-        match: How an edit finds its old text: with "tolerant" steps where it does not occur exactly, or
-            "exact" only.
+        overwrite: The files that `write` may replace: those whose current version this workspace has read
+            ("seen"), "always" any, or "never" an existing one.
+        match: "tolerant" finds old text that differs in white space or quotes, "exact" does not.
         symlinks: Follow links that lead "inside" the root, or "never" any.
-        reread: What a read of lines that were read before returns: the "full" text, or the "diff" since then,
-            which is one line where nothing changed.
-        line_numbers: Whether `read` puts its number before each line. If not, a line above them says which
-            there are, which takes about a fifth of the tokens less.
-        line_ids: How long line ids are valid: "lasting" ones while their line stays the same, "fresh" ones
-            until the file changes, so that it must be read again after each edit.
-        overflow: Whether a text over `Limits.output_tokens` is only "cut", or also "keep" its full text under
-            a name, which `read` and `grep` take for a path.
-        hardlinks: What a change of a file with several hard links does: "break" gives this name its own
-            file, "refuse" changes nothing.
-        durability: What is on the disk when a change returns: the "data" of the file, "full" its name too, or
-            with "fast" nothing for certain.
+        reread: Show lines that were read before in "full", or only the "diff" since then.
+        line_numbers: Number the lines of `read`. If False, one line above the text names the range, which
+            saves about a fifth of the tokens.
+        line_ids: "lasting" line ids are valid while their line stays the same; "fresh" ones only until the
+            file changes, so that it must be read again after each edit.
+        overflow: A text over `Limits.output_tokens` is "cut"; with "keep", its full text also gets a name
+            that `read` and `grep` accept as a path.
+        hardlinks: A change of a file with several hard links gives this name its own file ("break"), or is
+            refused ("refuse").
+        durability: On the disk when a change returns: the "data" of the file, with "full" also its name, with
+            "fast" nothing for certain.
         protect: The names whose contents are not shown, and those that are not changed.
-        mode: "default"; "accept_edits" does not ask before the content of a file is changed; "plan" refuses
-            every change; "bypass" never asks, and only `deny` holds.
-        permission: Callback that is called before a method acts, or None.
-        allow: Rules for calls that need no question, such as `edit(src/**)`. Where there are some and nobody
-            to ask, other changes are refused.
-        deny: Rules for calls that are refused whatever else holds.
+        mode: "default"; "accept_edits" does not ask about edits and writes; "plan" refuses every change;
+            "bypass" never asks, and only `deny` is checked.
+        permission: A callback that is called before a method acts, or several that are called in order. Each
+            sees the call as the previous one changed it.
+        allow: Rules for calls that are allowed without asking, such as `edit(src/**)`. With rules but no
+            `permission`, all other changes are refused.
+        deny: Rules for calls that are always refused.
     """
 
     read_only: bool = False
@@ -139,7 +137,7 @@ class Policy:
     durability: Durability = "data"
     protect: Protect = field(default_factory=Protect)
     mode: Mode = "default"
-    permission: Permission | None = None
+    permission: Permission | Sequence[Permission] | None = None
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
 
@@ -153,14 +151,24 @@ class Policy:
             if choices and (value not in choices or type(value) is not type(choices[0])):
                 wanted = f"one of {', '.join(map(repr, choices))}"
                 raise _wrong(f"Policy.{each.name}", wanted, value)
-        if self.permission is not None and not callable(self.permission):
-            raise _wrong("Policy.permission", "a callable or None", self.permission)
+        callbacks = () if self.permission is None or callable(self.permission) else _listed(self.permission)
+        if callbacks is None or not all(map(callable, callbacks)):
+            raise _wrong("Policy.permission", "a callable, a list of callables, or None", self.permission)
+        if callbacks:
+            object.__setattr__(self, "permission", callbacks)
         for name in ("allow", "deny"):
             rules = _listed(getattr(self, name))
             if rules is None:
                 raise _wrong(f"Policy.{name}", "a list of rules", getattr(self, name))
             object.__setattr__(self, name, rules)
         _ = self.allow_rules, self.deny_rules
+
+    @cached_property
+    def permissions(self) -> tuple[Permission, ...]:
+        """The callbacks of `permission`, in order."""
+        if self.permission is None:
+            return ()
+        return (self.permission,) if callable(self.permission) else tuple(self.permission)
 
     @cached_property
     def allow_rules(self) -> tuple[Rule, ...]:
@@ -174,6 +182,6 @@ class Policy:
 
     @cached_property
     def guards(self) -> bool:
-        """Whether any rule, mode or callback may refuse a call."""
-        unasked = self.mode == "bypass" or (self.permission is None and not self.allow)
+        """True if a rule, the mode or a callback may refuse a call."""
+        unasked = self.mode == "bypass" or not (self.permissions or self.allow)
         return self.mode == "plan" or bool(self.deny) or not unasked

@@ -1,53 +1,55 @@
-"""What a workspace has read: which versions of which files, and which of their lines.
+"""The read history of a workspace: revisions of files, the lines shown of each, and line ids.
 
-Pure memory, no disk. A file is named by its real path, so that one with two names is one file; a version is a
-revision. Memory is bounded: the files used longest ago are forgotten first, and texts before records. What is
-forgotten counts as never read, which makes `write` ask for a read: the safe side.
+A file is named by its real path, so that two links to it share its history. Memory is bounded: the least
+recently used files are forgotten first, and texts before records. A forgotten file counts as unread, so that
+`write` asks for a read.
 """
 
 import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from hashlib import blake2b
 from threading import Lock
 from typing import NamedTuple
 
 from agentfs.forks import watch_forks
-from agentfs.text import bodies_of, carry_line_ids, count_lines, new_line_ids
+from agentfs.text import Hunk, bodies_of, changed_lines, count_lines
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16
 MAX_TEXT_BYTES = 32 * 1024 * 1024
 MAX_ONE_TEXT_BYTES = MAX_TEXT_BYTES // 4
 MAX_LINES_WITH_IDS = 250_000
-_ENTRY_BYTES = 400  # of one cached text, beside the text itself
-
 MAX_RANGES = 1000
+MIN_DIGITS = 6  # hex digits of a line id
+MAX_IDS_OF_FILE = 2 * MAX_LINES_WITH_IDS * (MIN_DIGITS + 1)  # characters, of all revisions
+_ENTRY_BYTES = 400  # memory of a cached text besides the text
 
 Key = tuple[str, str]  # a real path and a revision
 Range = tuple[int, int]  # first and last line, from 1
 
 
-class Hunk(NamedTuple):
-    """Lines that a change replaced: 0-based, the end exclusive, in the file before and after."""
-
-    old_start: int
-    old_end: int
-    new_start: int
-    new_end: int
-
-
 class ReadRecord(NamedTuple):
-    """What has been read of one version of a file: ranges in order and apart, its text where it is cached.
+    """One revision of a file.
 
-    `whole` is set where all lines have been read, or this workspace wrote the file.
+    Attributes:
+        revision: The hash of the content.
+        ranges: The lines that were read, in order and apart.
+        total: The number of lines.
+        whole: True if all lines were read, or this workspace wrote the file.
+        is_read: False if only ids of its lines were given.
+        text: The text while it is cached.
+        ids: The ids of the lines, joined by blanks, or None.
     """
 
     revision: str
-    ranges: tuple[Range, ...]
-    total: int
-    whole: bool
+    ranges: tuple[Range, ...] = ()
+    total: int = 0
+    whole: bool = False
+    is_read: bool = True
     text: str | None = None
+    ids: str | None = None
 
     def missing(self) -> tuple[Range, ...]:
         """Return the ranges that have not been read."""
@@ -57,98 +59,18 @@ class ReadRecord(NamedTuple):
         ends = [*(first - 1 for first, _ in self.ranges), self.total]
         return tuple((start, end) for start, end in zip(starts, ends, strict=True) if start <= end)
 
+    @property
+    def read_ranges(self) -> tuple[Range, ...]:
+        """The ranges that were read, without an end if all lines were."""
+        return ((1, sys.maxsize),) if self.whole else self.ranges
+
 
 class VersionWithIds(NamedTuple):
-    """One version of a file: its lines without their ends, their ids, and the ranges that were read."""
+    """The lines of one revision without their ends, their ids, and the ranges that were read."""
 
-    revision: str
-    lines: tuple[str, ...]
-    ids: tuple[str, ...]
+    lines: list[str]
+    ids: list[str]
     ranges: tuple[Range, ...]
-
-
-Records = OrderedDict[str, OrderedDict[str, ReadRecord]]  # by path and revision, the latest used last
-
-
-class TextCache:
-    """Texts of versions with the ids of their lines, which are dropped together, the oldest first.
-
-    Ids made after some were dropped have another salt, so that an id that is still known elsewhere never
-    comes to mean another line. `latest_ids` has the revision of each file whose ids a model was given last.
-    """
-
-    def __init__(self) -> None:
-        self.texts: OrderedDict[Key, str] = OrderedDict()
-        self.ids: dict[str, dict[str, str]] = {}  # by path and revision, joined by blanks
-        self.latest_ids: dict[str, str] = {}
-        self.generation = 0  # how often ids were dropped
-        self.size = 0
-
-    def ids_of(self, key: Key) -> str | None:
-        """Return the ids of a version, joined by blanks."""
-        return self.ids.get(key[0], {}).get(key[1])
-
-    def add(self, key: Key, text: str) -> list[Key]:
-        """Cache a text, unless it is too large, and return the keys that were dropped."""
-        size = _size_of(text)
-        if size > MAX_ONE_TEXT_BYTES:
-            return self.drop(key)
-        if key in self.texts:
-            self.texts.move_to_end(key)
-            return []
-        self.texts[key] = text
-        self.size += size
-        return self._drop_oldest()
-
-    def add_ids(self, key: Key, ids: Sequence[str]) -> list[Key]:
-        """Cache the ids of a text that is cached, and return the keys that were dropped."""
-        path, revision = key
-        versions = self.ids.setdefault(path, {})
-        versions[revision] = " ".join(ids)
-        self.size += _size_of(versions[revision])
-        dropped: list[Key] = []
-        while len(versions) > MAX_VERSIONS or (
-            len(versions) > 1
-            and sum(each.count(" ") + 1 for each in versions.values()) > 2 * MAX_LINES_WITH_IDS
-        ):
-            dropped += self.drop((path, next(iter(versions))))
-        return dropped + self._drop_oldest()
-
-    def make_ids(
-        self, path: str, text: str, before: str | None = None, changes: Sequence[Hunk] | None = None
-    ) -> list[str]:
-        """Return line ids; lines that stayed since `before`, or since the latest version, keep theirs."""
-        versions = self.ids.get(path, {})
-        taken = {name for ids in versions.values() for name in ids.split()}
-        salt = str(self.generation) if self.generation else ""
-        if not versions:
-            return new_line_ids(bodies_of(text), taken, salt)
-        before = before or next(reversed(versions))
-        old = bodies_of(self.texts[path, before])
-        return carry_line_ids(old, versions[before].split(), bodies_of(text), taken, salt, changes)
-
-    def drop(self, key: Key) -> list[Key]:
-        """Drop a text and its ids; return its key if it was there."""
-        text = self.texts.pop(key, None)
-        if text is None:
-            return []
-        self.size -= _size_of(text)
-        path, revision = key
-        ids = self.ids.get(path, {}).pop(revision, None)
-        if ids is not None:
-            self.size -= _size_of(ids)
-            self.generation += 1
-            if self.latest_ids.get(path) == revision:
-                del self.latest_ids[path]
-            if not self.ids[path]:
-                del self.ids[path]
-        return [key]
-
-    def _drop_oldest(self) -> list[Key]:
-        dropped: list[Key] = []
-        while self.size > MAX_TEXT_BYTES:
-            dropped += self.drop(next(iter(self.texts)))
-        return dropped
 
 
 class ReadTracker:
@@ -156,9 +78,14 @@ class ReadTracker:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._records: Records = OrderedDict()
-        self._cache = TextCache()
-        self._said: OrderedDict[tuple[str, ...], str] = OrderedDict()
+        # By path and revision, the most recently used last.
+        self._files = OrderedDict[str, OrderedDict[str, ReadRecord]]()
+        self._texts = OrderedDict[Key, int]()  # sizes of cached texts, the oldest first
+        self._size = 0
+        self._latest_ids = dict[str, str]()  # by path: the revision whose ids a model saw last
+        # Counts dropped ids. It salts new ids, so that a dropped id never names another line.
+        self._generation = 0
+        self._said = OrderedDict[tuple[str, ...], str]()
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -168,143 +95,134 @@ class ReadTracker:
     def record_read(
         self, real_path: str, revision: str, text: str | None, first: int, last: int, total: int
     ) -> None:
-        """Record that the lines from `first` to `last` were read; none where `last` is the smaller one."""
+        """Record that the lines from `first` to `last` were read; none if `last` is less than `first`."""
         with self._updating():
             added = ((max(first, 1), min(last, total)),) if first <= last else ()
-            self._keep(real_path, self._united(real_path, revision, added, total), text)
+            self._put(real_path, self._united(real_path, revision, added, total)._replace(text=text))
 
     def record_write(self, real_path: str, revision: str, text: str | None) -> None:
         """Record that this workspace wrote the file, which counts as having read all of it."""
         with self._updating():
             self._set_latest_ids(real_path, None)
-            self._keep(real_path, ReadRecord(revision, (), 0, whole=True), text)
+            self._put(real_path, ReadRecord(revision, whole=True, text=text))
 
-    def record_edit(
-        self, real_path: str, before: str, after: str, text: str | None, *, hunks: Sequence[Hunk], total: int
-    ) -> None:
-        """Carry what was read of one version over to the version that an edit made of it.
+    def record_edit(self, real_path: str, before: str, after: str, text: str, hunks: Sequence[Hunk]) -> None:
+        """Carry the read lines of one revision over to the revision that an edit made of it.
 
-        An edit neither gives nor takes: lines that were read stay so, and a file never read stays unread.
+        Read lines stay read, and a file that was never read stays unread.
         """
         with self._updating():
             self._set_latest_ids(real_path, None)
-            if (
-                text is not None
-                and self._cache.ids_of((real_path, before)) is not None
-                and self._cache.ids_of((real_path, after)) is None
-                and text.count("\n") <= MAX_LINES_WITH_IDS
-            ):
-                ids = self._cache.make_ids(real_path, text, before, hunks)
-                self._add_ids((real_path, after), text, ids)
-            known = self._record(real_path, before)
+            known, present = self._get(real_path, before), self._get(real_path, after)
             if known is None:
                 return
-            # An edit can bring an earlier version back.
-            record = self._united(real_path, after, ranges_after_edit(known.ranges, hunks, total), total)
-            self._keep(real_path, record._replace(whole=record.whole or known.whole), text)
+            record = present or ReadRecord(after, is_read=False)
+            if known.is_read:
+                # An edit can bring an earlier revision back.
+                total = count_lines(text)
+                ranges = ranges_after_edit(known.ranges, hunks, total)
+                record = self._united(real_path, after, ranges, total)
+                record = record._replace(whole=record.whole or known.whole)
+            if known.ids is not None and record.ids is None and text.count("\n") <= MAX_LINES_WITH_IDS:
+                record = record._replace(ids=self._make_ids(real_path, text, known))
+            self._put(real_path, record._replace(text=text))
 
     def record_external_change(self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk]) -> None:
-        """Record that a model was shown what differs from the version read last; the rest stays read."""
+        """Record that a model was shown the changes since the last read; unchanged lines stay read."""
         with self._updating():
-            versions = self._records.get(real_path)
-            if not versions or revision in versions:
+            versions = self._read_versions(real_path)
+            if not versions or any(version.revision == revision for version in versions):
                 return
-            last = next(reversed(versions.values()))
             total = count_lines(text)
-            ranges = ((1, sys.maxsize),) if last.whole else last.ranges
-            record = record_of(revision, unchanged_ranges(ranges, hunks, total), total)
-            self._keep(real_path, record._replace(whole=False), text)
+            ranges = unchanged_ranges(versions[-1].read_ranges, hunks, total)
+            record = record_of(revision, ranges, total)
+            self._put(real_path, record._replace(whole=False, text=text))
 
     def record_restore(self, real_path: str, revision: str) -> None:
-        """Record that an undo or a redo brought a version back, which counts as the one read last."""
+        """Record that an undo or redo restored a revision, which then counts as the last one read."""
         with self._updating():
             self._set_latest_ids(real_path, None)
-            known = self._record(real_path, revision)
-            if known is not None:
-                self._keep(real_path, known, self._cache.texts.get((real_path, revision)))
+            if (known := self._get(real_path, revision)) is not None:
+                self._put(real_path, known)
 
     def record_rollback(self, real_path: str, revision: str) -> None:
-        """Record that a version was only staged and never came to be."""
+        """Forget a revision that was staged and never written."""
         with self._updating():
-            versions = self._records.get(real_path, OrderedDict[str, ReadRecord]())
-            if versions.pop(revision, None) is not None:
-                self._changed(real_path, revision)
-                self._dropped(self._cache.drop((real_path, revision)))
-                if not versions:
-                    del self._records[real_path]
+            self._drop(real_path, revision)
 
     def record_move(self, real_path: str, to: str) -> None:
-        """Record that a file has a new path, for which what was read of it holds too."""
+        """Give a moved file its read history at the new path."""
         with self._updating():
-            for revision, record in self._versions(real_path):
-                self._keep(to, record, self._cache.texts.get((real_path, revision)))
+            for record in self._read_versions(real_path):
+                self._put(to, record._replace(ids=None))
 
     def line_ids(
         self, real_path: str, revision: str, text: str, *, to_model: bool = False
     ) -> tuple[str, ...]:
-        """Return an id for each line of a version; none where the text is too large to be cached."""
+        """Return an id for each line of a revision, or nothing for a text that is too large to cache.
+
+        `to_model` tells that a model will see the ids.
+        """
         with self._updating():
-            key = (real_path, revision)
-            if self._cache.ids_of(key) is None:
+            record = self._get(real_path, revision)
+            if record is None or record.ids is None:
                 if _size_of(text) > MAX_ONE_TEXT_BYTES or text.count("\n") > MAX_LINES_WITH_IDS:
                     return ()
-                self._add_ids(key, text, self._cache.make_ids(real_path, text))
-            ids = self._cache.ids_of(key)
-            if to_model and ids is not None:
+                record = record or ReadRecord(revision, is_read=False)
+                self._put(real_path, record._replace(text=text, ids=self._make_ids(real_path, text)))
+                record = self._get(real_path, revision)
+            if record is None or record.ids is None:
+                return ()
+            if to_model:
                 self._set_latest_ids(real_path, revision)
-            return tuple((ids or "").split())
+            return tuple(record.ids.split())
 
     def latest_ids(self, real_path: str) -> str | None:
-        """Return the revision whose line ids a model was given last; None once the file was changed here."""
+        """Return the revision whose line ids a model saw last; None if this workspace changed it since."""
         with self._lock:
-            return self._cache.latest_ids.get(real_path)
+            return self._latest_ids.get(real_path)
 
     def versions_with_ids(self, real_path: str) -> list[VersionWithIds]:
-        """Return the versions of a file whose lines have ids, the latest last."""
+        """Return the revisions of a file whose lines have ids, the latest last."""
         with self._lock:
             return [
-                VersionWithIds(
-                    revision,
-                    tuple(bodies_of(self._cache.texts[real_path, revision])),
-                    tuple(ids.split()),
-                    _read_ranges(self._record(real_path, revision)),
-                )
-                for revision, ids in self._cache.ids.get(real_path, {}).items()
+                VersionWithIds(bodies_of(record.text or ""), record.ids.split(), record.read_ranges)
+                for record in self._versions(real_path)
+                if record.ids is not None
             ]
 
     def versions_with_text(self, real_path: str) -> list[ReadRecord]:
-        """Return the versions of a file whose texts are cached, the latest first."""
+        """Return the read revisions of a file whose texts are cached, the latest first."""
         with self._lock:
-            records = reversed(self._versions(real_path))
-            found = [self._with_text(real_path, record) for _, record in records]
-            return [record for record in found if record.text is not None]
+            return [record for record in self._read_versions(real_path)[::-1] if record.text is not None]
 
     def other_texts(self, real_path: str) -> list[tuple[str, str]]:
-        """Return the path and the latest text of each other file, as far as cached; the latest used first."""
+        """Return path and latest cached text of each other file, the most recently used first."""
         with self._lock:
-            latest = [(path, next(reversed(self._records[path]))) for path in reversed(self._records)]
-            texts = self._cache.texts
-            return [(key[0], texts[key]) for key in latest if key in texts and key[0] != real_path]
+            latest = [
+                (path, self._read_versions(path)) for path in reversed(self._files) if path != real_path
+            ]
+            return [(path, versions[-1].text) for path, versions in latest if versions and versions[-1].text]
 
     def fully_read(self, real_path: str, revision: str) -> bool:
-        """Return whether a version was read from the first to the last line, or written here."""
+        """Return True if all lines of a revision were read, or this workspace wrote it."""
         with self._lock:
-            known = self._record(real_path, revision)
+            known = self._get(real_path, revision)
             return known is not None and known.whole
 
     def last(self, real_path: str) -> ReadRecord | None:
-        """Return the version of a file that was read or written last, with its text if it is cached."""
+        """Return the revision of a file that was read or written last."""
         with self._lock:
-            versions = self._records.get(real_path)
-            return self._with_text(real_path, next(reversed(versions.values()))) if versions else None
+            versions = self._read_versions(real_path)
+            return versions[-1] if versions else None
 
     def knows(self, real_path: str) -> bool:
-        """Return whether anything is recorded of a file."""
+        """Return True if anything is recorded of a file."""
         with self._lock:
-            return real_path in self._records or real_path in self._cache.ids
+            return real_path in self._files
 
     def was_said(self, subject: tuple[str, ...], text: str) -> bool:
-        """Return True if this text was the last one said of a subject; otherwise it is from now on."""
+        """Return True if a text was the last one said about a subject; remember it otherwise."""
         with self._lock:
             repeated = self._said.get(subject) == text
             self._said[subject] = text
@@ -313,83 +231,118 @@ class ReadTracker:
             return repeated
 
     def forget(self) -> None:
-        """Forget everything, as after the model's context was cut."""
+        """Forget everything, for example because the model's context was cut."""
         with self._updating():
             self._said.clear()
-            self._records.clear()
-            for key in list(self._cache.texts):
-                self._cache.drop(key)
+            for path in [*self._files]:
+                self._drop_file(path)
 
     def _updating(self) -> AbstractContextManager[object]:
-        """Return what holds the lock for one change of the history."""
+        """Hold the lock for one change of the history."""
         return self._lock
 
     def _changed(self, path: str, revision: str) -> None:
-        """Note that what is known of a version has changed, for subclasses that copy the history."""
+        """Note a changed record, for subclasses that copy the history."""
 
-    def _record(self, real_path: str, revision: str) -> ReadRecord | None:
-        versions = self._records.get(real_path)
-        return versions.get(revision) if versions is not None else None
+    def _get(self, path: str, revision: str) -> ReadRecord | None:
+        versions = self._files.get(path)
+        return None if versions is None else versions.get(revision)
 
-    def _united(self, real_path: str, revision: str, ranges: Sequence[Range], total: int) -> ReadRecord:
-        """Return the record of a version of which some more ranges have been read."""
-        record = self._record(real_path, revision)
-        if record is not None and record.whole:
-            return record
-        return record_of(revision, (*(record.ranges if record else ()), *ranges), total)
+    def _versions(self, path: str) -> list[ReadRecord]:
+        return [*self._files[path].values()] if path in self._files else []
 
-    def _versions(self, real_path: str) -> list[tuple[str, ReadRecord]]:
-        return list((self._records.get(real_path) or OrderedDict[str, ReadRecord]()).items())
+    def _read_versions(self, path: str) -> list[ReadRecord]:
+        return [record for record in self._versions(path) if record.is_read]
 
-    def _with_text(self, real_path: str, record: ReadRecord) -> ReadRecord:
-        return record._replace(text=self._cache.texts.get((real_path, record.revision)))
+    def _united(self, path: str, revision: str, ranges: Sequence[Range], total: int) -> ReadRecord:
+        """Return the record of a revision with more ranges read."""
+        known = self._get(path, revision)
+        if known is None:
+            return record_of(revision, ranges, total)
+        if known.whole:
+            return known
+        record = record_of(revision, (*known.ranges, *ranges), total)
+        return record._replace(text=known.text, ids=known.ids)
 
-    def _keep(self, real_path: str, record: ReadRecord, text: str | None) -> None:
-        versions = self._records.setdefault(real_path, OrderedDict())
+    def _make_ids(self, path: str, text: str, before: ReadRecord | None = None) -> str:
+        """Return ids for the lines of a text; lines of `before`, or of the latest revision, keep theirs."""
+        versions = [record for record in self._versions(path) if record.ids is not None]
+        taken = {name for record in versions for name in (record.ids or "").split()}
+        salt = str(self._generation) if self._generation else ""
+        if not versions:
+            return " ".join(new_line_ids(bodies_of(text), taken, salt))
+        before = before or versions[-1]
+        old, ids = bodies_of(before.text or ""), (before.ids or "").split()
+        return " ".join(carry_line_ids(old, ids, bodies_of(text), taken, salt))
+
+    def _put(self, path: str, record: ReadRecord) -> None:
+        """Store a record as the most recently used; one without text or ids keeps those stored before."""
+        known = self._get(path, record.revision)
+        if known is not None:
+            text = known.text if record.text is None else record.text
+            record = record._replace(text=text, ids=record.ids if record.ids is not None else known.ids)
+        self._uncount(path, record.revision)
+        size = 0 if record.text is None else _size_of(record.text)
+        if size > MAX_ONE_TEXT_BYTES:
+            size, record = 0, record._replace(text=None, ids=None)
+        if size:
+            self._texts[path, record.revision] = size = size + (_size_of(record.ids) if record.ids else 0)
+            self._size += size
+        versions = self._files.setdefault(path, OrderedDict())
         versions[record.revision] = record
         versions.move_to_end(record.revision)
-        self._records.move_to_end(real_path)
-        self._changed(real_path, record.revision)
-        if text is not None:
-            self._add_text((real_path, record.revision), text)
-        forgotten: list[Key] = []
+        self._files.move_to_end(path)
+        self._changed(path, record.revision)
         while len(versions) > MAX_VERSIONS:
-            forgotten.append((real_path, versions.popitem(last=False)[0]))
-        while len(self._records) > MAX_FILES:
-            path, revisions = self._records.popitem(last=False)
-            forgotten += [(path, revision) for revision in revisions]
-        for key in forgotten:
-            self._changed(*key)
-            self._dropped(self._cache.drop(key))
+            self._drop(path, next(iter(versions)))
+        while len(self._files) > MAX_FILES:
+            self._drop_file(next(iter(self._files)))
+        ids = [(each.revision, len(each.ids)) for each in versions.values() if each.ids]
+        while len(ids) > 1 and sum(size for _, size in ids) > MAX_IDS_OF_FILE:
+            self._drop_text(path, ids.pop(0)[0])
+        while self._size > MAX_TEXT_BYTES:
+            self._drop_text(*next(iter(self._texts)))
 
-    def _add_text(self, key: Key, text: str) -> None:
-        if key not in self._cache.texts:
-            self._changed(*key)
-        self._dropped(self._cache.add(key, text))
-
-    def _add_ids(self, key: Key, text: str, ids: Sequence[str]) -> None:
-        self._add_text(key, text)
-        if key in self._cache.texts:
-            self._changed(*key)
-            self._dropped(self._cache.add_ids(key, ids))
-
-    def _set_latest_ids(self, real_path: str, revision: str | None) -> None:
-        before = self._cache.latest_ids.pop(real_path, None)
+    def _set_latest_ids(self, path: str, revision: str | None) -> None:
+        before = self._latest_ids.pop(path, None)
         if revision is not None:
-            self._cache.latest_ids[real_path] = revision
+            self._latest_ids[path] = revision
         if before != revision:
             for each in filter(None, (before, revision)):
-                self._changed(real_path, each)
+                self._changed(path, each)
 
-    def _dropped(self, keys: Sequence[Key]) -> None:
-        for key in keys:
-            self._changed(*key)
+    def _uncount(self, path: str, revision: str) -> None:
+        self._size -= self._texts.pop((path, revision), 0)
 
+    def _drop_text(self, path: str, revision: str) -> None:
+        """Drop the text and line ids of a revision, and its record if it was not read."""
+        record = self._files[path][revision]
+        self._uncount(path, revision)
+        if record.ids is not None:
+            self._generation += 1
+            if self._latest_ids.get(path) == revision:
+                del self._latest_ids[path]
+        if record.is_read:
+            self._files[path][revision] = record._replace(text=None, ids=None)
+            self._changed(path, revision)
+        else:
+            self._remove(path, revision)
 
-def _read_ranges(record: ReadRecord | None) -> tuple[tuple[int, int], ...]:
-    if record is None:
-        return ()
-    return ((1, sys.maxsize),) if record.whole else record.ranges
+    def _drop(self, path: str, revision: str) -> None:
+        if self._get(path, revision) is not None:
+            self._drop_text(path, revision)
+            self._remove(path, revision)
+
+    def _drop_file(self, path: str) -> None:
+        for revision in [*self._files[path]]:
+            self._drop(path, revision)
+
+    def _remove(self, path: str, revision: str) -> None:
+        versions = self._files.get(path)
+        if versions is not None and versions.pop(revision, None) is not None:
+            self._changed(path, revision)
+            if not versions:
+                del self._files[path]
 
 
 def _size_of(text: str) -> int:
@@ -397,7 +350,7 @@ def _size_of(text: str) -> int:
 
 
 def record_of(revision: str, ranges: Iterable[Range], total: int) -> ReadRecord:
-    """Return the record of a version of which some ranges, in any order, have been read."""
+    """Return the record of a revision with some ranges read, which may come in any order."""
     united: list[Range] = []
     for first, last in sorted(ranges):
         if united and first <= united[-1][1] + 1:
@@ -405,12 +358,12 @@ def record_of(revision: str, ranges: Iterable[Range], total: int) -> ReadRecord:
         else:
             united.append((first, last))
     whole = total == 0 or united == [(1, total)]
-    # A reader of every second line could fill the memory; the ranges beyond the bound count as not read.
+    # Bounds the memory that a reader of every second line takes; further ranges count as unread.
     return ReadRecord(revision, tuple(united[:MAX_RANGES]), total, whole)
 
 
 def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int) -> list[Range]:
-    """Return where lines that were read are after an edit; new lines count where all old ones were read."""
+    """Return the read lines after an edit; new lines count as read if all lines they replace were."""
     replaced = [
         (hunk.new_start + 1, hunk.new_end)
         for hunk in hunks
@@ -424,9 +377,9 @@ def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int
 
 
 def unchanged_ranges(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int) -> list[Range]:
-    """Return where lines that were read, and that no hunk replaced, are now."""
+    """Return the new numbers of read lines that no hunk replaced."""
     moved: list[Range] = []
-    old = new = 0  # where the unchanged lines before the next hunk begin
+    old = new = 0  # start of the unchanged lines before the next hunk
     for hunk in (*hunks, Hunk(sys.maxsize, 0, 0, 0)):
         for first, last in ranges:
             start, end = max(first - 1, old), min(last, hunk.old_start)
@@ -434,3 +387,40 @@ def unchanged_ranges(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int)
                 moved.append((start - old + new + 1, min(end - old + new, total)))
         old, new = hunk.old_end, hunk.new_end
     return moved
+
+
+def new_line_ids(lines: Iterable[str], taken: set[str], salt: str = "") -> list[str]:
+    """Return an id of six or more hex digits for each line, and add the ids to `taken`.
+
+    An id is the start of a hash of a line and of the number of equal lines above it.
+    """
+    ids: list[str] = []
+    above: dict[str, int] = {}
+    for line in lines:
+        number = above.get(line, 0)
+        size, line_id = MIN_DIGITS, ""
+        while not line_id or line_id in taken:
+            content = f"{salt}:{number}:{line}".encode("utf-8", "surrogatepass")
+            line_id = blake2b(content, digest_size=16).hexdigest()[:size]
+            number += 1
+            # After some collisions only a longer id is likely to be free.
+            size = min(size + (number % 4 == 0), 32)
+        above[line] = number
+        taken.add(line_id)
+        ids.append(line_id)
+    return ids
+
+
+def carry_line_ids(
+    old: Sequence[str], ids: Sequence[str], new: Sequence[str], taken: set[str], salt: str = ""
+) -> list[str]:
+    """Return ids for the lines of a changed file; lines that stayed keep theirs."""
+    carried: list[str | None] = [None] * len(new)
+    old_at = new_at = 0
+    for old_start, old_end, new_start, new_end in changed_lines(old, new):
+        carried[new_at:new_start] = ids[old_at:old_start]
+        old_at, new_at = old_end, new_end
+    carried[new_at:] = ids[old_at:]
+    missing = [line for line, line_id in zip(new, carried, strict=True) if line_id is None]
+    made = iter(new_line_ids(missing, taken, salt))
+    return [next(made) if line_id is None else line_id for line_id in carried]

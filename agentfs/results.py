@@ -1,7 +1,7 @@
-"""What the methods return and take: frozen dataclasses, ready for a program, for JSON and for a model.
+"""Results of the methods, and the objects that some methods take: frozen dataclasses.
 
-Every result has its fields for the program, `.text` (also `str(result)`) for the model, and `.next`, the call
-that continues it. The classes have no `slots`, because the MCP SDK then loses the output schema.
+Every result has typed fields for the program, `.text` (also `str(result)`) for the model, and `.next`, the
+call that continues it. The classes have no `slots`, because the MCP SDK then loses the output schema.
 """
 
 from copy import copy
@@ -14,17 +14,17 @@ from agentfs.visible import one_line
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
 EntryType = Literal["file", "directory", "symlink", "other"]
 
-# The fields of a result that are no part of its data.
+# Fields that repeat the data of a result as text.
 TEXTS = frozenset({"text", "whole"})
 
 
 class Containment(TypedDict):
-    """What `Workspace.containment` reports.
+    """The report of `Workspace.containment`.
 
     Attributes:
         open: How paths are opened: "openat2" (by the kernel) or "fd-walk" (name by name, on descriptors).
-        atomic: Whether another process that swaps directories for links can lead no call astray.
-        locks: Whether "processes" or only "threads" of this one are kept from overwriting each other's work.
+        atomic: True if no call can be led astray by a process that swaps directories for links.
+        locks: "processes" if locks hold between processes, "threads" if only within this one.
     """
 
     open: Literal["openat2", "fd-walk"]
@@ -34,18 +34,19 @@ class Containment(TypedDict):
 
 @dataclass(frozen=True)
 class WatchReport:
-    """What `Workspace.watch` reports.
+    """The report of `Workspace.watch`.
 
     Attributes:
-        directories: Directories that are kept; the system reports their changes.
-        names: Names that are kept in these directories.
+        directories: Directories kept in memory; the system reports their changes.
+        names: Names kept in these directories.
         texts: Files whose text is kept.
         text_bytes: The size of these texts.
-        kept_bytes: The memory that they take.
-        max_bytes: The bound of that memory and of that of the names, `Limits.watch_bytes`.
-        resets: How often all was dropped since the workspace was opened, as after a change of mounts.
-        not_watched: Why directories are not kept, so that searches read them from the disk, each with their
-            number. What is below them is not counted.
+        kept_bytes: The memory that the texts take.
+        max_bytes: The bound on the memory for names and texts, `Limits.watch_bytes`.
+        resets: How often everything was dropped since the workspace was opened, for example after a change
+            of mounts.
+        not_watched: Reasons why directories are not kept, each with their number. Searches read these
+            directories from the disk. Directories below them are not counted.
     """
 
     directories: int
@@ -63,7 +64,7 @@ class Image:
     """An image for the model.
 
     Attributes:
-        data: The bytes in base64.
+        data: The bytes, encoded in base64.
         media_type: For example "image/png".
     """
 
@@ -76,7 +77,7 @@ class Edit:
     """One replacement of `multi_edit`.
 
     Attributes:
-        old_string: The exact text to replace, as the file has it now.
+        old_string: The exact text to replace, as in the file now.
         new_string: The text to put in its place.
         replace_all: Replace every occurrence instead of exactly one.
     """
@@ -88,13 +89,13 @@ class Edit:
 
 @dataclass(frozen=True, kw_only=True)
 class LineChange:
-    """One change of `edit_lines`: of the line `line_id`, or of those from `start_line_id` to `end_line_id`.
+    """One change of `edit_lines`: to the line `line_id`, or to the lines `start_line_id` to `end_line_id`.
 
     Attributes:
         new_content: The lines to put there; empty deletes them.
         line_id: The line to replace.
-        start_line_id: The first line to replace, for several.
-        end_line_id: The last of them.
+        start_line_id: The first of several lines to replace.
+        end_line_id: The last of several lines to replace.
     """
 
     new_content: str
@@ -110,13 +111,13 @@ class Entry:
     Attributes:
         path: The path relative to the root, with `/`.
         name: The last part of the path.
-        type: What it is; a link is "symlink" whatever it leads to.
-        is_dir: Whether it is a directory, or a link that leads to one inside the root.
+        type: The kind of entry; a link is "symlink" whatever it leads to.
+        is_dir: True for a directory, and for a link to one inside the root.
         size: Bytes of a file, or of the file inside the root that a link leads to; else None.
         mtime: Time of the last change in seconds since 1970, or None.
         ext: The extension without its dot, in lower case, or "".
-        target: Where a link points, as written in the link, or None; None too for a link out of the root.
-        protected: Whether the contents are protected from reading.
+        target: The target written in a link; None for a link out of the root and for other entries.
+        protected: True if the contents are protected from reading.
     """
 
     path: str
@@ -137,13 +138,13 @@ class Match:
     Attributes:
         path: The path relative to the root, with `/`.
         line: The number of the first line, from 1.
-        text: The line or lines without the last line end, cut around the match when very long.
+        text: The line or lines without the last line end, cut around the match if very long.
         spans: Start and end of each match as character offsets in `text`.
-        before: The lines shown before it.
-        after: The lines shown after it.
-        line_id: The id of the first line, where ids were asked for.
-        cut: Characters of the line or lines that `text` leaves out before what it shows, and behind it; where
-            there are some, `text` says so in `⟦+123 characters⟧`.
+        before: The lines shown before the match.
+        after: The lines shown after the match.
+        line_id: The id of the first line, if ids were requested.
+        cut: Numbers of characters that `text` leaves out at its start and at its end. `text` marks each cut
+            as `⟦+123 characters⟧`.
     """
 
     path: str
@@ -158,7 +159,7 @@ class Match:
 
 @dataclass(frozen=True)
 class FileCount:
-    """What a search found in one file.
+    """Numbers of matches in one file.
 
     Attributes:
         lines: Lines with at least one match.
@@ -171,14 +172,14 @@ class FileCount:
 
 @dataclass(frozen=True)
 class Skipped:
-    """What a walk or a search left out, counted by reason.
+    """Numbers of names that a walk or a search left out, by reason.
 
-    An ignored or hidden directory counts once; what lies in it is not looked at.
+    An ignored or hidden directory counts once; its entries are not counted.
 
     Attributes:
         hidden: Names that begin with a dot.
         ignored: Names that an ignore rule excludes.
-        vcs: The directories of version control, such as `.git`.
+        vcs: Version control directories, such as `.git`.
         protected: Files whose contents are protected from reading.
         binary: Files that are not text.
         too_large: Files over `Limits.file_bytes`.
@@ -186,9 +187,9 @@ class Skipped:
         unreadable: Names that could not be read, or that vanished.
         symlink: Links that were not followed.
         special: FIFOs, sockets and devices.
-        too_deep: Directories so deep that no path can name what lies in them.
-        long_lines: Files in which lines were not searched, as matching such long ones takes too much memory.
-        unread_rules: The first of the rule files that were not read, as they are too large, or could not be.
+        too_deep: Directories so deep that paths to their entries exceed the system's limit.
+        long_lines: Files with lines that were not searched, because matching them takes too much memory.
+        unread_rules: The first rule files that were too large or unreadable.
         rules: For `ignored`: each rule, as `file:line pattern`, with the number of names it excluded.
         reached: The limit that ended the walk early ("walk_entries", "timeout" or "memory"), or None.
     """
@@ -211,26 +212,26 @@ class Skipped:
 
     @property
     def total(self) -> int:
-        """The number of names left out, for whatever reason."""
+        """The number of names left out for any reason."""
         return sum(getattr(self, f.name) for f in fields(self) if f.type is int)
 
     def __bool__(self) -> bool:
-        """Return whether anything was left out."""
+        """Return True if anything was left out."""
         return self.total > 0 or self.reached is not None or bool(self.unread_rules)
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """What was done to one path.
+    """The change of one path.
 
     Attributes:
         path: The path relative to the root, links resolved.
-        action: What happened to it; "moved" includes a move with changes of the content.
-        type: What it is, or was.
-        moved_from: The old path of a file that was moved, or None.
-        added: Lines that were added; None where they are not counted, as in a binary file.
+        action: The kind of change.
+        type: The kind of entry, or its last kind if it is deleted.
+        moved_from: The path from which the content was moved, or None.
+        added: Lines that were added; None if they are not counted, as in a binary file.
         removed: Lines that were removed, or None.
-        protected: Whether its content is not shown, because it is protected or a rule denies reading it.
+        protected: True if the content is not shown, because it is protected or a rule denies reading it.
         others: First and last line of each range that another program has changed; None for a file that is
             as the workspace left it.
         label: The label of the last recording that changed it, or "".
@@ -252,10 +253,10 @@ class Result:
     """The base of all results.
 
     Attributes:
-        text: What the model is shown.
-        notes: What the text says besides the data, such as what was left out, and why.
-        next: The call that continues this result, or None when it is complete.
-        whole: The text as it was before `Limits.output_tokens` cut it, or None where it did not.
+        text: The text for the model.
+        notes: The remarks in `text` that are not data, for example about names that were left out.
+        next: The call that continues this result, or None if it is complete.
+        whole: The full text, if `Limits.output_tokens` cut `text`; else None.
     """
 
     text: str = field(default="", kw_only=True, repr=False)
@@ -269,11 +270,11 @@ class Result:
 
     @property
     def summary(self) -> str:
-        """One line for a person, or "" where the first line of the text is as good."""
+        """One line for a person, or "" if the first line of the text serves as well."""
         return ""
 
     def in_names(self, names: Names) -> Self:
-        """Return the result with its texts and its next call as the tools at hand name them."""
+        """Return the result with its texts and its next call in the names of the available tools."""
         changed: dict[str, Any] = {} if self.next is None else {"next": names.call(self.next)}
         for name, value in vars(self).items():
             if isinstance(value, Advice):
@@ -282,18 +283,18 @@ class Result:
                 changed[name] = tuple(filter(None, (say(note, names) for note in value)))
         if not changed:
             return self
-        made = copy(self)  # which takes a third of the time of `replace`
+        made = copy(self)  # takes a third of the time of `replace`
         vars(made).update(changed)
         return made
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the typed fields, ready for JSON; the texts are left out, as they show the same again."""
+        """Return the typed fields, ready for JSON, without the texts, which repeat them."""
         return {name: plain(value) for name, value in vars(self).items() if name not in TEXTS}
 
 
 def plain(value: Any) -> Any:
     """Return a value with its dataclasses as dictionaries and its tuples as lists, ready for JSON."""
-    if value is None or isinstance(value, (str, int)):  # most are
+    if value is None or isinstance(value, (str, int)):  # the most frequent kinds
         return value
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
@@ -306,26 +307,26 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class ReadResult(Result):
-    """What `read` returns.
+    """The result of `read`.
 
     Attributes:
         path: The path relative to the root.
-        kind: What the file is.
+        kind: The kind of file.
         content: The exact text of the lines shown, their line ends included.
-        start_line: The number of the first line shown, from 1; 0 when none is. Of a notebook cells are
-            counted, of a PDF pages, of a hex view rows.
-        end_line: The number of the last line shown; 0 when none is.
+        start_line: The number of the first line shown, from 1; 0 if none is shown. In a notebook, cells
+            are counted; in a PDF, pages; in a hex view, rows.
+        end_line: The number of the last line shown; 0 if none is shown.
         total_lines: Lines in the file.
-        total_exact: Whether `total_lines` was counted to the end.
+        total_exact: True if `total_lines` was counted to the end of the file.
         total_bytes: Bytes in the file.
-        truncated_by: What cut the result short, or None; a limit in the call does not count.
-        encoding: The codec of the text, or None when it is not text.
-        newline: The line end of the file, "mixed", or None when it has none.
-        bom: Whether the file begins with a byte order mark.
+        truncated_by: The limit that cut the result short, or None; a limit in the call does not count.
+        encoding: The codec of the text, or None if the file is not text.
+        newline: The line end of the file, "mixed", or None if it has none.
+        bom: True if the file begins with a byte order mark.
         revision: A hash of the content, 32 hex digits; one that begins with `~` is made from size and time.
         images: Images for the model.
-        line_ids: The id of each line shown, where ids were asked for.
-        since_shown: What became of lines that were shown before, if the text says only that, as with
+        line_ids: The id of each line shown, if ids were requested.
+        since_shown: Set if the text is a short answer about lines that were shown before, as with
             `Policy(reread="diff")`.
     """
 
@@ -354,11 +355,11 @@ class ReadResult(Result):
 
 @dataclass(frozen=True)
 class ReadManyResult(Result):
-    """What `read_many` returns.
+    """The result of `read_many`.
 
     Attributes:
         files: The result for each file that was read, in order.
-        failed: The code of the error of each file that could not be.
+        failed: The error code of each file that could not be read.
         left: The files that did not fit into the budget.
     """
 
@@ -369,11 +370,11 @@ class ReadManyResult(Result):
 
 @dataclass(frozen=True)
 class WriteResult(Result):
-    """What `write` returns.
+    """The result of `write`.
 
     Attributes:
         path: The path relative to the root.
-        created: Whether the file is new.
+        created: True if the file is new.
         bytes_written: The size of the file now.
         diff: The change as a unified diff.
         revision: A hash of the content now.
@@ -394,19 +395,19 @@ class WriteResult(Result):
 
 @dataclass(frozen=True)
 class EditResult(Result):
-    """What `edit`, `multi_edit`, `edit_lines` and `splice` return.
+    """The result of `edit`, `multi_edit`, `edit_lines` and `splice`.
 
     Attributes:
         path: The path relative to the root.
-        replacements: How many places were replaced.
-        applied_via: How the place was found: "exact" for the old text as it was given, or the tolerant steps
-            that were needed; "line_id"; "offset".
+        replacements: The number of places that were replaced.
+        applied_via: How the place was found: "exact", "line_id", "offset", or the tolerant steps that the
+            old text needed.
         diff: The change as a unified diff.
         changed: First and last line of each changed range, in the file as it is now.
         revision: A hash of the content now.
-        lines_changed: By `edit_lines`: for each change the larger of the number of lines named and the number
-            of lines given, summed.
-        newline: The line end that the file had, "mixed", or None when it had none.
+        lines_changed: For `edit_lines`: the sum over its changes of the lines named or the lines given,
+            whichever are more.
+        newline: The line end that the file had, "mixed", or None if it had none.
     """
 
     path: str
@@ -426,13 +427,13 @@ class EditResult(Result):
 
 @dataclass(frozen=True)
 class ReplaceResult(Result):
-    """What `replace` returns.
+    """The result of `replace`.
 
     Attributes:
-        files: How many places were replaced, by the path of each file that was changed.
-        replacements: How many they are in all.
-        diff: The whole change as a unified diff.
-        skipped: What was not searched.
+        files: The number of places that were replaced in each changed file, by its path.
+        replacements: The number of places in all files.
+        diff: The full change as a unified diff.
+        skipped: Numbers of files that were not searched.
         searched_files: Files whose content was searched.
     """
 
@@ -450,11 +451,11 @@ class ReplaceResult(Result):
 
 @dataclass(frozen=True)
 class DeleteResult(Result):
-    """What `delete` returns.
+    """The result of `delete`.
 
     Attributes:
-        path: The path that is gone, relative to the root.
-        type: What it was.
+        path: The deleted path, relative to the root.
+        type: The kind of entry that was deleted.
     """
 
     path: str
@@ -463,13 +464,13 @@ class DeleteResult(Result):
 
 @dataclass(frozen=True)
 class MoveResult(Result):
-    """What `move` returns.
+    """The result of `move`.
 
     Attributes:
-        path: The path that is gone, relative to the root.
-        to: The path where it is now.
-        type: What was moved.
-        files: How many files and links were moved.
+        path: The old path, relative to the root.
+        to: The new path.
+        type: The kind of entry that was moved.
+        files: The number of files and links that were moved.
     """
 
     path: str
@@ -480,12 +481,12 @@ class MoveResult(Result):
 
 @dataclass(frozen=True)
 class ChangesResult(Result):
-    """What `changes` returns.
+    """The result of `changes`.
 
     Attributes:
-        files: What differs, in order of path.
-        patch: The same in git's format; `git apply` takes it. Directories are not in it, as git knows none.
-        since: The checkpoint since which, or None for the beginning.
+        files: The changed paths, in order.
+        patch: The changes in git's format, for `git apply`; without directories, as git does not track them.
+        since: The checkpoint that the tree is compared with, or None for the beginning.
     """
 
     files: tuple[FileChange, ...]
@@ -499,13 +500,13 @@ class ChangesResult(Result):
 
 @dataclass(frozen=True)
 class RecordedResult(ChangesResult):
-    """What the `result` of a recording is: what changed in the tree while the block ran.
+    """The result of a recording: the changes in the tree while the block ran.
 
     Attributes:
         label: The label of the recording.
-        lost: Paths that changed, and that undo cannot restore, because their old or new content is not kept.
-        not_covered: How many paths a recording only watches or leaves out, by reason, such as "ignored",
-            "protected" or "too large".
+        lost: Changed paths that undo cannot restore, because their old or new content is not kept.
+        not_covered: Numbers of paths that the recording only watches or leaves out, by reason, such as
+            "ignored", "protected" or "too large".
     """
 
     label: str = ""
@@ -515,13 +516,13 @@ class RecordedResult(ChangesResult):
 
 @dataclass(frozen=True)
 class UndoResult(Result):
-    """What `undo`, `redo` and `rollback` return.
+    """The result of `undo`, `redo` and `rollback`.
 
     Attributes:
-        steps: How many steps were undone, or redone.
-        files: What was done to each path.
-        undoable: How many steps can still be undone.
-        redoable: How many steps can be redone.
+        steps: The number of steps that were undone, or redone.
+        files: The change of each path.
+        undoable: The number of steps that can still be undone.
+        redoable: The number of steps that can be redone.
     """
 
     steps: int
@@ -532,11 +533,11 @@ class UndoResult(Result):
 
 @dataclass(frozen=True)
 class CheckpointResult(Result):
-    """What `checkpoint` returns.
+    """The result of `checkpoint`.
 
     Attributes:
-        name: The name to give to `rollback` and `changes`.
-        steps: How many steps had been made.
+        name: The name to pass to `rollback` and `changes`.
+        steps: The number of steps made before the checkpoint.
     """
 
     name: str
@@ -545,13 +546,13 @@ class CheckpointResult(Result):
 
 @dataclass(frozen=True)
 class ListResult(Result):
-    """What `ls` returns.
+    """The result of `ls`.
 
     Attributes:
         entries: The entries of this page: directories first, then files, by name.
-        total: Entries there are on all pages.
-        skipped: What was left out.
-        truncated: Whether entries follow after this page.
+        total: Entries on all pages.
+        skipped: Numbers of entries that were left out.
+        truncated: True if entries follow after this page.
     """
 
     entries: list[Entry]
@@ -567,16 +568,16 @@ class ListResult(Result):
 
 @dataclass(frozen=True)
 class GlobResult(Result):
-    """What `glob` returns.
+    """The result of `glob` and `find`.
 
     Attributes:
         files: The files of this page.
-        total: Files there are on all pages.
-        exact: Whether `total` is exact; otherwise it is a lower bound.
-        skipped: What was left out.
-        truncated: Whether files follow after this page.
-        elapsed_ms: Milliseconds that it took.
-        nothing: If nothing was found, what was searched, and where something would have been.
+        total: Files on all pages.
+        exact: True if `total` is exact; otherwise it is a lower bound.
+        skipped: Numbers of names that were left out.
+        truncated: True if files follow after this page.
+        elapsed_ms: Milliseconds that the search took.
+        nothing: If nothing was found: a sentence about the search, and a hint where a file would be found.
     """
 
     files: list[Entry]
@@ -595,20 +596,20 @@ class GlobResult(Result):
 
 @dataclass(frozen=True)
 class GrepResult(Result):
-    """What `grep` returns.
+    """The result of `grep`.
 
     Attributes:
         matches: The matches of this page ("content"), or a few samples ("summary").
-        counts: For each file of this page, its path and what was found in it.
-        total_matches: Matches there are on all pages.
-        total_lines: Matching lines there are on all pages.
-        total_files: Files with a match there are on all pages.
-        exact: Whether the totals are exact; otherwise they are lower bounds.
-        truncated: Whether something follows after this page.
-        skipped: What was left out.
+        counts: Numbers of matches in each file of this page, by its path.
+        total_matches: Matches on all pages.
+        total_lines: Matching lines on all pages.
+        total_files: Files with a match on all pages.
+        exact: True if the totals are exact; otherwise they are lower bounds.
+        truncated: True if matches or files follow after this page.
+        skipped: Numbers of files that were left out.
         searched_files: Files whose content was searched.
-        elapsed_ms: Milliseconds that it took.
-        nothing: If nothing was found, what was searched, and hints where something would have been.
+        elapsed_ms: Milliseconds that the search took.
+        nothing: If nothing was found: a sentence about the search, and hints where a match would be found.
     """
 
     matches: list[Match]
@@ -631,11 +632,11 @@ class GrepResult(Result):
 
 @dataclass(frozen=True)
 class Coercion:
-    """One thing that a model did not send as the schema has it, and that was taken all the same.
+    """An argument that did not fit the schema and was converted.
 
     Attributes:
-        parameter: Which argument, such as `limit` or `edits[0].old_string`.
-        rule: What was done: `"10" as integer`, `alias "file_path"`, `JSON text as a list`.
+        parameter: The argument, such as `limit` or `edits[0].old_string`.
+        rule: The conversion: `"10" as integer`, `alias "file_path"`, `JSON text as a list`.
     """
 
     parameter: str
@@ -644,19 +645,19 @@ class Coercion:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool call returns: never an exception for anything that a model can send.
+    """The result of a tool call. Nothing that a model can send raises an exception instead.
 
     Attributes:
-        success: Whether the call succeeded.
-        content: What the model is shown.
+        success: True if the call succeeded.
+        content: The text for the model.
         short_result: One short line for a person.
         error: `code` and `message` of the failure, or None.
         images: Images for the model.
-        file_path: The file that the call was about, or None.
+        file_path: The file of the call, or None.
         data: The typed result, ready for JSON.
         next: The call that continues this result, or None.
-        coercions: What was not as the schema has it, and was converted.
-        notes: More for the model, where `content` has the exact form of another contract.
+        coercions: The arguments that did not fit the schema and were converted.
+        notes: More text for the model, if `content` has the exact form of another contract.
     """
 
     success: bool

@@ -1,7 +1,4 @@
-"""Standard output and standard error: a terminal gets texts in colour, a pipe or a file gets data alone.
-
-A terminal gets no control characters, and the progress of a long call.
-"""
+"""Output of the command line: coloured text and progress on a terminal, plain data to a pipe or file."""
 
 import os
 import re
@@ -23,19 +20,19 @@ _PROGRESS_WIDTH = 79
 _BOLD, _DIM, _CYAN, _GREEN, _MAGENTA = "1", "2", "36", "32", "35"
 _MATCH = "1;31"
 _DIFF = {"+": _GREEN, "-": "31"}
-_LS = {"di": "01;34", "ln": "01;36"}  # as `ls` has them without LS_COLORS
+_LS = {"di": "01;34", "ln": "01;36"}  # the defaults of `ls`
 _LS_KEYS = {"directory": "di", "symlink": "ln"}
 _NUMBERED = re.compile(r"( *\d+)((?: [0-9a-f]+)?([|:-]))(.*)")
 
 
 class OutputError(Exception):
-    """Standard output cannot be written; the cause is the error of the system."""
+    """Standard output cannot be written. The cause is the system's error."""
 
 
 def print_text(text: str, color: str = "never", paint: Callable[[str], str] | None = None) -> None:
-    """Print on standard output; `paint` adds colours if `color` or a terminal asks for them.
+    """Print on standard output, with the colours of `paint` if `color` or a terminal asks for them.
 
-    A text has no other control characters if it has colours or goes to a terminal.
+    On a terminal, and with colours, other control characters are escaped.
     """
     painted = paint is not None and _uses_color(color)
     if painted or sys.stdout.isatty():
@@ -44,15 +41,17 @@ def print_text(text: str, color: str = "never", paint: Callable[[str], str] | No
 
 
 def encoded(text: str) -> bytes:
-    """Return a text in the encoding of standard output, with escapes for characters that it lacks."""
+    """Encode a text for standard output; characters that the encoding lacks are escaped."""
     return text.encode(getattr(sys.stdout, "encoding", None) or "utf-8", "backslashreplace")
 
 
 def write_output(data: bytes = b"") -> None:
-    """Write to standard output, and bring to it all that was printed; OutputError if that fails."""
+    """Write to standard output and flush it; raise OutputError on failure."""
     try:
         sys.stdout.flush()
-        if (buffer := getattr(sys.stdout, "buffer", None)) is None:  # a program has put a text in its place
+        if (
+            buffer := getattr(sys.stdout, "buffer", None)
+        ) is None:  # a program has replaced it by a text stream
             sys.stdout.write(data.decode(getattr(sys.stdout, "encoding", None) or "utf-8"))
         else:
             buffer.write(data)
@@ -62,15 +61,15 @@ def write_output(data: bytes = b"") -> None:
 
 
 def wants_data(color: str) -> bool:
-    """Return True if standard output is for a program: not a terminal, and not colours for one."""
+    """Return True if a program reads standard output: it is not a terminal, and colours are not forced."""
     return color != "always" and not sys.stdout.isatty()
 
 
 def data_of(facts: Mapping[str, Any], output_mode: str, root: str, *, null: bool) -> bytes | None:
-    """Return the data of a result as other programs take it; None for a result that only has a text.
+    """Return the data of a result for other programs, or None if it only has a text.
 
-    Paths are one a line, or with `null` each before a NUL. Matches are as `rg -n -H --no-heading` prints
-    them, and files as `cat` does.
+    Paths are one a line, or end in NUL with `null`. Matches are printed as by `rg -n -H --no-heading`, files
+    as by `cat`.
     """
     end = b"\0" if null else b"\n"
 
@@ -98,7 +97,7 @@ def data_of(facts: Mapping[str, Any], output_mode: str, root: str, *, null: bool
 def _match_lines(
     matches: Sequence[Mapping[str, Any]], name: Callable[[str], bytes], *, null: bool
 ) -> Iterator[bytes]:
-    """Yield `path:line:text` for each line that matches, `path-line-text` for those around it."""
+    """Yield `path:line:text` for each matching line and `path-line-text` for the lines around it."""
     files: dict[str, dict[int, tuple[str, str]]] = {}
     for match in matches:
         rows = files.setdefault(match["path"], {})
@@ -121,28 +120,28 @@ def _match_lines(
 
 
 def _file_name(path: str, root: str, *, one_a_line: bool) -> bytes:
-    """Return the name of a displayed path; one with a line feed stays as it is displayed to a model."""
+    """Return the bytes of a displayed path. With `one_a_line` a name with a line feed stays escaped."""
     real = parse_display_name(path)
-    if real != path and os.path.lexists(os.path.join(root, path)):  # a name that looks like an escape
+    if real != path and os.path.lexists(os.path.join(root, path)):  # the name itself looks like an escape
         real = path
     return encoded(one_line(path)) if one_a_line and "\n" in real else os.fsencode(real)
 
 
 def print_error(text: str) -> None:
-    """Print on standard error, as far as that is open."""
-    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - what Python makes of a closed one
+    """Print on standard error, unless it is closed."""
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         return
     try:
         print(escape_controls(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
     except OSError:
-        sys.stderr = None  # the exit status says it; Python would try again at exit, and change that
+        sys.stderr = None  # or Python fails again at exit and changes the exit status
 
 
 @contextmanager
 def progress() -> Generator[Callable[[str], None]]:
-    """Yield a function whose last text is shown on standard error, with the seconds, until the block ends.
+    """Yield a function that sets the progress text, shown on standard error with the elapsed seconds.
 
-    Only on a terminal, and only where the block takes longer than half a second.
+    It is shown only on a terminal, and only if the block takes longer than half a second.
     """
     latest = "working"
 
@@ -176,7 +175,7 @@ def progress() -> Generator[Callable[[str], None]]:
 
 
 def paint_result(text: str, data: Mapping[str, Any]) -> str:
-    """Return the text of a tool's result with colours: what is found, a listing, else numbers and diffs."""
+    """Return the text of a tool's result with colours: of a search, a listing, or line numbers and diffs."""
     lines = text.split("\n")
     if "matches" in data and "counts" in data:
         painted = _search(lines, data["matches"], data["counts"])
@@ -188,7 +187,7 @@ def paint_result(text: str, data: Mapping[str, Any]) -> str:
 
 
 def paint_diff(text: str) -> str:
-    """Return a patch with colours, as git has them."""
+    """Return a patch with git's colours."""
     return "\n".join(_numbers_and_diffs(text.split("\n")))
 
 
@@ -226,7 +225,7 @@ def _footer(line: str) -> str:
 def _search(
     lines: Iterable[str], matches: Sequence[Mapping[str, Any]], paths: Iterable[str]
 ) -> Iterator[str]:
-    """Color the lines of a search: paths, line numbers, and what matched."""
+    """Color paths, line numbers and matches in the lines of a search."""
     rows, names = _rows(matches), iter(paths)
     row, path = next(rows, None), next(names, None)
     for line in lines:
@@ -256,7 +255,7 @@ def _rows(matches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, list
 
 
 def _with_spans(shown: str, text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Color the spans of a text that is shown with its hidden characters visible."""
+    """Color the spans of a text that is shown with visible hidden characters."""
     painted = plain = ""
     at = 0
     for start, end in [*spans, (len(text), len(text))]:
@@ -264,7 +263,7 @@ def _with_spans(shown: str, text: str, spans: Iterable[tuple[int, int]]) -> str:
         plain += between + found
         painted += between + _colored(_MATCH, found)
         at = end
-    return painted if plain == shown else shown  # parts of an emoji are shown otherwise than the whole
+    return painted if plain == shown else shown  # a span may divide an emoji
 
 
 def _listing(lines: Iterable[str], entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -287,7 +286,7 @@ def _listing(lines: Iterable[str], entries: Iterable[Mapping[str, Any]]) -> Iter
 
 
 def _place(line: str, path: str) -> tuple[int, int] | None:
-    """Return where a line shows a path, whole or indented from one of its names on."""
+    """Return the range of a line that shows a path, or the indented end of a path."""
     indent = len(line) - len(line.lstrip(" "))
     parts = path.split("/")
     below = [(indent, "/".join(parts[number:])) for number in range(len(parts))]

@@ -1,20 +1,20 @@
-r"""Characters that cannot be seen, or that reorder text, made visible: what every text for a model passes.
+r"""Invisible and reordering characters made visible, in every text for a model.
 
-Hidden are the C0 and C1 controls and DEL, the marks and overrides of bidirectional text, the line and
-paragraph separators, what Unicode calls default ignorable (zero-width characters, fillers, variation
-selectors, tag characters), annotation marks, and lone surrogates, which no wire can carry. A joiner or
-selector stays where it belongs: in an emoji, and between letters of scripts that are written with joiners.
+These characters are hidden: C0 and C1 controls, DEL, bidirectional marks and overrides, line and paragraph
+separators, annotation marks, lone surrogates, and Unicode's default ignorables (zero-width characters,
+fillers, variation selectors, tag characters). A joiner or selector stays in an emoji, and between letters of
+scripts that are written with joiners.
 
-Each purpose has one function; `⟦U+202E⟧` stands for a hidden character, `\u202e` for the same in quotes:
+Each purpose has one function. `⟦U+202E⟧` stands for a hidden character, in quotes `\u202e`:
 
-* `visible`: a content, whose tabs and line feeds stay; `unvisible` takes it back.
-* `one_line`: a name or a path, which keeps neither.
-* `escape_controls`: a text that may have been made visible before; its `⟦U+202E⟧` stay.
+* `visible`: content; tabs and line feeds stay. `unvisible` restores it.
+* `one_line`: a name or a path, without tabs and line feeds.
+* `escape_controls`: a text that may already contain `⟦U+202E⟧`, which stays.
 * `quoted`: a name between quotes; `agentfs.fs.quote` is for a path.
-* `literal`: a value that was sent, as Python writes it.
+* `literal`: a value as Python writes it.
 * `to_json`: a value as JSON.
 
-A content or name that holds `⟦U+202E⟧` literally has its bracket shown as `⟦U+27E6⟧`.
+If content or a name contains a literal `⟦U+202E⟧`, its bracket is shown as `⟦U+27E6⟧`.
 """
 
 import json
@@ -24,13 +24,13 @@ from typing import Any
 
 _OPEN = "⟦"
 _MOST_LITERAL = 200
-_IGNORABLE = (  # Default_Ignorable_Code_Point of Unicode 16, but for the joiners and selectors of emoji
+_IGNORABLE = (  # Default_Ignorable_Code_Point of Unicode 16, except the joiners and selectors of emoji
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
 _HIDDEN_CLASS = f"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff{_IGNORABLE}"
-_EMOJI = (  # Extended_Pictographic of Unicode 16; of the symbols from 2600 to 27BF, all
+_EMOJI = (  # Extended_Pictographic of Unicode 16, and all symbols from 2600 to 27BF
     "\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u231a\u231b\u2328\u23cf\u23e9-\u23f3\u23f8-\u23fa"
     "\u24c2\u25aa\u25ab\u25b6\u25c0\u25fb-\u25fe\u2600-\u27bf\u2934\u2935\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff\U0001fc00-\U0001fffd"
@@ -40,7 +40,7 @@ _JOINED = (  # blocks of scripts written with joiners: Arabic to Sinhala, Myanma
     "\uaa60-\uaa7f\uabc0-\uabff\U00011000-\U00011fff"
 )
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"
-_KEPT_AFTER = (  # what is behind a joiner or selector that is kept
+_KEPT_AFTER = (  # matches after a joiner or selector that stays
     f"(?<=[{_EMOJI}][\ufe0e\ufe0f])"  # text or picture
     "|(?<=[0-9#*]\ufe0f)(?=\u20e3)"  # a keycap
     f"|(?:(?<=[{_EMOJI}]\u200d)|(?<=[{_EMOJI}]\ufe0f\u200d))(?=[{_EMOJI}])"  # a sequence
@@ -50,10 +50,10 @@ _ESCAPED = re.compile(rf"{_OPEN}U\+([0-9A-F]{{4,6}})⟧")
 _ASCII_CONTROLS = bytes((*range(9), *range(11, 32), 127))
 
 
-@cache  # compiled when first needed: it takes as long as the rest of the package takes to load
+@cache  # compiled on first use, because that takes as long as loading the rest of the package
 def _hidden(*, name: bool, bracket: bool) -> re.Pattern[str]:
-    """Return a pattern for hidden characters, in a name tab and line feed too, and for a bracket."""
-    # One class in front is looked for many times faster than several alternatives.
+    """Return a pattern for hidden characters, and optionally for tab and line feed, and for a bracket."""
+    # A pattern that begins with one class is searched many times faster than alternatives.
     return re.compile(
         f"[{_HIDDEN_CLASS}{_JOINERS}{chr(9) + chr(10) if name else ''}{_OPEN if bracket else ''}]"
         f"(?:(?<![{_JOINERS}{_OPEN}])|(?<=[{_JOINERS}])(?!{_KEPT_AFTER})|(?<={_OPEN})(?=U\\+[0-9A-F]{{4,6}}⟧))"
@@ -62,16 +62,16 @@ def _hidden(*, name: bool, bracket: bool) -> re.Pattern[str]:
 
 @cache
 def _printable() -> re.Pattern[str]:
-    """Return a pattern for characters that Python calls printable, and that are hidden all the same."""
+    """Return a pattern for hidden characters that Python considers printable."""
     return re.compile(
         "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
     )
 
 
 def visible(text: str) -> str:
-    """Show hidden characters of a content as `⟦U+202E⟧`, which `unvisible` takes back exactly."""
+    """Show hidden characters of content as `⟦U+202E⟧`; `unvisible` restores the content exactly."""
     if text.isascii():
-        # Deleting from bytes costs a tenth of a search by a character class, and most text is clean.
+        # Deleting from bytes takes a tenth of the time of a pattern search, and most text is clean.
         raw = text.encode("ascii")
         if len(raw.translate(None, _ASCII_CONTROLS)) == len(raw):
             return text
@@ -85,19 +85,19 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Show a name or a path so that it stays on its line and can forge none; else as `visible`."""
+    """Show hidden characters of a name or a path as `⟦U+202E⟧`, including tabs and line feeds."""
     return (
         text if _is_plain(text) and _OPEN not in text else _hidden(name=True, bracket=True).sub(_show, text)
     )
 
 
 def quoted(text: str) -> str:
-    r"""Show a name or a path on one line between quotes, with `\u202e` for what is hidden, as JSON has it."""
+    r"""Show hidden characters of a name or a path as `\u202e`, for use between quotes."""
     return text if _is_plain(text) else _hidden(name=True, bracket=False).sub(_escape, text)
 
 
 def literal(value: Any) -> str:
-    """Return a value that was sent as Python writes it, short, on one line and with everything visible."""
+    """Return a value as Python writes it, shortened, on one line, with hidden characters visible."""
     many: Any = value
     start: Any = many[:_MOST_LITERAL] if isinstance(value, (str, bytes, list, tuple)) else value
     text = repr(start)
@@ -106,18 +106,18 @@ def literal(value: Any) -> str:
 
 
 def to_json(value: Any, **options: Any) -> str:
-    """Return a value as JSON with escapes for what is hidden; `options` are those of `json.dumps`."""
+    """Return a value as JSON with hidden characters escaped; `options` are those of `json.dumps`."""
     text = json.dumps(value, ensure_ascii=False, **options)
     return text if _is_plain(text) else _hidden(name=False, bracket=False).sub(_escape, text)
 
 
 def escape_controls(text: str) -> str:
-    """Show hidden characters in a text that may have been made visible before, whose `⟦U+202E⟧` stay."""
+    """Show hidden characters of a text as `⟦U+202E⟧`; those that it already contains stay."""
     return _hidden(name=False, bracket=False).sub(_show, text)
 
 
 def unvisible(text: str) -> str:
-    """Return a text as it was before `visible` or `one_line`; `⟦U+…⟧` that neither makes stays."""
+    """Undo `visible` or `one_line`; a `⟦U+…⟧` that neither of them writes stays."""
     return _ESCAPED.sub(_restore, text) if _OPEN in text else text
 
 

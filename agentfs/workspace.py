@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import editing, history, search, tools
 from agentfs import watch as watching
-from agentfs.cache import OutputStore
 from agentfs.enforcement import check_rules, guard_methods
 from agentfs.events import OnEvent
 from agentfs.fs import Root
@@ -19,6 +18,7 @@ from agentfs.history.recording import Recording
 from agentfs.history.state import open_history
 from agentfs.history.transaction import Transaction
 from agentfs.limits import Limits
+from agentfs.outputs import OutputStore
 from agentfs.policy import Durability, Policy
 from agentfs.reading import ReadRequest, read_path, read_paths
 from agentfs.results import (
@@ -35,7 +35,6 @@ from agentfs.results import (
     MoveResult,
     ReadManyResult,
     ReadResult,
-    RecordedResult,
     ReplaceResult,
     Result,
     UndoResult,
@@ -46,7 +45,7 @@ from agentfs.tools.declaration import ModelType, declared_tools, tool
 
 if TYPE_CHECKING:
     from agentfs.history.state import MakeLedger
-    from agentfs.tools import Toolset
+    from agentfs.tools.toolset import Toolset
 
 # A mapping with the fields of one is as good; the methods are given the objects.
 Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ModelType(list[Edit])]
@@ -129,7 +128,7 @@ class Workspace:
         try:
             if watch:
                 most = self.limits.watch_bytes, self.limits.file_bytes
-                self._root.keep_tree(lambda context: watching.Watch(context, *most))
+                self._root.keep_tree(lambda context: watching.kept_tree.Watch(context, *most))
             durability = self._state_durability or self.policy.durability
             self._journal, self._read_tracker, self._state = open_history(
                 state, self._root, durability, self.limits, self._make_ledger
@@ -210,7 +209,7 @@ class Workspace:
             AgentFSError: `unknown_tool` for a name that is no tool, `invalid_argument` for a parameter to
                 expose that is not there, edit_lines without read or grep, or a dialect that is not known.
         """
-        return tools.toolset_of(self, names, dialect, expose or {}, prefix)
+        return tools.toolset.toolset_of(self, names, dialect, expose or {}, prefix)
 
     def view(
         self,
@@ -306,7 +305,7 @@ class Workspace:
             AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. What
                 is wrong with one file is reported in its place in the text.
         """
-        named = search.texts(paths)
+        named = search.options.texts(paths)
         return read_paths(self._root, self._read_tracker, self.limits, named, budget)
 
     @tool(
@@ -347,7 +346,7 @@ class Workspace:
                 one that has changed since, `already_exists`, `encoding`, `read_only`, `outside_workspace`,
                 `not_a_file`.
         """
-        return editing.write_file(
+        return editing.write.write_file(
             self._root,
             self._read_tracker,
             self.limits,
@@ -404,7 +403,7 @@ class Workspace:
                 `read_only`, `not_found`.
         """
         edits = [Edit(old_string, new_string, replace_all)]
-        return editing.edit_file(
+        return editing.edit.edit_file(
             self._edit_target(path, encoding, expect_revision, preview, raw), edits, match, expect
         )
 
@@ -441,7 +440,7 @@ class Workspace:
             AgentFSError: As `edit`, naming the edit that failed.
         """
         made = cast("Sequence[Edit]", edits)
-        return editing.edit_file(
+        return editing.edit.edit_file(
             self._edit_target(path, encoding, expect_revision, preview, raw), made, match
         )
 
@@ -475,7 +474,7 @@ class Workspace:
         """
         target = self._edit_target(path, encoding, expect_revision, preview, raw)
         made = cast("Sequence[LineChange]", changes)
-        return editing.edit_lines_file(target, made)
+        return editing.edit_lines.edit_lines_file(target, made)
 
     @tool(effect="edit", for_models=False)  # its spans are offsets, which no model counts
     def splice(
@@ -508,7 +507,9 @@ class Workspace:
             AgentFSError: `invalid_argument` for a range that does not lie in the text, `overlap`, and what
                 `edit` raises.
         """
-        return editing.splice_file(self._edit_target(path, encoding, expect_revision, preview, raw), spans)
+        return editing.edit.splice_file(
+            self._edit_target(path, encoding, expect_revision, preview, raw), spans
+        )
 
     @tool(effect="edit", advice="The same change in many files is one {replace}.")
     def replace(
@@ -549,18 +550,20 @@ class Workspace:
                 or `too_large`; `stale` where somebody else changes one meanwhile, `invalid_pattern`,
                 `invalid_argument`, `timeout`. Nothing is changed then.
         """
-        options = editing.ReplaceOptions(
-            old_string, new_string, search.texts(path), glob, expect, word, regex, preview, raw
+        options = editing.replace.ReplaceOptions(
+            old_string, new_string, search.options.texts(path), glob, expect, word, regex, preview, raw
         )
-        return editing.replace_in_files(self._root, self._read_tracker, self.limits, options)
+        return editing.replace.replace_in_files(self._root, self._read_tracker, self.limits, options)
 
     def _edit_target(
         self, path: Path, encoding: str | None, revision: str | None, preview: bool, raw: bool
-    ) -> "editing.EditTarget":
+    ) -> "editing.change_file.EditTarget":
         root, tracker = self._root, self._read_tracker
-        return editing.EditTarget(root, tracker, self.limits, fspath(path), encoding, revision, preview, raw)
+        return editing.change_file.EditTarget(
+            root, tracker, self.limits, fspath(path), encoding, revision, preview, raw
+        )
 
-    @tool(effect="change")
+    @tool(effect="manage")
     def delete(self, path: Path) -> DeleteResult:
         """Delete a file, a link, or an empty directory; undo brings it back.
 
@@ -574,9 +577,9 @@ class Workspace:
             AgentFSError: `not_a_file` for a directory with something in it, `too_large` for a file whose
                 content would not be kept for undo, `refused`, `read_only`.
         """
-        return editing.delete_path(self._root, self.limits, fspath(path))
+        return editing.delete_move.delete_path(self._root, self.limits, fspath(path))
 
-    @tool(effect="change")
+    @tool(effect="manage")
     def move(self, path: Path, to: Path) -> MoveResult:
         """Move or rename a file, a link, or a directory with all in it.
 
@@ -592,7 +595,9 @@ class Workspace:
                 `not_found`, `read_only`; for a file, also one in a directory, `protected`, `refused`,
                 `not_regular`, `too_large`, `stale`. Nothing is moved then.
         """
-        return editing.move_path(self._root, self._read_tracker, self.limits, fspath(path), fspath(to))
+        return editing.delete_move.move_path(
+            self._root, self._read_tracker, self.limits, fspath(path), fspath(to)
+        )
 
     @tool(effect="search", default=True)
     def ls(
@@ -625,10 +630,10 @@ class Workspace:
         Raises:
             AgentFSError: `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        options = search.ListOptions(
-            search.texts(path), depth, limit, offset, include_ignored, ignore, hidden, sort
+        options = search.options.ListOptions(
+            search.options.texts(path), depth, limit, offset, include_ignored, ignore, hidden, sort
         )
-        found = search.list_directory(self._root, self.limits, options, self._read_tracker)
+        found = search.find.list_directory(self._root, self.limits, options, self._read_tracker)
         return self._outputs.keep_full_text(found, self.policy)
 
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
@@ -668,9 +673,9 @@ class Workspace:
         Raises:
             AgentFSError: `invalid_pattern`, `not_found`, `not_a_directory`, `outside_workspace`, `past_end`.
         """
-        options = search.GlobOptions(
+        options = search.options.GlobOptions(
             pattern,
-            search.texts(path),
+            search.options.texts(path),
             limit,
             offset,
             include_ignored,
@@ -681,7 +686,7 @@ class Workspace:
             types,
             timeout,
         )
-        found = search.find_files(self._root, self.limits, options, self._read_tracker)
+        found = search.find.find_files(self._root, self.limits, options, self._read_tracker)
         return self._outputs.keep_full_text(found, self.policy)
 
     @tool(effect="search")
@@ -742,8 +747,8 @@ class Workspace:
         Raises:
             AgentFSError: As `glob`, and `invalid_argument` for a type, size or time that is none.
         """
-        options = search.FindOptions(
-            path=search.texts(path),
+        options = search.options.FindOptions(
+            path=search.options.texts(path),
             pattern=pattern,
             glob=glob,
             types=types,
@@ -765,7 +770,7 @@ class Workspace:
             unique=unique,
             timeout=timeout,
         )
-        found = search.find_files(self._root, self.limits, options, self._read_tracker)
+        found = search.find.find_files(self._root, self.limits, options, self._read_tracker)
         return self._outputs.keep_full_text(found, self.policy)
 
     @tool(effect="search", default=True, advice="Search contents with {grep} before you read.")
@@ -816,7 +821,7 @@ class Workspace:
             type: Only files of a type, such as `py`, `js`, `rust`.
             output_mode: Matching lines, file names, counts per file, counts with samples, or only the total.
             ignore_case: Match upper and lower case alike.
-            context: Lines to show around each match.
+            context: Lines to show around each match; by default none.
             multiline: Let a match span lines, and `.` match line ends.
             limit: Most matches, or files, to return.
             offset: Matches, or files, to skip.
@@ -852,9 +857,9 @@ class Workspace:
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
                 `invalid_argument`, `past_end`, `too_large` for a single file over `Limits.file_bytes`.
         """
-        options = search.GrepOptions(
+        options = search.options.GrepOptions(
             pattern=pattern,
-            path=search.texts(path),
+            path=search.options.texts(path),
             glob=glob,
             type=type,
             output_mode=output_mode,
@@ -871,7 +876,7 @@ class Workspace:
             word=word,
             smart_case=smart_case,
             exclude=exclude,
-            files=files if files is None or isinstance(files, GlobResult) else search.texts(files),
+            files=files if files is None or isinstance(files, GlobResult) else search.options.texts(files),
             hidden=hidden,
             follow_symlinks=follow_symlinks,
             max_depth=max_depth,
@@ -888,10 +893,10 @@ class Workspace:
             timeout=timeout,
             line_ids=line_ids,
         )
-        found = search.grep_files(self._root, self.limits, options, self._read_tracker, self._outputs)
+        found = search.grep.grep_files(self._root, self.limits, options, self._read_tracker, self._outputs)
         return self._outputs.keep_full_text(found, self.policy)
 
-    @tool(effect="change")
+    @tool(effect="manage")
     def undo(self, steps: int = 1, paths: Files | None = None) -> UndoResult:
         """Take back your last changes, all of them or none; what other programs changed since stays.
 
@@ -908,7 +913,7 @@ class Workspace:
         """
         return methods.undo(self._journal, self._root, self._read_tracker, self.limits, steps, paths)
 
-    @tool(effect="change")
+    @tool(effect="manage")
     def redo(self, steps: int = 1) -> UndoResult:
         """Make changes again that were undone; what other programs changed since stays.
 
@@ -938,7 +943,7 @@ class Workspace:
         """
         return methods.checkpoint(self._journal, name)
 
-    @tool(effect="change")
+    @tool(effect="manage")
     def rollback(self, to: str, paths: Files | None = None) -> UndoResult:
         """Take the files back to a checkpoint, all of them or none; redo makes the changes again.
 
@@ -1005,19 +1010,13 @@ class Workspace:
             AgentFSError: `invalid_argument` for the label; `read_only`; `refused` in a transaction;
                 `too_large` for a tree with more names than `Limits.walk_entries`.
         """
-        number = self._begin_recording(label, include_ignored)
+        given = self._journal, self._root, self.limits
+        opened = methods.begin_recording(*given, label, include_ignored=include_ignored)
         recorded = Recording(label)
         try:
             yield recorded
         finally:
-            recorded.result = self._end_recording(number)
-
-    def _begin_recording(self, label: str, include_ignored: bool) -> int:
-        given = self._journal, self._root, self.limits
-        return methods.begin_recording(*given, label, include_ignored=include_ignored)
-
-    def _end_recording(self, number: int) -> RecordedResult:
-        return methods.end_recording(self._journal, self._root, self.limits, number)
+            recorded.result = methods.end_recording(*given, opened)
 
     def recorded(self, function: _Function) -> _Function:
         """Return a tool that records each of its calls, such as the shell tool of a loop.
@@ -1031,7 +1030,7 @@ class Workspace:
         Returns:
             A function with the same signature and documentation.
         """
-        return history.record_calls(function, self.recording)
+        return history.recorded_calls.record_calls(function, self.recording)
 
     @tool(effect="read")
     def changes(self, since: str | None = None, paths: Files | None = None) -> ChangesResult:

@@ -1,4 +1,4 @@
-"""How far `estimate_tokens` is from real tokenizers, by corpus.
+"""Measure the error of `estimate_tokens` against real tokenizers, by corpus.
 
     python benchmarks/calibrate.py CODE_DIRECTORY PROSE_DIRECTORY CJK_DIRECTORY
 

@@ -1,4 +1,4 @@
-"""What a tool call costs over the method it calls, and what a round trip over MCP costs, interleaved."""
+"""Measure the cost of a tool call beside its method, and of a round trip over MCP, interleaved."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What `import agentfs` costs over `import re, json, dataclasses`, in fresh interpreters, interleaved."""
+"""Measure `import agentfs` beyond `import re, json, dataclasses`, in fresh interpreters, interleaved."""
 
 import statistics
 import subprocess

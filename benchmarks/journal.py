@@ -1,4 +1,4 @@
-"""What checkpoints and the journal cost: over a small tree and a large one, in time, memory and disk."""
+"""Measure checkpoints and the journal over a small and a large tree, in time, memory and disk."""
 
 import os
 import statistics

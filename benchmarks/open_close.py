@@ -1,4 +1,4 @@
-"""What opening through `Root` costs, against `os.open` and `os.close` of the same paths, interleaved.
+"""Measure opening through `Root` against `os.open` and `os.close` of the same paths, interleaved.
 
     python benchmarks/open_close.py
 

@@ -39,7 +39,7 @@ OLD, NEW = "class QuerySet(AltersData):", "class QuerySet(AltersData):  # edited
 
 
 class Sftp:
-    """What a client does that has files alone."""
+    """A client that can only read and write files."""
 
     def __init__(self, client, root: str) -> None:
         self.client, self.root = client, root

@@ -1,4 +1,4 @@
-"""Where the time of a search goes that finds nothing: each step with those before it, the best of rounds.
+"""Measure the steps of a search that finds nothing: each step with those before it, the best of rounds.
 
 python benchmarks/search_steps.py TREE [ROUNDS]
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from agentfs import Limits, Policy, Workspace
 from agentfs.fs import ReadBuffer, Root
 from agentfs.patterns.compile import compile_pattern
-from agentfs.patterns.prefilter import classifier
+from agentfs.patterns.literals import Prefilter
 from agentfs.tree.walk import Walk
 
 LITERAL = "zz_no_such_name_zz"
@@ -29,7 +29,7 @@ def scan(tree: str) -> None:
 def open_all(root: Root, *, read: bool, look: bool) -> None:
     """Walk, and open what the walk finds."""
     contents = ReadBuffer(2**26)
-    classify = classifier(contents, compile_pattern(LITERAL))
+    prefilter = Prefilter(compile_pattern(LITERAL).plan)
     for visit in Walk(root, "", max_entries=10**7):
         handle = visit.directory.handle
         for entry in visit.files:
@@ -37,7 +37,7 @@ def open_all(root: Root, *, read: bool, look: bool) -> None:
             if read:
                 length = contents.fill(fd)
                 if look:
-                    classify(length)
+                    prefilter.classify(contents, length)
             os.close(fd)
 
 

@@ -147,7 +147,7 @@ def tasks(ws: Workspace, unnumbered: Workspace) -> list[tuple[str, list[str]]]:
         ("grep: 200 hits", "TODO", 200),
         ("grep: 30 hits in 30 files", "Module 4 of", 30),
     ):
-        result = ws.grep(pattern, context=0, limit=limit)
+        result = ws.grep(pattern, limit=limit)
         add(what, result.text, hits([(m.path, m.line, m.text) for m in result.matches]))
     found = ws.grep("TODO", output_mode="files_with_matches", limit=200)
     add("grep: 200 names of files", found.text, names(list(found.counts), listed=False))

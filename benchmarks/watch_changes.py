@@ -1,14 +1,15 @@
-"""The search after changes by others, watched beside cold: the same answers, then the time of each.
+"""Compare searches after outside changes, watched and cold: the same answers, then the time of each.
 
     python benchmarks/watch_changes.py TREE [--changes 1000] [--rounds 6] [--pattern get_template_names]
 
-In a copy of TREE, ten kinds of change: the medians of a search for PATTERN before and after it, their ratio,
-and the median of a cold search. All files of the copy are new, as after a checkout.
+The first table has ten kinds of change in a copy of TREE: the medians of a search for PATTERN before and
+after the change, their ratio, and the median of a cold search. All files of the copy are new, as after a
+checkout.
 
-Then, in a copy that git tracks, `git checkout` goes to and fro between two commits that differ in CHANGES
-files, of which one part in twenty is in the one commit only; then the same files are written to 8,000 times
-(16,000 events), then more often than the queue of events holds. Figures are milliseconds of the next call
-and, in brackets, of the processor.
+The second table uses a copy that git tracks. `git checkout` switches between two commits that differ in
+CHANGES files; one file in twenty is in only one of them. Then the same files are written 8,000 times
+(16,000 events), then more often than the event queue holds. Figures are milliseconds of the next call and,
+in brackets, of the processor.
 """
 
 import argparse

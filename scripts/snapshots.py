@@ -26,7 +26,7 @@ def texts() -> dict[str, str]:
 
 
 def main() -> int:
-    """Write the snapshots, and remove those of formats that are no more."""
+    """Write the snapshots, and remove those of formats that no longer exist."""
     made = texts()
     FOLDER.mkdir(exist_ok=True)
     for path in FOLDER.glob("*.json"):

@@ -31,7 +31,7 @@ class BytesPath:
 
 
 class Odd:
-    """An object that is nothing, and says nothing of itself."""
+    """An object of no other type."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ VALUES: list[Any] = [
     *([Edit("one", "1", replace_all=1)], [Edit(None, "1")], [{"new_content": "x", "line_id": 3}]),
     *([LineChange(new_content=None, line_id="x")], {"read": "x"}, {"read": [1]}, {1: ["x"]}),
 ]  # fmt: skip
-# What each method is called with otherwise.
+# The other arguments of each method.
 USUAL: dict[str, dict[str, Any]] = {
     "delete": {"path": "a.txt"},
     "edit": {"path": "a.txt", "old_string": "one", "new_string": "1"},
@@ -80,7 +80,7 @@ PARAMETERS = [
 
 
 def judged(hint: Any) -> Any:
-    """Return a hint for pydantic, to which our dataclasses are classes like any others."""
+    """Return a hint for pydantic that treats our dataclasses as plain classes."""
     if isinstance(hint, types.UnionType):
         return reduce(or_, [judged(each) for each in get_args(hint)])
     if not is_dataclass(hint):
@@ -94,12 +94,12 @@ def judged(hint: Any) -> Any:
 
 
 def _is_huge(value: Any) -> bool:
-    """Tell of the one limit that no hint says: integers have at most 64 bits."""
+    """Return True if an integer exceeds 64 bits, the one limit that no hint states."""
     return type(value) is int and value.bit_length() > 63
 
 
 def allows(name: str, parameter: str) -> Callable[[Any], bool]:
-    """Return whether pydantic takes a value as it is."""
+    """Return True if pydantic accepts a value without conversion."""
     hint = judged(inspect.signature(METHODS[name]).parameters[parameter].annotation)
     adapter = TypeAdapter(hint, config=ConfigDict(strict=True, arbitrary_types_allowed=True))
 
@@ -108,7 +108,7 @@ def allows(name: str, parameter: str) -> Callable[[Any], bool]:
             adapter.validate_python(value, strict=True)
         except (ValidationError, ValueError):
             return False
-        except OverflowError:  # pydantic makes a float of every integer
+        except OverflowError:  # pydantic converts every integer to a float
             return False
         return not _is_huge(value)
 
@@ -160,8 +160,8 @@ def test_a_value_of_a_wrong_type_is_an_invalid_argument_and_changes_nothing(tmp_
 
 
 @pytest.mark.parametrize(("name", "parameter"), PARAMETERS, ids=str)
-def test_a_value_of_the_right_type_raises_nothing_else(tmp_path, name, parameter):
-    """Numbers without bounds, texts that no path can have: refused with a code, or taken."""
+def test_a_value_of_the_right_type_raises_only_typed_errors(tmp_path, name, parameter):
+    """Numbers out of any range and impossible paths are refused with a code, or accepted."""
     allowed = allows(name, parameter)
     for number, value in enumerate(VALUES):
         if allowed(value) and not (parameter == "spans" and callable(value)):
@@ -172,7 +172,7 @@ def test_a_value_of_the_right_type_raises_nothing_else(tmp_path, name, parameter
                 getattr(ws, name)(**{**USUAL.get(name, {}), parameter: value})
 
 
-def test_mappings_are_as_good_as_the_objects(tmp_path):
+def test_mappings_are_accepted_for_objects(tmp_path):
     plant(tmp_path)
     with Workspace(tmp_path) as ws:
         edits = [{"old_string": "one", "new_string": "1"}, Edit("two", "2")]
@@ -184,7 +184,7 @@ def test_mappings_are_as_good_as_the_objects(tmp_path):
     assert (tmp_path / "a.txt").read_text() == "I\n"
 
 
-def test_paths_are_taken_wherever_a_path_is(tmp_path):
+def test_path_objects_are_accepted_for_paths(tmp_path):
     plant(tmp_path)
     with Workspace(tmp_path) as ws:
         assert ws.read(Path("a.txt")).path == "a.txt"
@@ -210,8 +210,8 @@ def test_a_constructor_is_checked_too(tmp_path):
             Workspace(**{"root": tmp_path, name: value})
 
 
-def test_one_name_is_a_list_of_one_and_all_is_all(tmp_path):
-    """`tools("read")` was refused: there is no tool 'r'."""
+def test_tools_accepts_one_name_or_all(tmp_path):
+    """`tools("read")` was refused, because there is no tool 'r'."""
     with Workspace(tmp_path) as ws:
         assert ws.tools("read").names == ("read",)
         assert ws.tools("all").names == tuple(ws.tool_names())
@@ -221,8 +221,8 @@ def test_one_name_is_a_list_of_one_and_all_is_all(tmp_path):
             ws.tools("reed")
 
 
-def test_a_subclass_may_write_its_hints_as_strings_or_leave_them_out(tmp_path):
-    """As `from __future__ import annotations` makes them."""
+def test_hints_of_a_subclass_can_be_strings_or_missing(tmp_path):
+    """String hints are those of `from __future__ import annotations`."""
     (tmp_path / "f.txt").write_text("one\n")
 
     class Own(Workspace):
@@ -265,7 +265,7 @@ def test_a_tool_of_a_subclass_with_string_hints_can_be_called_by_a_model(tmp_pat
         assert ws.tools(["outline"]).call("outline", {"path": "f", "depth": 2}).content == "f 2"
 
 
-def test_an_overridden_tool_stays_the_tool_that_it_overrides(tmp_path):
+def test_an_overridden_tool_keeps_its_declaration(tmp_path):
     (tmp_path / "f.txt").write_text("one\n")
     asked = []
 
@@ -302,7 +302,7 @@ def test_an_overridden_tool_stays_the_tool_that_it_overrides(tmp_path):
                 call("f.txt")
 
 
-def test_an_overriding_method_reaches_no_file_beside_the_one_that_was_allowed(tmp_path):
+def test_an_overriding_method_reaches_only_the_allowed_file(tmp_path):
     (tmp_path / "f.txt").write_text("one\n")
     (tmp_path / "g.txt").write_text("two\n")
 

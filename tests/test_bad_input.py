@@ -182,8 +182,8 @@ def test_wrong_types_from_a_model_are_a_failed_result(hostile, name, arguments):
     ("ls", {"path": ["a.txt"] * 100_000}), ("glob", {"pattern": "*", "path": ["./"] * 100_000}),
     ("replace", {"old_string": "a", "new_string": "b", "path": [f"d{n}" for n in range(6000)]}),
 ])  # fmt: skip
-def test_an_argument_of_any_size_is_answered_soon_and_in_short(tmp_path, name, arguments):
-    """Each takes memory and time in proportion to what came, and names only a part of it."""
+def test_an_argument_of_any_size_gets_a_short_answer_soon(tmp_path, name, arguments):
+    """Memory and time are proportional to the input, and the message quotes only a part."""
     (tmp_path / "a.txt").write_text("one\n")
     with Workspace(tmp_path) as ws:
         exposed = {"read": ["encoding"], "find": ["size"]}
@@ -197,7 +197,7 @@ def test_an_argument_of_any_size_is_answered_soon_and_in_short(tmp_path, name, a
 
 
 def test_several_searched_paths_are_searched_once_each_and_bounded(tmp_path):
-    """100,000 times one directory took 7 s; more than 5,000 directories are refused."""
+    """100,000 times the same directory took 7 s; more than 5,000 directories are refused."""
     (tmp_path / "a.txt").write_text("one\n")
     with Workspace(tmp_path) as ws:
         began = time.process_time()

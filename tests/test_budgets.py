@@ -1,4 +1,4 @@
-"""The one rule: no text of any result is over `Limits.output_tokens`, what was cut is said, and goes on."""
+"""The text of every result keeps to `Limits.output_tokens`, and says what was cut and how to continue."""
 
 import pytest
 

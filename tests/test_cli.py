@@ -61,7 +61,7 @@ def test_call_with_bad_json_is_a_failure_without_a_traceback(tmp_path, arguments
 def test_a_command_to_connect_with_an_open_quotation_is_a_failure_without_a_traceback(tmp_path, command):
     done = run(*command, "--connect", "ssh 'host", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == 'agentfs: --connect "ssh \'host" is no command: No closing quotation.\n'
+    assert done.stderr == 'agentfs: --connect "ssh \'host" is not a command: No closing quotation.\n'
 
 
 def test_call_prints_the_whole_result_as_json(tmp_path):
@@ -345,7 +345,7 @@ SHELLED = {
     "read a.py >&-": (2, "agentfs: Standard output is closed.\n"),
     "write new.txt x >&-": (2, "agentfs: Standard output is closed.\n"),
     "write new.txt - <&-": (2, "agentfs: Standard input is closed.\n"),
-    "write new.txt - <binary": (2, "agentfs: Standard input is no text in utf-8: byte 0xff.\n"),
+    "write new.txt - <binary": (2, "agentfs: Standard input is not text in utf-8: byte 0xff.\n"),
     "read missing 2>/dev/full": (2, ""),
     "read missing 2>&-": (2, ""),
     "grep import a.py 2>&- >/dev/null": (0, ""),

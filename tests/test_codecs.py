@@ -1,4 +1,4 @@
-"""Every codec that Python knows: a text in it is read, written and edited, or the codec is refused."""
+"""Text in every codec of Python is read, written and edited, or the codec is refused."""
 
 import codecs
 import encodings
@@ -20,7 +20,7 @@ DATA = [
 
 
 def is_plain(name: str) -> bool:
-    """Judge by Python's own list, except for those that escape a text."""
+    """Compare with Python's own list, except for codecs that escape text."""
     try:
         codec = codecs.lookup(name)
     except (LookupError, ImportError):

@@ -11,7 +11,7 @@ import pytest
 
 from agentfs import AgentFSError, Edit, Limits, Policy, Workspace
 
-# A machine that is busy with other work may be late; without a deadline these calls take many times as long.
+# A busy machine may be late. Without a deadline these calls take many times as long.
 LATE = 5.0
 
 
@@ -102,7 +102,7 @@ def test_a_change_of_many_files_is_refused_where_the_deadline_passes_before_the_
             ws.undo()
 
 
-def test_read_many_of_many_globs_has_one_deadline_and_says_what_is_left(tmp_path):
+def test_read_many_of_many_globs_has_one_deadline_and_names_the_rest(tmp_path):
     for number in range(3000):
         (tmp_path / f"file{number:04}.txt").write_text("text\n")
     globs = [f"*{number}*.none" for number in range(2000)]
@@ -116,7 +116,7 @@ def test_read_many_of_many_globs_has_one_deadline_and_says_what_is_left(tmp_path
         assert result.next == {"name": "read_many", "arguments": {"paths": list(result.left)}}
 
 
-def test_what_is_read_before_the_deadline_is_shown(tmp_path):
+def test_a_read_shows_the_part_before_the_deadline(tmp_path):
     (tmp_path / "a.txt").write_text("text\n")
     with Workspace(tmp_path, limits=Limits(timeout=30)) as ws:
         assert ws.read_many(["a.txt", "*.txt"]).left == ()
@@ -174,7 +174,7 @@ for name, call in calls.items():
 
 
 def test_a_slow_file_is_left_after_the_pending_system_call(tmp_path):
-    """As on a network file system that takes its time for each 4 KiB: 128 seconds for the whole file."""
+    """Like a slow network file system, with 128 seconds for the whole file."""
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "big").write_bytes(b"abc\n" * (10 * 1024 * 1024 // 4))
@@ -190,7 +190,7 @@ def test_a_slow_file_is_left_after_the_pending_system_call(tmp_path):
 
 
 class SlowEntry:
-    """A name in a directory whose status takes its time."""
+    """An entry of a directory whose status is slow to get."""
 
     def __init__(self, listed, seconds):
         self.listed, self.seconds = listed, seconds
@@ -216,7 +216,7 @@ def slow_scandir(seconds, of_status=0.0):
 
 @pytest.mark.parametrize(("seconds", "of_status"), [(0.001, 0.0), (0.0, 0.02)])
 def test_a_listing_of_a_slow_directory_ends_at_the_deadline(tmp_path, monkeypatch, seconds, of_status):
-    """As of a network file system: 5 seconds for all names, or 5 for the status of those on half a page."""
+    """Like a network file system: 5 seconds for all names, or for the status of half a page."""
     for number in range(5000 if seconds else 250):
         (tmp_path / f"{number:04}").touch()
     with Workspace(tmp_path, limits=Limits(timeout=0.3)) as ws:
@@ -230,7 +230,7 @@ def test_a_listing_of_a_slow_directory_ends_at_the_deadline(tmp_path, monkeypatc
 
 
 def pdf(contents, pages):
-    """A PDF of pages of one content, which may use the others as forms."""
+    """A PDF whose pages have the same content and may use the other pages as forms."""
     fonts = b"/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>"
     forms = b"".join(b"/X%d %d 0 R " % (number, number + 4) for number in range(len(contents)))
     resources = b"/Resources << %s /XObject << %s >> >>" % (fonts, forms)
@@ -271,7 +271,7 @@ def test_the_pages_of_a_pdf_that_were_read_before_the_deadline_are_shown(tmp_pat
 def test_the_parsing_of_one_page_ends_at_the_deadline(tmp_path):
     (tmp_path / "long.pdf").write_bytes(pdf([b"BT " + b"(text) Tj " * 300_000 + b"ET"], pages=1))
     with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
-        assert "in the time that is left" in refused(ws.read, "long.pdf").message
+        assert "There is no time to read page" in refused(ws.read, "long.pdf").message
 
 
 def test_a_search_of_many_slow_files_ends_at_the_deadline(tmp_path, monkeypatch):
@@ -287,7 +287,7 @@ def test_a_search_of_many_slow_files_ends_at_the_deadline(tmp_path, monkeypatch)
     assert result.searched_files == result.total_files < 30
 
 
-def test_a_program_may_raise_the_timeout_without_a_ceiling(tmp_path):
+def test_a_program_can_raise_the_timeout_without_a_ceiling(tmp_path):
     (tmp_path / "f.txt").write_text("old\n")
     for seconds in (31, 86_400, 1e300, float("inf")):
         with Workspace(tmp_path, limits=Limits(timeout=seconds)) as ws:
@@ -300,7 +300,7 @@ def test_a_program_may_raise_the_timeout_without_a_ceiling(tmp_path):
         Limits(timeout=float("nan"))
 
 
-def test_one_search_of_a_program_may_take_longer_than_the_limit(tmp_path):
+def test_one_search_of_a_program_can_take_longer_than_the_limit(tmp_path):
     (tmp_path / "f.txt").write_text("a" * 60 + "b\n")
     with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""What the pages say is true: their examples type-check and run, and README's two lines are what CI needs."""
+"""The pages are true: their examples type-check and run, and README's two lines are what CI needs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Each leaf that is an OSError has what Python's own have."""
+"""Each error that is an OSError has the attributes of Python's own."""
 
 import copy
 import errno
@@ -60,7 +60,7 @@ def test_an_io_error_has_the_number_in_its_details(details, number):
     assert (error.errno, error.strerror) == (number, os.strerror(number))
 
 
-def test_an_error_of_a_workspace_is_as_that_of_open(tmp_path):
+def test_an_error_of_a_workspace_equals_that_of_open(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "loop").symlink_to("loop")
     with Workspace(tmp_path) as ws:
@@ -73,7 +73,7 @@ def test_an_error_of_a_workspace_is_as_that_of_open(tmp_path):
             assert ours.value.strerror == theirs.value.strerror
 
 
-def test_another_hint_brings_its_own_suggested_calls(tmp_path):
+def test_a_new_hint_replaces_the_suggested_calls(tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a.txt").write_text("one\n")
     with Workspace(tmp_path) as ws, pytest.raises(errors.NotFoundError) as caught:

@@ -1,4 +1,4 @@
-"""Whatever arguments come, a result goes; and a call that failed has changed nothing on disk.
+"""Any arguments get a result, and a failed call changes nothing on disk.
 
 python -m pytest tests/test_fuzz.py -m long        # 100,000 argument sets; figures: docs/internals
 """
@@ -48,7 +48,7 @@ def arguments_for(source: random.Random, name: str):
             ['{"path": ' * 5000, "[" * 100_000, '{"path": "a", "path": "b"}', "NaN", '{"x": 1e999}']
         )
     given = dict(GOOD[name])
-    if source.random() < 0.3:  # near-valid: what is to be taken leniently
+    if source.random() < 0.3:  # almost valid: read leniently
         given = {key: str(value) if source.random() < 0.3 and not isinstance(value, list) else value
                  for key, value in given.items()}  # fmt: skip
     for _ in range(source.choice([0, 1, 1, 2, 3])):
@@ -71,7 +71,7 @@ def snapshot(root):
 
 
 def campaign(root, seed: int, calls: int) -> tuple[int, float]:
-    """Make calls; returns how many failed, and the longest time of one."""
+    """Make calls; return the number of failed ones and the longest time."""
     for name, content in TREE.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_bytes(content)

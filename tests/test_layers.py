@@ -1,4 +1,4 @@
-"""Imports go down only: this reads them from the source and holds the line."""
+"""Imports go down only, checked in the source."""
 
 import ast
 import re
@@ -10,16 +10,17 @@ import agentfs
 
 PACKAGE = Path(__file__).parents[1] / "agentfs"
 
-# From the bottom up; packages on one line are siblings and may not import one another.
+# From the bottom up. Packages on one line may not import one another.
 LAYERS = [
     {"visible", "forks", "lazy"},
     {"advice"},
     {"errors"},
     {"call_context", "permissions"},
-    {"limits", "policy", "results", "nearest"},
-    {"fs", "text"},
+    {"limits", "policy", "results"},
+    {"text"},
+    {"fs"},
     {"tree", "patterns"},
-    {"watch", "read_tracker", "cache"},
+    {"watch", "read_tracker", "outputs"},
     {"search", "history"},
     {"reading"},
     {"editing"},
@@ -31,9 +32,9 @@ LAYERS = [
     {"dialects"},
     {"mcp", "terminal"},
     {"cli"},
-    {"__init__", "__main__"},  # the public names, and the way in
+    {"__init__", "__main__"},  # the public names and `python -m`
 ]
-# What a dialect may import beside other modules of its own.
+# The modules that a dialect may import besides its own.
 PUBLIC = {"agentfs", "agentfs.results", "agentfs.errors", "agentfs.dialects.toolkit"}
 
 
@@ -46,7 +47,7 @@ def package_of(parts: Sequence[str]) -> str:
 
 
 def imported_modules(path: Path) -> Iterator[str]:
-    """Yield the modules of the package that a file imports, those that it names for `import_module` too."""
+    """Yield the modules of the package that a file imports, also by their name in a string."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import hides its layer"
@@ -90,7 +91,7 @@ def test_imports_go_down_only():
     assert wrong == []
 
 
-def test_a_name_that_is_loaded_counts_as_an_import(tmp_path):
+def test_a_module_name_in_a_string_counts_as_an_import(tmp_path):
     (tmp_path / "a.py").write_text(
         'import_module("agentfs.dialects")\nTABLE = {"a": "agentfs.cli"}\n'
         'load(f"agentfs.mcp.{name}")\n'
@@ -120,7 +121,7 @@ def test_dialects_import_public_names_and_their_toolkit_only():
     assert wrong == []
 
 
-def test_no_modules_import_one_another_in_a_circle():
+def test_imports_have_no_cycle():
     files = {
         ".".join(("agentfs", *path.relative_to(PACKAGE).with_suffix("").parts)): path
         for path in PACKAGE.rglob("*.py")
@@ -142,14 +143,14 @@ def test_no_modules_import_one_another_in_a_circle():
     order = {
         name: {each for each in found if not name.startswith(f"{each}.")} for name, found in imports.items()
     }
-    TopologicalSorter(order).prepare()  # raises CycleError, with the circle
+    TopologicalSorter(order).prepare()  # raises CycleError with the cycle
 
 
 def test_only_fs_touches_the_disk():
     calls = {"open", "scandir", "listdir", "stat", "lstat", "walk", "readlink", "unlink", "rename", "replace"}
     wrong = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        # The far half of the bootstrap runs by itself at a far side that has no package yet.
+        # The remote half of the bootstrap runs by itself at a remote side that has no package yet.
         if package(path) == "fs" or path == PACKAGE / "remote" / "bootstrap_far.py":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""CONTRIBUTING's map: short, complete, and right about where ten behaviours live."""
+"""CONTRIBUTING's map is short and complete, and names the right homes of ten behaviours."""
 
 import re
 import sys
@@ -115,7 +115,7 @@ def test_a_behaviour_lives_where_the_map_says(tmp_path, row, example):
         del event, arg
         ran.add(frame.f_code.co_filename)
 
-    # Not in the main thread, where a change would run in another one because of Ctrl-C.
+    # Not in the main thread, which runs a change differently because of Ctrl-C.
     with Workspace(tmp_path) as ws, ThreadPoolExecutor(1, "", sys.setprofile, (profile,)) as pool:
         happened = pool.submit(example, ws).result()
     assert happened

@@ -1,4 +1,4 @@
-"""No call takes more than 256 MiB at the default limits, whatever its arguments and the file hold.
+"""At the default limits no call takes more than 256 MiB, whatever its arguments and the file.
 
 Each call runs in a process of its own, whose peak is compared with what it took before the call.
 """
@@ -48,7 +48,7 @@ def many(count: int) -> bytes:
 
 
 def png(side: int) -> bytes:
-    """An image of one colour, which takes four bytes a pixel when it is decoded."""
+    """An image of one colour, which takes four bytes a pixel when decoded."""
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
     rows = zlib.compressobj(9)
     packed = b"".join(rows.compress(b"\0" * (3 * side + 1)) for _ in range(side)) + rows.flush()
@@ -141,7 +141,7 @@ CALLS = {
 }  # fmt: skip
 
 
-# A transaction over as many files is measured in each run, so that this may wait for the long one.
+# A transaction over as many files is measured in each run, so this one is for the long run.
 LONG = "the changes of many files"
 
 

@@ -10,7 +10,7 @@ OUTER = {"__init__", "__main__"}
 
 
 def modules() -> Iterator[tuple[str, str]]:
-    """Yield the name of each module and package, and where it is."""
+    """Yield the name and the place of each module and package."""
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE)
         if path.stem not in OUTER:
@@ -20,7 +20,7 @@ def modules() -> Iterator[tuple[str, str]]:
 
 
 def classes() -> Iterator[tuple[str, str]]:
-    """Yield the name of each public class at the top of a module, and where it is."""
+    """Yield the name and the place of each public class at the top of a module."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):

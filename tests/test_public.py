@@ -46,9 +46,9 @@ PYTHON_ERRORS = {
 
 CODES = """
 outside_workspace not_found already_exists not_a_file not_a_directory not_regular link_loop invalid_path
-name_too_long protected read_only refused no_match ambiguous no_change unread stale conflict unknown_line overlap
-binary encoding too_large past_end invalid_content invalid_argument invalid_pattern unknown_tool timeout busy
-io closed unsupported disconnected
+name_too_long protected read_only refused no_match ambiguous no_change unread stale conflict unknown_line
+overlap binary encoding too_large past_end invalid_content invalid_argument invalid_pattern unknown_tool
+timeout busy io closed unsupported disconnected
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 SIGNATURES = {
@@ -83,10 +83,10 @@ def test_all_is_frozen():
     assert all(hasattr(agentfs, name) for name in NAMES)
 
 
-def test_all_is_everything_that_is_imported():
-    # Four names serve the module itself; the lazy names are in `dir` only.
+def test_all_lists_every_public_name():
+    # The module uses four more names itself; the lazy names are in `dir` only.
     named = {name for name in dir(agentfs) if name[0] != "_" and not inspect.ismodule(getattr(agentfs, name))}
-    public = named - {"TYPE_CHECKING", "import_module", "lazy_names", "set_finder"}
+    public = named - {"TYPE_CHECKING", "Any", "import_module", "set_finder"}
     assert public == set(NAMES)
 
 
@@ -127,7 +127,7 @@ def test_an_error_keeps_its_text_and_errno_when_it_is_pickled():
     assert (str(error), error.errno) == ("It failed.\nTry again.", 5)
 
 
-def test_what_a_model_sees_of_each_method_is_frozen():
+def test_the_visible_parameters_of_each_method_are_frozen():
     for name, expected in SIGNATURES.items():
         parameters = list(inspect.signature(getattr(Workspace, name)).parameters.values())[1:]
         visible = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -147,7 +147,7 @@ def test_import_loads_none_of_the_dependencies():
     assert printed.strip() == "[]"
 
 
-def test_all_public_values_are_frozen_and_compare_by_their_fields():
+def test_public_values_are_frozen_and_compare_by_fields():
     found = 0
     publics = {name: getattr(module, name) for module in (agentfs, results, events) for name in dir(module)}
     for name, public in publics.items():

@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentfs import read_tracker as module
-from agentfs.read_tracker import Hunk, ReadTracker
+from agentfs.read_tracker import ReadTracker
+from agentfs.text import Hunk
 
 
 def test_nothing_is_read_at_first():
@@ -78,12 +79,12 @@ def test_the_text_survives_a_read_that_has_none_at_hand():
 def test_an_edit_carries_what_was_read_and_gives_none():
     tracker = ReadTracker()
     hunk = Hunk(0, 1, 0, 1)
-    tracker.record_edit("/never", "r1", "r2", "x", hunks=[hunk], total=1)
+    tracker.record_edit("/never", "r1", "r2", "x", [hunk])
     assert tracker.last("/never") is None
     tracker.record_write("/a", "r1", "a")
-    tracker.record_edit("/a", "r1", "r2", "b", hunks=[hunk], total=1)
+    tracker.record_edit("/a", "r1", "r2", "b", [hunk])
     assert tracker.fully_read("/a", "r2")
-    tracker.record_edit("/a", "other", "r3", "c", hunks=[hunk], total=1)
+    tracker.record_edit("/a", "other", "r3", "c", [hunk])
     assert not tracker.fully_read("/a", "r3")
 
 
@@ -103,7 +104,7 @@ def test_lines_read_are_carried_to_where_they_are_now(ranges, hunk, total, expec
     tracker = ReadTracker()
     for first, last in ranges:
         tracker.record_read("/a", "r1", None, first, last, 11)
-    tracker.record_edit("/a", "r1", "r2", None, hunks=[hunk], total=total)
+    tracker.record_edit("/a", "r1", "r2", "x\n" * total, [hunk])
     version = tracker.last("/a")
     assert version is not None
     assert version.revision == "r2"
@@ -113,7 +114,7 @@ def test_lines_read_are_carried_to_where_they_are_now(ranges, hunk, total, expec
 def test_reading_goes_on_after_an_edit_between_two_pages():
     tracker = ReadTracker()
     tracker.record_read("/a", "r1", None, 1, 50, 100)
-    tracker.record_edit("/a", "r1", "r2", None, hunks=[Hunk(9, 10, 9, 12)], total=102)
+    tracker.record_edit("/a", "r1", "r2", "x\n" * 102, [Hunk(9, 10, 9, 12)])
     tracker.record_read("/a", "r2", None, 53, 102, 102)
     assert tracker.fully_read("/a", "r2")
 
@@ -122,7 +123,7 @@ def test_an_edit_back_to_a_version_fully_read_keeps_it_whole():
     tracker = ReadTracker()
     tracker.record_write("/a", "r1", "a")
     tracker.record_read("/a", "r2", None, 1, 1, 2)
-    tracker.record_edit("/a", "r2", "r1", "a", hunks=[Hunk(1, 2, 1, 2)], total=2)
+    tracker.record_edit("/a", "r2", "r1", "a\nb", [Hunk(1, 2, 1, 2)])
     assert tracker.fully_read("/a", "r1")
 
 

@@ -1,4 +1,4 @@
-"""A view with `only` returns nothing of other directories: no content, no name, whatever was done before."""
+"""A view with `only` returns no content and no name of other directories, whatever was done before."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -13,14 +13,14 @@ NAME, TEXT = "hiddenname", "hiddentext"
 
 @pytest.fixture
 def ws(tmp_path) -> Iterator[Workspace]:
-    """A workspace that was used inside and outside of `in`, in one step too, and where a process had died."""
+    """A workspace with steps inside and outside of `in`, one step in both, and an interrupted change."""
     for directory in ("in", "out"):
         (tmp_path / directory).mkdir()
     (tmp_path / "in" / "a.txt").write_text("shown\nlines of a text\n")
     (tmp_path / "in" / "large.txt").write_text("a line of a large file\n" * 9000)
     (tmp_path / "out" / f"{NAME}.txt").write_text(f"{TEXT}\nanother {TEXT} of some length\n")
     with Workspace(tmp_path, policy=Policy(overwrite="always", overflow="keep")) as workspace:
-        workspace._root.recovery_notes = (f'a change of "out/{NAME}.txt" was taken back',)
+        workspace._root.recovery_notes = (f'a change of "out/{NAME}.txt" was undone',)
         workspace.read(f"out/{NAME}.txt")
         workspace.edit("in/a.txt", "shown", "seen")
         workspace.edit(f"out/{NAME}.txt", TEXT, f"{TEXT} changed", replace_all=True)
@@ -33,7 +33,7 @@ def ws(tmp_path) -> Iterator[Workspace]:
 
 
 def said_by(act: Callable[[], Any]) -> str:
-    """Return everything that a call returns or raises, as text."""
+    """Return the result or the error of a call as text."""
     try:
         result = act()
     except AgentFSError as error:

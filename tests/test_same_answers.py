@@ -1,4 +1,4 @@
-"""A cold, a watched, a persistent and a remote workspace answer every call alike, and change the same bytes.
+"""Cold, watched, persistent and remote workspaces give the same answers and change the same bytes.
 
 Each has its own copy of one tree. Random calls, and random changes by other programs, are made in all four.
 """
@@ -18,7 +18,7 @@ from tests.search.watched import unhurried
 
 KINDS = ("cold", "watched", "persistent", "remote")
 LIMITS = Limits(watch_bytes=64 * 1024, grep_results=20, glob_results=15, timeout=30)
-# Different in each copy of the tree, and no part of an answer: times, and which call of the process it was.
+# Times and numbers of calls, which differ in each copy of the tree.
 VOLATILE = {"mtime", "elapsed_ms", "accessed", "created_at"}
 DIRECTORIES = ["", "src", "src/deep", "src/deep/er", "build", ".hidden", "docs"]
 NAMES = ["a.py", "b.py", "c.txt", "é.md", ".env", ".gitignore", "data.bin", "link", "Makefile"]
@@ -27,7 +27,7 @@ RULES = ["build/\n", "*.txt\n!c.txt\n", "/src/deep\n", "x[!a]y\n", ""]
 
 
 class Acts:
-    """Random acts, drawn in the same order for each seed."""
+    """Random actions, in the same order for each seed."""
 
     def __init__(self, seed: int) -> None:
         self.chosen = random.Random(seed)
@@ -133,7 +133,7 @@ def answer(workspace, name, arguments):
     try:
         result = getattr(workspace, name)(**arguments)
     except AgentFSError as error:
-        # What a far side says in an error has no hidden characters.
+        # Errors of a remote side contain no hidden characters.
         return [error.code, *(plain(shown(each), workspace.root) for each in (str(error), error.details))]
     return [plain(result.to_dict(), workspace.root), plain(result.text, workspace.root)]
 

@@ -1,7 +1,7 @@
-"""A token is planted in protected files; every method and tool is driven at it, and nothing may show it.
+"""A token in protected files that no method and no tool may show.
 
-The calls are made from the schemas, so that a tool or a dialect that joins is driven without a word here. The
-token is in no argument: wherever a piece of it appears, it was read from the disk.
+The calls are made from the schemas, so that new tools and dialects are included. The token is never an
+argument, so a piece of it in an answer was read from the disk.
 """
 
 import base64
@@ -21,7 +21,7 @@ from tests.conftest import part_or_all
 
 TOKEN = "Zq7Xw9Kv4Jb2Ty8M"
 PIECE = 7
-# What an attacker knows of the file: its key, and the shape of the value.
+# The attacker knows the key in the file and the form of its value.
 KNOWN, SHAPE = "PASSWORD", r"PASSWORD|[A-Z][a-z]\d[A-Z][a-z]\d"
 TREE = {
     ".env": f"PASSWORD={TOKEN}\nOTHER=1\n",
@@ -71,7 +71,7 @@ def top(tmp_path):
 
 
 def pieces() -> set[str]:
-    """Return what gives the token away: pieces of it, of its hexadecimal and of its base64."""
+    """Return pieces of the token, of its hexadecimal and of its base64 form."""
     encoded = {base64.b64encode(b"\0" * shift + TOKEN.encode()).decode()[4:-4] for shift in range(3)}
     whole = {TOKEN, TOKEN[::-1], TOKEN.encode().hex(), TOKEN.encode().hex(" "), *encoded}
     return {text[at : at + PIECE] for text in whole for at in range(len(text) - PIECE + 1)} - {" "}
@@ -81,20 +81,20 @@ PIECES = re.compile("|".join(map(re.escape, sorted(pieces()))), re.IGNORECASE)
 
 
 def unseen(said: Any) -> None:
-    """Fail when anything that was said gives the token away."""
+    """Fail if a text reveals the token."""
     text = said if isinstance(said, str) else json.dumps(said, default=str)
     assert not PIECES.search(text), text[:2000]
 
 
 def faces(result: Any) -> list[Any]:
-    """Return all that a result or an error says."""
+    """Return all texts of a result or an error."""
     if isinstance(result, AgentFSError):
         return [str(result), repr(result), result.details, result.hint, result.to_dict()]
     return [str(result), repr(result), result.to_dict(), getattr(result, "whole", None)]
 
 
 def values_for(name: str, schema: Mapping[str, Any], path: str) -> Iterator[Any]:
-    """Yield values for a parameter: the protected path, what is known of its text, and each choice."""
+    """Yield values for a parameter: the protected path, known parts of its text, and every choice."""
     if "enum" in schema:
         yield from schema["enum"]
         return
@@ -120,7 +120,7 @@ def values_for(name: str, schema: Mapping[str, Any], path: str) -> Iterator[Any]
 
 
 def calls_for(schema: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
-    """Yield arguments for a tool: all of what is required, then each optional parameter with each value."""
+    """Yield arguments for a tool: the required ones, then each optional parameter with each value."""
     properties, required = schema["properties"], schema.get("required", [])
     choices = [list(values_for(name, properties[name], path)) for name in required]
     for several in itertools.islice(itertools.product(*choices), 64):
@@ -150,7 +150,7 @@ def intact(top: Any) -> None:
 
 
 def sweep(top: Any, dialect: str, policy: Policy, every: int = 1) -> None:
-    """Drive each tool at each protected path, with arguments made from its schema."""
+    """Call each tool with each protected path, and arguments made from its schema."""
     with Workspace(top, policy=policy) as ws:
         names = ws.tool_names() if dialect == "agentfs" else None
         tools = ws.tools(names, dialect=dialect)
@@ -176,19 +176,19 @@ def sweep(top: Any, dialect: str, policy: Policy, every: int = 1) -> None:
 
 @part_or_all(3)
 @pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
-def test_no_tool_of_any_dialect_shows_what_is_protected(top, dialect, every):
+def test_no_tool_of_any_dialect_shows_protected_contents(top, dialect, every):
     sweep(top, dialect, POLICY, every)
     intact(top)
 
 
 @pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
-def test_the_same_sweep_finds_what_each_dialect_shows_without_protection(top, dialect):
+def test_the_sweep_finds_the_token_in_each_dialect_without_protection(top, dialect):
     with pytest.raises(AssertionError, match=TOKEN[:PIECE]):
         sweep(top, dialect, replace(POLICY, protect=Protect(read=[], write=[])))
 
 
 def by_hand(ws: Workspace, path: str) -> list[Any]:
-    """Call what the schemas do not reach: the programmer's parameters, and what follows from calls before."""
+    """Call methods with parameters that are not in a schema, and in sequences."""
 
     def spying(text: str) -> tuple[list[tuple[int, int, str]], tuple[str, ...]]:
         unseen(text)
@@ -248,7 +248,7 @@ def by_hand(ws: Workspace, path: str) -> list[Any]:
 
 @pytest.mark.parametrize("options", [{}, {"watch": True}], ids=str)
 @pytest.mark.parametrize("path", PROTECTED)
-def test_no_method_shows_what_is_protected(top, path, options):
+def test_no_method_shows_protected_contents(top, path, options):
     heard: list[str] = []
 
     def asked(request: object) -> bool:
@@ -269,8 +269,8 @@ def test_no_method_shows_what_is_protected(top, path, options):
 
 
 @pytest.mark.parametrize("alias", ["link", "hard link", "directory"])
-def test_a_file_that_becomes_another_name_of_a_secret_is_not_shown(top, alias):
-    """What was seen and changed is swapped for the secret: a diff to what stands there now would tell it."""
+def test_a_file_that_becomes_a_link_to_a_secret_is_not_shown(top, alias):
+    """A changed file is swapped for the secret; a diff to the current content would show it."""
     with Workspace(top, policy=replace(POLICY, overwrite="seen")) as ws:
         path = "sub/other"
         ws.write(path, "PASSWORD one\n")
@@ -301,8 +301,8 @@ def said_by(call: Any, *given: str) -> str:
 
 
 @pytest.mark.parametrize("path", PROTECTED[:12])
-def test_no_answer_depends_on_what_is_protected(top, path):
-    """A right guess is answered as a wrong one is: nothing can be found out by asking often."""
+def test_no_answer_depends_on_protected_contents(top, path):
+    """A right guess gets the same answer as a wrong one, so that guessing reveals nothing."""
     path = path.replace("{root}", str(top))
     right, wrong = TOKEN[:5], "Aa0Bb"
     whole = {right: TREE[".env"], wrong: TREE[".env"].replace(TOKEN, "other")}
@@ -327,8 +327,8 @@ def test_no_answer_depends_on_what_is_protected(top, path):
         assert said_by(lambda: ws.edit(path, "x", "y", expect_revision=revision)) == real
 
 
-def test_the_same_sweep_finds_a_leak_where_there_is_one(top):
-    """The judge sees: without protection the token shows in every face that it looks at."""
+def test_the_sweep_finds_a_leak_without_protection(top):
+    """Without protection, the token shows in every text that is checked."""
     with Workspace(top, policy=Policy(protect=Protect(read=[], write=[]), overwrite="always")) as ws:
         page = ws.read(".env")
         for said in (page.text, page.to_dict(), ws.read(".env", raw=True).text, ws.grep(SHAPE).to_dict()):
@@ -340,7 +340,7 @@ def test_the_same_sweep_finds_a_leak_where_there_is_one(top):
             by_hand(ws, ".env")
 
 
-def test_what_is_protected_is_listed_and_marked_and_counted(top):
+def test_protected_files_are_listed_marked_and_counted(top):
     with Workspace(top, policy=POLICY) as ws:
         listed = {entry.path: entry.protected for entry in ws.ls(depth=0, include_ignored=True).entries}
         marked = {path for path, protected in listed.items() if protected}

@@ -30,7 +30,7 @@ for kept in (None, {state!r}):
         assert ws.tools().call("read", dict(path="b.txt")).success
         ws.undo(2)
 '''
-# The C extension of regex cannot be loaded with a lock of the interpreter's own.
+# The C extension of regex cannot be loaded into an interpreter with its own lock.
 made = interpreters.create("legacy") if sys.version_info >= (3, 13) else interpreters.create(isolated=False)
 failed = interpreters.run_string(made, code)
 assert not failed, failed

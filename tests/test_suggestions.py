@@ -1,4 +1,4 @@
-"""What texts advise can be done: complete calls succeed, and what is named is there.
+"""Every suggestion in a text works: complete calls succeed, and named tools and parameters exist.
 
 Held for every dialect, with and without a prefix, for subsets of the tools, for `wave` in a workdir and for
 `tree-sitter-analyzer` in both languages. Each parameter of each tool is given values that fail or find
@@ -37,7 +37,7 @@ FILES: dict[str, Any] = {
     "docs/page.txt": "a page\n",
     "binary.dat": b"\x00\x01\x02",
 }
-# Values of a parameter, by its name, that are wrong, find nothing, or leave something over.
+# By parameter: values that are wrong, find nothing, or leave out part of the answer.
 PATHS = [
     *("src/mian.py", "scr/main.py", "src", "README.md", "main.py", "src/main.py/x", "nosuch/deep/x.py"),
     *("~/x", "../x", "src\\main.py", "binary.dat", "src/long.txt", "src/latin.txt", "built", "", "a\0b"),
@@ -90,7 +90,7 @@ VALUES: dict[str, list[Any]] = {
     "since": ["nothing"],
     "input": ["", *map(UPDATE.format, ("src/mian.py", "src/main.py", "src", "../x", "binary.dat"))],
 }
-# What the parameters that a call needs have otherwise.
+# By parameter: the values of required parameters in all other calls.
 USUAL: dict[str, Any] = {
     **dict.fromkeys(("path", "file_path"), "src/main.py"),
     **dict.fromkeys(("pattern", "query", "literal", "input"), "first"),
@@ -120,7 +120,7 @@ def plant(root: Path) -> Path:
 
 
 def views() -> dict[str, Callable[[Workspace], Toolset]]:
-    """Return what the law is held for: all dialects, prefixes, subsets, a workdir, two languages."""
+    """Return the tested views: all dialects, prefixes, subsets, a workdir, two languages."""
     ids = {"read": ["line_ids"]}
     made: dict[str, Callable[[Workspace], Toolset]] = {
         "agentfs": Workspace.tools,
@@ -148,7 +148,7 @@ VIEWS = views()
 
 
 def cases(tools: Toolset) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield calls of each tool: one parameter has each of its values, the others what they usually have."""
+    """Yield calls of each tool in which one parameter has each of its values."""
     for schema in tools.schemas("anthropic"):
         properties, required = (
             schema["input_schema"]["properties"],
@@ -189,7 +189,7 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def calls_in(text: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield the calls that a text shows, each a name and its arguments; None where they cannot be read."""
+    """Yield the calls in a text, each a name and its arguments, or None if these cannot be read."""
     for found in CALL.finditer(text):
         yield found[1], arguments_at(text, found.end())
 
@@ -207,7 +207,7 @@ def arguments_at(text: str, at: int) -> dict[str, Any] | None:
 
 
 def changes_in(text: str) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Yield what a text advises to pass and to leave out."""
+    """Yield the parameters that a text suggests to pass and to leave out."""
     for found in re.finditer(r"\b(?:pass (?=[a-z_-]+=)|leave out (?!the\b)([a-z_-]+)\b)", text):
         passed: dict[str, Any] = {}
         left = [found[1]] if found[1] else []
@@ -221,13 +221,13 @@ def changes_in(text: str) -> Iterator[tuple[dict[str, Any], list[str]]]:
 
 
 WORD = re.compile(r"(?<![@a-z])[a-z]+(?:_[a-z]+)+|(?<=`)[a-z]+(?=`)|(?<=[Cc]all )\w+")
-# Names of other things.
+# Names that are not those of tools or parameters.
 OTHERS = {"shift_jis", "node_modules"}
 EXAMPLE = re.compile("(?:Example|使用例): ")
 
 
 def texts_for_a_model(result: ToolResult) -> list[str]:
-    """Return what a model reads, out of the JSON or YAML that some dialects answer in."""
+    """Return the texts for a model, also from the JSON or YAML of some dialects."""
     try:
         value = json.loads(result.content)
     except ValueError:
@@ -238,7 +238,7 @@ def texts_for_a_model(result: ToolResult) -> list[str]:
 def check(
     tools: Toolset, name: str, arguments: dict[str, Any], result: ToolResult, root: str
 ) -> Iterator[str]:
-    """Yield what is wrong with the advice of a result: calls that fail, and names that there are not."""
+    """Yield the wrong suggestions of a result: calls that fail, and unknown names."""
     schema = next(each["input_schema"] for each in tools.schemas("anthropic") if each["name"] == name)
     given = json.dumps(arguments)
     known = {*OTHERS, *tools.names, *re.findall(r'"([\w-]+)"', json.dumps(schema["properties"]))}
@@ -269,14 +269,14 @@ def check(
         made = tools.call(each["name"], each["arguments"])
         if not made.success:
             yield f"advises {each}: {made.content[:300]}"
-        elif each["name"] == "replace":  # several texts may advise it, and it cannot be made twice
+        elif each["name"] == "replace":  # several texts may suggest it, and it cannot be repeated
             tools.call("undo", {})
 
 
 @part_or_all(6)
 @pytest.mark.parametrize("view", VIEWS)
-def test_what_is_advised_can_be_done(tmp_path, view, every):
-    """With nothing read yet, and with files read of which one has changed since."""
+def test_every_suggestion_works(tmp_path, view, every):
+    """Before any read, and after reading files that then changed."""
     root = plant(tmp_path / "tree")
     with Workspace(root) as ws:
         calls = list(cases(VIEWS[view](ws)))[list(VIEWS).index(view) % every :: every]
@@ -311,7 +311,7 @@ def test_a_prefix_changes_names_and_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize("dialect", ["agentfs", "wave", "codescout"])
-def test_english_words_are_no_names_of_tools(tmp_path, dialect):
+def test_english_words_are_not_renamed(tmp_path, dialect):
     """The advice "or write a second file" became "or fs_write a second file" under a prefix."""
     (tmp_path / "a.txt").write_text("one\n")
     with Workspace(tmp_path, limits=Limits(file_bytes=100)) as ws:
@@ -324,7 +324,7 @@ def test_english_words_are_no_names_of_tools(tmp_path, dialect):
     assert said == "Make the new text smaller, or write a second file."
 
 
-def test_a_toolset_without_a_tool_does_not_advise_to_call_it(tmp_path):
+def test_a_toolset_does_not_suggest_a_tool_that_it_lacks(tmp_path):
     with Workspace(plant(tmp_path)) as ws:
         for names, said in ((["read", "ls"], 'Call ls(path="src")'), (["read"], "")):
             hint = ws.tools(names).call("read", {"path": "src/mian.py"}).data["hint"]

@@ -1,4 +1,4 @@
-"""What a terminal gets: colours as `rg` and `ls` have them, no control characters, progress of long calls."""
+"""Output on a terminal: colours as `rg` and `ls` have them, no control characters, progress of long calls."""
 
 import json
 import os

@@ -25,9 +25,12 @@ def test_each_complete_suggestion_works_when_it_is_followed(mistakes, kind):
     assert mistakes[kind]["works"] == mistakes[kind]["suggested"]
 
 
-MISSED = {"path": 1, "pattern": 1}  # an offset past the end, a brace without end: explained, with no call
+MISSED = {
+    "path": 1,
+    "pattern": 1,
+}  # an offset past the end and an unclosed brace are explained, without a call
 
 
 @pytest.mark.parametrize("kind", ["damaged edit", "path", "name", "parameter", "pattern"])
-def test_what_a_mistake_was_meant_to_reach_is_reached(mistakes, kind):
+def test_each_mistake_reaches_its_goal(mistakes, kind):
     assert mistakes[kind]["reached"] >= mistakes[kind]["made"] - MISSED.get(kind, 0)

@@ -40,18 +40,18 @@ tricky = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
         ("⟦U+202E⟧", "⟦U+27E6⟧U+202E⟧"),
     ],
 )
-def test_what_could_forge_is_shown(text, shown):
+def test_characters_that_can_forge_text_are_shown(text, shown):
     assert visible(text) == shown
     assert unvisible(shown) == text
 
 
 @given(st.text() | tricky)
-def test_unvisible_gives_back_what_visible_took(text):
+def test_unvisible_restores_the_text(text):
     assert unvisible(visible(text)) == text
 
 
 @given(st.text(st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp"])) | st.text() | tricky)
-def test_nothing_that_controls_or_reorders_is_left(text):
+def test_no_control_or_reordering_character_is_left(text):
     for character in visible(text):
         if character in "\t\n":
             continue
@@ -77,7 +77,7 @@ def test_line_feeds_stay_where_they_are(text):
 
 
 @given(st.text() | tricky)
-def test_a_name_stays_on_its_line_in_each_form(text):
+def test_a_name_stays_on_its_line_in_each_function(text):
     for shown in (one_line(text), quoted(text), to_json(text)):
         assert "\n" not in shown
         assert "\t" not in shown
@@ -86,11 +86,11 @@ def test_a_name_stays_on_its_line_in_each_form(text):
 
 
 @given(st.text() | tricky)
-def test_json_that_shows_everything_is_read_back_exactly(text):
+def test_json_with_escapes_is_read_back_exactly(text):
     assert json.loads(to_json({"text": [text]})) == {"text": [text]}
 
 
-def test_nothing_that_unicode_calls_ignorable_is_left_alone():
+def test_every_default_ignorable_is_shown():
     ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
     left = [
         f"U+{code:04X}" for code in range(0x110000) if ignorable.match(c := chr(code)) and visible(c) == c
@@ -108,7 +108,7 @@ def test_every_emoji_keeps_its_selector_and_its_joiner():
             assert visible(text) == text, f"U+{code:04X}"
 
 
-def test_every_character_alone_comes_back():
+def test_every_single_character_is_restored():
     for code in range(0x110000):
         character = chr(code)
         shown = visible(character)
@@ -120,5 +120,5 @@ def test_every_character_alone_comes_back():
 @pytest.mark.parametrize(
     "text", ["⟦U+0041⟧", "⟦U+110000⟧", "⟦U+FFFFFF⟧", "⟦U+00202E⟧", "⟦U+202e⟧", "⟦U+00E9⟧"]
 )
-def test_what_visible_never_makes_stays_as_it_is(text):
+def test_an_escape_that_visible_never_writes_stays(text):
     assert unvisible(text) == text

@@ -1,4 +1,4 @@
-"""Names and contents that forge lines or cannot be seen, driven through every tool of every dialect.
+"""Names and contents with forged lines or hidden characters, in every tool of every dialect.
 
 The calls are made from the schemas, so that a tool or a dialect that joins is driven without a word here.
 What is hidden is judged by `unicodedata` and `regex`, not by our own tables.
@@ -69,7 +69,7 @@ def lay_out(top):
 
 
 def hidden_in(text: str) -> list[str]:
-    """Return the characters of a text that nobody sees, or that end a line, but for tab and line feed."""
+    """Return the hidden or line-ending characters of a text, except tab and line feed."""
     return [
         f"U+{ord(character):04X}"
         for character in regex.sub(r"(?<=\p{Extended_Pictographic})\ufe0f", "", text)
@@ -92,7 +92,7 @@ def check(dialect: str, name: str, given: Any, result: Any) -> None:
 
 
 def values_for(name: str, schema: Mapping[str, Any], path: str) -> list[Any]:
-    """Return values for a parameter: the hostile path and texts, and each choice."""
+    """Return values for a parameter: the hostile path and texts, and every choice."""
     if "enum" in schema:
         return list(schema["enum"])
     kinds = {schema.get("type"), *(each.get("type") for each in schema.get("anyOf", ()))}
@@ -115,7 +115,7 @@ def values_for(name: str, schema: Mapping[str, Any], path: str) -> list[Any]:
 
 
 def calls_for(schema: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
-    """Yield arguments for a tool: what is required, then each optional parameter with each value."""
+    """Yield arguments for a tool: the required ones, then each optional parameter with each value."""
     properties, required = schema["properties"], schema.get("required", [])
     choices = [values_for(name, properties[name], path) for name in required]
     for several in itertools.islice(itertools.product(*choices), 8):
@@ -127,7 +127,7 @@ def calls_for(schema: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
 
 
 def patches_for(path: str) -> list[dict[str, str]]:
-    """Return arguments of `apply_patch` about a path, which ends where its line does."""
+    """Return arguments of `apply_patch` for a path, which ends with its line."""
     name = path.split("\n", maxsplit=1)[0]
     bodies = (
         f"*** Update File: {name}\n@@\n-plain\n+{CONTENT.split(chr(10), maxsplit=1)[0]}",
@@ -143,7 +143,7 @@ def patches_for(path: str) -> list[dict[str, str]]:
 
 @part_or_all(6)
 @pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
-def test_no_tool_shows_what_is_hidden_or_lets_a_name_end_its_line(tmp_path, dialect, every):
+def test_no_tool_shows_a_hidden_character_or_lets_a_name_end_its_line(tmp_path, dialect, every):
     policy = Policy(overwrite="always", durability="fast", overflow="keep")
     schemas = []
     with Workspace("/", policy=policy) as ws:
@@ -175,8 +175,8 @@ def test_emoji_are_shown_as_they_are(tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_taken_as_it_is_shown(tmp_path, name):
-    """A listing showed `⟦U+202E⟧`, and no path written so was found."""
+def test_a_name_is_accepted_as_it_is_shown(tmp_path, name):
+    """A listing showed `⟦U+202E⟧`, but a path with that text was not found."""
     lay_out(tmp_path)
     shown = one_line(name)
     with Workspace(tmp_path) as ws:
@@ -190,7 +190,7 @@ def test_a_name_is_taken_as_it_is_shown(tmp_path, name):
         assert "changed" in (tmp_path / name).read_text()
 
 
-def test_a_name_that_is_written_so_itself_goes_before_the_one_shown_so(tmp_path):
+def test_a_name_with_a_literal_escape_takes_precedence(tmp_path):
     literal = "a⟦U+202E⟧b"
     (tmp_path / "a\u202eb").write_text("hidden")
     with Workspace(tmp_path) as ws:
@@ -203,7 +203,7 @@ def test_a_name_that_is_written_so_itself_goes_before_the_one_shown_so(tmp_path)
 
 @pytest.mark.parametrize("dialect", ["codescout", "rye", "tree-sitter-analyzer", "dominds"])
 def test_documents_are_read_back_exactly(tmp_path, dialect):
-    """Escapes of JSON and YAML are the hidden characters, so that documented fields stay exact."""
+    """Escapes of JSON and YAML decode to the hidden characters, so that documented fields stay exact."""
     lay_out(tmp_path)
     calls = {
         "codescout": ("list_dir", {"path": "."}),

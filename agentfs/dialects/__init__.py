@@ -1,7 +1,6 @@
-"""Dialects: the tools of other contracts over a workspace, found by name.
+"""The registry of dialects, which offer a workspace's methods as the tools of another product.
 
-`ws.tools(dialect="wave")` looks here. A dialect of your own is a `Dialect` that is registered; it needs one
-file, as `examples/own_dialect.py` shows. `agentfs.dialects.toolkit` has what dialects are made of.
+`ws.tools(dialect="wave")` looks a dialect up here. `examples/own_dialect.py` shows how to write one.
 """
 
 from importlib import import_module
@@ -11,16 +10,24 @@ from agentfs.errors import InvalidArgumentError
 
 __all__ = ["BUILT_IN", "Dialect", "find", "names", "register"]
 
-# The dialects of the package; the module of each (its name with `_` for `-`) defines `DIALECT`.
+# The module of each, named with `_` for `-`, defines `DIALECT`.
 BUILT_IN = (*("wave", "text-editor", "apply-patch", "rye", "dominds"), *("tree-sitter-analyzer", "codescout"))
 _registered: dict[str, "Dialect"] = {}
 
 
 def register(dialect: Dialect) -> Dialect:
-    """Make a dialect known by its name, and return it; registering the same one again changes nothing.
+    """Make a dialect available to `Workspace.tools` by its name.
+
+    Registering the same dialect again changes nothing.
+
+    Args:
+        dialect: The dialect.
+
+    Returns:
+        The dialect.
 
     Raises:
-        InvalidArgumentError: Another one has that name (`invalid_argument`).
+        InvalidArgumentError: Another dialect has this name (`invalid_argument`).
     """
     name = dialect.name
     if _registered.get(name, dialect) is not dialect or name in (*BUILT_IN, "agentfs"):
@@ -30,15 +37,21 @@ def register(dialect: Dialect) -> Dialect:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all dialects but `agentfs` itself: those of the package, then those registered."""
+    """Return the names of all dialects except `agentfs`: the built-in ones, then the registered ones."""
     return (*BUILT_IN, *_registered)
 
 
 def find(name: str) -> Dialect:
-    """Return the dialect of a name.
+    """Return the dialect with a name.
+
+    Args:
+        name: The name, such as "wave".
+
+    Returns:
+        The dialect.
 
     Raises:
-        InvalidArgumentError: There is none of that name; the nearest is named (`invalid_argument`).
+        InvalidArgumentError: No dialect has this name (`invalid_argument`); the error names the nearest.
     """
     if name in _registered:
         return _registered[name]

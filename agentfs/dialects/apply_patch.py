@@ -1,9 +1,8 @@
-"""`apply-patch`: OpenAI's V4A patches, one tool with one parameter, whole or not at all.
+"""The dialect `apply-patch`: OpenAI's V4A patches, which are applied as a whole or not at all.
 
-The contract is in `docs/reference/dialects/apply-patch.md`. Parsing is as lenient as the reference: blanks
-around markers, a heredoc around the patch, a first hunk without `@@`, blank lines between hunks and for blank
-context. Locating is stricter: the lines of a hunk must occur exactly once, and what the hunk does not change
-stays as the file has it. No `from __future__ import annotations`: the hints become schemas.
+Parsing is as lenient as OpenAI's own: it takes blanks around markers, a heredoc around the patch, a first
+hunk without `@@`, and blank lines between hunks or as blank context. Locating is stricter: the lines of a
+hunk must occur exactly once. `docs/reference/dialects/apply-patch.md` lists what is kept of the contract.
 """
 
 import re
@@ -42,7 +41,7 @@ _HEREDOC = re.compile(
     re.DOTALL,
 )
 
-# The grammar of the tool's freeform form, which the API holds the model to.
+# The grammar that the API holds the model to if the tool is a freeform one.
 GRAMMAR = r"""
 start: begin operation+ end
 begin: "*** Begin Patch" LF
@@ -78,14 +77,14 @@ Change files by a patch: it is made as a whole, or not at all. A patch looks lik
 *** End Patch
 Each file has a header: Add (each line begins with +), Delete (nothing follows) or Update (optionally \
 *** Move to). A line of an update begins with a space (context), - (removed) or + (added). Show 3 lines of \
-context above and below each change; where they do not name one place, put the line of the class or function \
+context above and below each change; if they do not name one place, put the line of the class or function \
 above it after @@, if need be in several @@ lines. *** End of File after a change says that it is at the end \
 of the file. Paths are relative to the workspace root."""
 
 
 @dataclass(frozen=True)
 class PatchHunk:
-    """One change of a file: its lines, each after " ", "-" or "+", somewhere below the lines of `anchors`."""
+    """One change of a file, somewhere below the lines of `anchors`. Each line begins with " ", "-" or "+"."""
 
     anchors: tuple[str, ...]
     lines: tuple[str, ...]
@@ -93,18 +92,18 @@ class PatchHunk:
 
     @property
     def old(self) -> tuple[str, ...]:
-        """The lines before: context, and what is removed."""
+        """The lines before the change: context and removed lines."""
         return tuple(line[1:] for line in self.lines if line[0] != "+")
 
     @property
     def new(self) -> tuple[str, ...]:
-        """The lines after: context, and what is added."""
+        """The lines after the change: context and added lines."""
         return tuple(line[1:] for line in self.lines if line[0] != "-")
 
 
 @dataclass(frozen=True)
 class Operation:
-    """The change of one file; `content` is for "add", `to` (the new path) and `hunks` for "update"."""
+    """The change of one file. "add" has `content`, "update" has `hunks` and `to`, the new path."""
 
     kind: Literal["add", "delete", "update"]
     path: str
@@ -114,9 +113,9 @@ class Operation:
 
 
 def read_patch(text: str) -> list[Operation]:
-    """Read a patch; where it is none, the line and what is expected there are in the error."""
+    """Parse a patch; an error names the line and what is expected there."""
     if text.count("\n") > MAX_LINES:
-        raise _invalid(MAX_LINES, "a patch has at most so many lines; send several")
+        raise _invalid(MAX_LINES, "the patch is too long here; send several patches")
     text = text.replace("\r\n", "\n").strip()
     heredoc = _HEREDOC.fullmatch(text)
     lines = (heredoc["patch"].strip() if heredoc else text).split("\n")
@@ -136,8 +135,6 @@ def _invalid(line: int, why: str) -> InvalidArgumentError:
 
 
 class _Parser:
-    """Parses the lines of a patch from the top down."""
-
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self._position = 1
@@ -149,7 +146,7 @@ class _Parser:
             header = _HEADER.fullmatch(line)
             if header is None:
                 headers = ", ".join(f"'*** {kind} File: path'" for kind in ("Add", "Delete", "Update"))
-                raise self._wrong(f"{literal(line[:80])} is no header of a file; the headers are {headers}")
+                raise self._wrong(f"{literal(line[:80])} is not the header of a file; use {headers}")
             self._position += 1
             path = header[2].strip()
             if header[1] == "Add":
@@ -182,7 +179,7 @@ class _Parser:
                 f"a hunk begins with '@@', not with {literal(self._lines[self._position][:80])}"
             )
         names = [line[2:].removeprefix(" ") for line in headers]
-        # `@@ -1,2 +3,4 @@` is of another format, whose numbers are not reliable.
+        # `@@ -1,2 +3,4 @@` belongs to another format, and models get its numbers wrong.
         anchors = [name for name in names if name.strip() and not _LINE_NUMBERS.fullmatch(name)]
         lines = self._take_while(lambda line: line[:1] in {"", *" +-"} and line.strip() != _END_OF_FILE)
         at_end = bool(lines) and self._lines[self._position].strip() == _END_OF_FILE
@@ -198,7 +195,7 @@ class _Parser:
         return list(self._lines[start : self._position])
 
     def _skip_blank_lines(self) -> bool:
-        """Skip blank lines; return whether a line is left before the end marker."""
+        """Skip blank lines; return True if another line follows before the end marker."""
         self._take_while(lambda line: not line.strip())
         return self._position < len(self._lines) - 1
 
@@ -207,7 +204,7 @@ class _Parser:
 
 
 class _Location(NamedTuple):
-    """Where a hunk goes: the range of its old lines, the changes in it, and the tolerant step used, or ""."""
+    """The range of a hunk's old lines in a text, the changes in it, and the tolerant step used, or ""."""
 
     start: int
     end: int
@@ -216,7 +213,7 @@ class _Location(NamedTuple):
 
 
 def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> tuple[list[Span], list[str]]:
-    """Return the changes that hunks make to a text with line feeds, and notes on those found tolerantly."""
+    """Return the changes that hunks make to a text, and notes on hunks that only a tolerant step found."""
     whole = text if text.endswith("\n") or not text else f"{text}\n"
     spans: list[Span] = []
     notes: list[str] = []
@@ -228,14 +225,14 @@ def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> tuple[list
         if location.via:
             notes.append(f"hunk {number} was found by {location.via.replace('_', ' ')}")
         spans += location.changes
-        if hunk.old or hunk.anchors:  # lines added at the end of the file do not move the start
+        if hunk.old or hunk.anchors:  # other hunks only add lines at the end of the file
             begin, previous_anchors = location.end, hunk.anchors or previous_anchors
     spans.sort(key=lambda span: span[:2])
     return spans if whole == text else _without_final_newline(spans, len(text)), notes
 
 
 def _without_final_newline(spans: list[Span], size: int) -> list[Span]:
-    """Return changes of whole lines for a text whose last line has no end, so that it has none afterwards."""
+    """Adapt changes of whole lines to a text without a final line end, which it does not get either."""
     start, new = size + 1, ""
     while spans and spans[-1][1] == start:
         start, _, added = spans.pop()
@@ -250,10 +247,10 @@ def _without_final_newline(spans: list[Span], size: int) -> list[Span]:
 def _locate(
     text: str, hunk: PatchHunk, begin: int, previous_anchors: tuple[str, ...], target: tuple[int, str]
 ) -> _Location:
-    """Return where a hunk goes below the one before, whose anchors it may repeat.
+    """Locate a hunk below the previous one, whose anchors it may repeat.
 
-    Repeated anchors name the same lines again, or lines of the same text further down; where both lead to a
-    place, but not to the same one, the hunk is ambiguous.
+    Repeated anchors name the previous hunk's lines, or equal lines further down. If the two readings lead to
+    different places, the hunk is ambiguous.
     """
     common = takewhile(lambda pair: pair[0] == pair[1], zip(previous_anchors, hunk.anchors, strict=False))
     repeated = len(list(common))
@@ -275,7 +272,7 @@ def _locate(
 
 
 def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -> int:
-    """Return where the line after the next line that an anchor names begins."""
+    """Return the offset after the next line that equals an anchor."""
     for normalize in (str, str.rstrip, str.strip):
         check()
         position = start
@@ -286,22 +283,20 @@ def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -
             position = end + 1
     number, path = target
     raise NoMatchError(
-        f"Hunk {number} of {quote(path)}: there is no line {quote(anchor.strip())} for '@@'.",
-        hint="Nothing was changed. After '@@', write a whole line as the file has it, below the hunk before.",
+        f"Hunk {number} of {quote(path)}: the line {quote(anchor.strip())} after '@@' is not in the file.",
+        hint="Nothing was changed. After '@@', write a whole line of the file, below the previous hunk.",
         details={"path": path, "cause": "absent", "hunk": number, "anchor": anchor},
     )
 
 
 def _locate_lines(text: str, hunk: PatchHunk, start: int, target: tuple[int, str]) -> _Location:
-    """Return where the old lines of a hunk are below `start`."""
+    """Locate the old lines of a hunk after an offset."""
     if not hunk.old:
         at = start if hunk.anchors else len(text)
         return _Location(at, at, _changes(hunk.lines, at, [], hunk.new))
     variants = [hunk]
-    if hunk.lines[-1] == " " and len(hunk.old) > 1:
-        variants.append(
-            replace(hunk, lines=hunk.lines[:-1])
-        )  # a blank last line may mean the end of the file
+    if hunk.lines[-1] == " " and len(hunk.old) > 1:  # a blank last line may mean the end of the file
+        variants.append(replace(hunk, lines=hunk.lines[:-1]))
     for variant in variants:
         old = variant.old
         block = _joined(old)
@@ -342,7 +337,7 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def _changes(lines: Sequence[str], start: int, old: Sequence[str], new: Sequence[str]) -> list[Span]:
-    """Return the changes of a hunk at `start`, where the file has `old`, and `new` is adapted to that."""
+    """Return the changes of a hunk at an offset at which the file has `old`, with `new` fitted to that."""
     spans: list[Span] = []
     before, after = iter(old), iter(new)
     position = start
@@ -373,7 +368,7 @@ def _ambiguous(
 
 def _no_match(text: str, hunk: PatchHunk, target: tuple[int, str]) -> NoMatchError:
     number, path = target
-    where = f"{' below the hunk before' if number > 1 else ''}{' at the end' if hunk.at_end else ''}"
+    where = f"{' below the previous hunk' if number > 1 else ''}{' at the end' if hunk.at_end else ''}"
     details = explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), path).details
     return NoMatchError(
         f"Hunk {number} of {quote(path)}: its lines are not in the file{where}.",
@@ -383,7 +378,7 @@ def _no_match(text: str, hunk: PatchHunk, target: tuple[int, str]) -> NoMatchErr
 
 
 def custom_tool() -> dict[str, Any]:
-    """Return the tool in its freeform form for OpenAI's Responses API: plain text with a grammar."""
+    """Return the tool as OpenAI's Responses API takes a freeform one: plain text with a grammar."""
     definition = {"type": "grammar", "syntax": "lark", "definition": GRAMMAR}
     return {"type": "custom", "name": NAME, "description": _DESCRIPTION, "format": definition}
 
@@ -406,7 +401,6 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
 
 
 def _apply(workspace: Workspace, operation: Operation) -> list[str]:
-    """Apply one operation and return its notes."""
     path = operation.path
     if operation.kind == "add":
         return list(workspace.write(path, operation.content).notes)

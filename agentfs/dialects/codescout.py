@@ -1,7 +1,6 @@
-"""`codescout`: read_file, list_dir, search_pattern, find_file, create_file and edit_file, in absolute paths.
+"""The dialect `codescout`: six file tools whose replies are JSON with absolute paths.
 
-The contract is in `docs/reference/dialects/codescout.md`, statement by statement. No `from __future__ import
-annotations`: the hints become schemas.
+`docs/reference/dialects/codescout.md` lists what is kept of the contract.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from agentfs.dialects.toolkit import (
     past_end_of_lines,
     problem_of,
     with_preset,
+    without_empty,
 )
 from agentfs.errors import InvalidArgumentError, PastEndError
 from agentfs.results import EditResult, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
@@ -35,12 +35,12 @@ _LIMITS: Mapping[str, Any] = {
     "list_entries": 200,
     "glob_results": 100,
     "grep_results": 50,
-    # The document bounds answers in lines and entries, and no text has more tokens than bytes.
+    # The contract bounds replies in lines and entries, not in tokens.
     "output_tokens": 200_000,
 }
-_TOKENS_PER_BYTE = 16  # more than the text of any file has
+_TOKENS_PER_BYTE = 16  # more than any text has
 _PAGE_ENTRIES = 50  # entries of a page of list_dir
-_BUFFER_BYTES = 10_000  # a longer read gets a file_id, under which it can be read and searched
+_BUFFER_BYTES = 10_000  # a longer read gets a file_id for later reads and searches
 
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
@@ -65,7 +65,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             if line < 1:
                 raise _out_of_range(f"`{name}` must be 1 or more, not {line}.", name)
         if last < first:
-            raise _out_of_range(f"`end_line` {last} lies before `start_line` {first}.", "end_line")
+            raise _out_of_range(f"`end_line` {last} is before `start_line` {first}.", "end_line")
         try:
             if end_line is None:
                 return workspace.read(path, first)
@@ -106,7 +106,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: Directory, file or file_id to restrict the search to; by default the project root.
             limit: Maximum number of matching lines to return, by default 50.
         """
-        return workspace.grep(pattern, path, context=0, limit=limit, encoding="utf-8")
+        return workspace.grep(pattern, path, limit=limit, encoding="utf-8")
 
     def glob(pattern: str, path: str = ".", limit: int | None = None) -> GlobResult:
         """Find files matching a glob pattern, hidden ones too; ignored ones are left out.
@@ -141,8 +141,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         """
         if bool(old_string) == (insert is not None):
             raise InvalidArgumentError(
-                "Either `old_string` says what to replace, or `insert` where to add; "
-                + ("both are given." if old_string else "neither is given."),
+                "Both `old_string` and `insert` are given."
+                if old_string
+                else "Neither `old_string` nor `insert` is given.",
                 hint='Pass old_string, or insert="prepend" or "append".',
                 details={"parameter": "old_string"},
             )
@@ -171,7 +172,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
 
 
 def _without_caps(limits: Limits) -> Limits:
-    """Return limits without those that bound a read, except where the programmer has set them."""
+    """Lift the limits that bound a read, unless the programmer has set them."""
     unbounded: dict[str, Any] = {
         "read_bytes": limits.file_bytes,
         "line_chars": limits.file_bytes,
@@ -189,7 +190,7 @@ def _out_of_range(message: str, parameter: str) -> InvalidArgumentError:
 def _insert(workspace: Workspace, path: str, new: str, where: Literal["prepend", "append"]) -> EditResult:
     def span(text: str) -> tuple[list[tuple[int, int, str]], list[str]]:
         offset = 0 if where == "prepend" else len(text)
-        # The text is inserted exactly as it is, which may not be what was meant.
+        # The text is inserted exactly as given, even if two lines join.
         joined = text and not (text if offset else new).endswith("\n")
         notes = [f"there is no line end between the old text and the {where}ed text"] if joined else []
         return [(offset, offset, new)], notes
@@ -207,25 +208,20 @@ def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
 
 
 def _follow_list(call: NextCall) -> Mapping[str, Any] | None:
-    arguments = call["arguments"]
-    if call["name"] != "ls" or not isinstance(arguments.get("path", "."), str):
+    given = {"path": ".", **call["arguments"]}
+    depth = given.pop("depth", 1)
+    if call["name"] != "ls" or not isinstance(given["path"], str):
         return None
-    made: dict[str, Any] = {"path": arguments.get("path", ".")}
-    if arguments.get("depth", 1) != 1:
-        made["recursive"] = True
-    if "offset" in arguments:
-        made |= {"detail_level": "full", "offset": arguments["offset"]}
-    return made if arguments.get("limit") is None else {**made, "limit": arguments["limit"]}
+    return without_empty(**given, recursive=depth != 1)
 
 
 def _is_paged(arguments: Mapping[str, Any]) -> bool:
-    """Return whether a call of list_dir asks for a page: with full detail, an offset or another page size."""
+    """Return True if a call of list_dir asks for a page, by full detail, an offset or another page size."""
     full = arguments.get("detail_level") == "full"
     return full or bool(arguments.get("offset")) or arguments.get("limit", _PAGE_ENTRIES) != _PAGE_ENTRIES
 
 
 def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
-    """Return a result in the form of the document, and beside it what was cut and left out."""
     problem = problem_of(context)
     if problem is not None:
         return as_json(context, {"error": problem._asdict()})
@@ -251,9 +247,7 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
             totals = _totals(context, found, len(files), "files", advice)
             pattern = context.arguments["pattern"]
             if not files and "/" not in pattern:
-                totals["note"] += (
-                    f"\n{pattern} is bound to the directory searched; **/{pattern} matches below it."
-                )
+                totals["note"] += f"\n{pattern} matches in that directory only, **/{pattern} below it too."
             return as_json(context, {"files": files, **totals})
         case WriteResult() as written:
             replaced = () if written.created else ("an existing file was overwritten",)
@@ -307,7 +301,7 @@ def _paging(context: RenderContext, listed: ListResult) -> dict[str, Any]:
 def _totals(
     context: RenderContext, found: GrepResult | GlobResult, count: int, noun: str, advice: str
 ) -> dict[str, Any]:
-    """Return how much there is, how to see more of it, and why nothing was found."""
+    """Return the total, how to see more, and why nothing was found."""
     total = found.total if isinstance(found, GlobResult) else found.total_lines
     totals: dict[str, Any] = {"total": total}
     if found.truncated:
@@ -321,12 +315,12 @@ def _overflow(count: int, total: int, hint: str) -> dict[str, Any]:
 
 
 def _note_on_newlines(context: RenderContext, edited: EditResult) -> tuple[str, ...]:
-    """Return a note where an old text was found although its line ends are not those of the file."""
+    """Return a note if the line ends of `old_string` differ from those of the file."""
     given = newline_of(context.arguments.get("old_string") or "")
     if given is None or given == edited.newline:
         return ()
     kept = {"\n": "LF", "\r\n": "CRLF"}.get(edited.newline or "", "several")
-    return (f"old_string was found with its line ends taken for those of the file ({kept}), which were kept",)
+    return (f"old_string matched with the line ends of the file ({kept}), which were kept",)
 
 
 def _ok(context: RenderContext, path: str, notes: tuple[str, ...]) -> ToolResult:

@@ -1,7 +1,6 @@
-"""`rye`: read, write, edit_lines, glob, grep and ls, with line ids that hold for the version that was read.
+"""The dialect `rye`: six file tools with line ids, which are valid until the file changes.
 
-The contract is in `docs/reference/dialects/rye.md`, statement by statement. No `from __future__ import
-annotations`: the hints become schemas.
+`docs/reference/dialects/rye.md` lists what is kept of the contract.
 """
 
 import re
@@ -25,18 +24,18 @@ from agentfs.dialects.toolkit import (
 from agentfs.errors import EncodingError, UnknownLineError
 from agentfs.results import EditResult, Entry, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
-# The directories that glob, grep and ls leave out wherever they lie.
+# Directories that glob, grep and ls leave out at any depth.
 IGNORED = (
     *("node_modules", "__pycache__", ".git", ".venv", "venv", ".tox", ".pytest_cache", ".mypy_cache"),
     *(".ruff_cache", "dist", "build", "*.egg-info", ".eggs", ".nox", ".hg", ".svn"),
 )
 
 _EXCLUDE = [f"{name}/" for name in IGNORED]
-_ID_CHARS = len("[LID:] ")  # added to each line, beside the id
+_ID_CHARS = len("[LID:] ")  # added to each line around its id
 _IDS = ("line_id", "start_line_id", "end_line_id")
 _LINE_CHARS = 2000
-_ALWAYS_SKIPPED = ("vcs",)  # left out by this dialect in every call
-_MOST_SORTED = 100_000  # paths that glob puts in order
+_ALWAYS_SKIPPED = ("vcs",)  # not worth a mention, as every call leaves it out
+_MOST_SORTED = 100_000  # most paths that glob sorts
 _MAX_LISTED_IDS = 500  # in the details of an error
 _NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
@@ -56,7 +55,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         return workspace.edit_lines(path, [_clean(change) for change in changes])
 
     def write(path: str, content: str) -> WriteResult:
-        """Create or overwrite a file; parent directories are created, and the ids of its lines end.
+        """Create or overwrite a file; parent directories are created, and its line ids end.
 
         Args:
             path: Path to file (relative to project root or absolute).
@@ -64,7 +63,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         """
         try:
             return workspace.write(path, content)
-        except EncodingError:  # the old encoding is unknown, or cannot hold the content
+        except EncodingError:  # the encoding of the old file cannot hold the content
             return workspace.write(path, content, encoding="utf-8")
 
     def glob(pattern: str, path: str = ".") -> GlobResult:
@@ -84,7 +83,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def grep(pattern: str, path: str = ".", glob: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
 
-        A match has its line id for edit_lines where the present version of the file has been read.
+        A match has its line id for edit_lines if its present version has been read.
 
         Args:
             pattern: Regex pattern to search for; escape `( ) [ . *` to match them literally.
@@ -130,7 +129,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
 
 
 def _clean(change: LineChange) -> LineChange:
-    """Return a change with its ids without the brackets and the prefix that they are displayed with."""
+    """Strip the brackets and the prefix with which ids are displayed."""
     given: dict[str, Any] = {name: getattr(change, name) for name in _IDS}
     ids = {name: each.strip().strip("[]").removeprefix("LID:") for name, each in given.items() if each}
     return replace(change, **ids)
@@ -156,7 +155,6 @@ def _failure(context: RenderContext, problem: Problem) -> dict[str, Any]:
 
 
 def _fields(context: RenderContext, limits: Limits) -> dict[str, Any]:
-    """Return the fields of a reply, by the kind of the result."""
     match context.outcome:
         case ReadResult() as read:
             return _page(context, read, limits.line_chars)
@@ -187,7 +185,7 @@ def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str
     truncated = read.truncated_by is not None
     if read.kind == "text":
         lines = lines_of(read)
-        # Of a file too large to be remembered there are no ids.
+        # A file that is too large to be kept has no ids.
         heads = [f"[LID:{name}] " for name in read.line_ids] or [""] * len(lines)
         output = "\n".join(head + line[:line_chars] for head, line in zip(heads, lines, strict=True))
         if count and (truncated or not read.line_ids or read.encoding != "utf-8"):
@@ -217,7 +215,7 @@ def _matches(found: GrepResult) -> dict[str, Any]:
 
 
 def _totals(context: RenderContext, found: GlobResult | GrepResult, total: int) -> dict[str, Any]:
-    """Return how many are shown, how many there are where that is more, and why nothing was found."""
+    """Return how many results are shown, the total if it is larger, and why nothing was found."""
     count = len(found.files if isinstance(found, GlobResult) else found.matches)
     totals = {"count": count, "truncated": found.truncated, **({"total": total} if found.truncated else {})}
     note = {} if count else {"note": context.result.content}
@@ -230,7 +228,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 
 def _changed(result: WriteResult | EditResult, most_bytes: int, **done: Any) -> dict[str, Any]:
-    """Return the fields of a change, with a diff cut at a line end where it is longer than a read may be."""
+    """Return the fields of a change. A diff longer than a read may be is cut at a line end."""
     output, cut = result.diff, {}
     raw = output.encode("utf-8", "surrogatepass")
     if len(raw) > most_bytes:
@@ -249,7 +247,7 @@ DIALECT = Dialect(
         "grep_results": 100,
         "grep_line_chars": _LINE_CHARS,
         "timeout": 30.0,
-        # The document bounds a read in lines and bytes alone, and no text has more tokens than bytes.
+        # The contract bounds a read in lines and bytes, not in tokens.
         "output_tokens": 200_000,
     },
     policy={"overwrite": "always", "line_ids": "fresh"},

@@ -1,7 +1,7 @@
-"""`text-editor`: Anthropic's `str_replace_based_edit_tool`, one tool with four commands.
+"""The dialect `text-editor`: Anthropic's `str_replace_based_edit_tool`, one tool with four commands.
 
-The contract is in `docs/reference/dialects/text-editor.md`. The messages are those that the models know; what
-the workspace adds follows them. No `from __future__ import annotations`: the hints become schemas.
+Messages begin as the models know them, and the workspace's own follow.
+`docs/reference/dialects/text-editor.md` lists what is kept of the contract.
 """
 
 import re
@@ -36,7 +36,7 @@ from agentfs.results import EditResult, ListResult, ReadResult, Result, WriteRes
 
 NAME = "str_replace_based_edit_tool"
 
-# The command that calls each method.
+# Methods, and the commands that call them.
 _COMMANDS = {"read": "view", "ls": "view", "write": "create", "edit": "str_replace"}
 _VIEW_DEPTH = 2
 _SNIPPET_LINES = 120
@@ -50,10 +50,14 @@ _HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
 
 
 def native_tool(max_characters: int | None = None) -> dict[str, Any]:
-    """Return the tool as Anthropic's API names it, in place of a schema: the models have it built in.
+    """Return the tool as Anthropic's API takes it, without a schema: the models know the tool.
 
     Args:
-        max_characters: Where the model expects a view to be cut; `Limits.read_bytes` cuts it.
+        max_characters: The length at which the model expects a view to be cut. `Limits.read_bytes` sets the
+            real one.
+
+    Returns:
+        The entry for `tools` of a request.
     """
     tool: dict[str, Any] = {"type": "text_editor_20250728", "name": NAME}
     return tool if max_characters is None else {**tool, "max_characters": max_characters}
@@ -91,7 +95,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         if command == "str_replace":
             return workspace.edit(path, _required("old_str", old_str, command), new_str or "")
         line = insert_line if insert_line is not None else _required("insert_line", None, command)
-        # Models that know the older form of the tool call it new_str here too.
+        # In older versions of the tool the parameter was new_str here too.
         text = _required("insert_text", new_str if insert_text is None else insert_text, command)
         return workspace.splice(path, lambda content: ([_insertion(content, int(line), text)], ()))
 
@@ -146,20 +150,20 @@ def _invalid(parameter: str, message: str, **details: Any) -> InvalidArgumentErr
 
 
 def _insertion(content: str, line: int, text: str) -> tuple[int, int, str]:
-    """Return what a splice puts after a line; `content` has every line end as one line feed."""
+    """Return the splice that inserts lines after a line of a content with line feeds only."""
     starts = [0, *(found.end() for found in re.finditer("\n", content))]
     total = len(starts) - (1 if content.endswith("\n") or not content else 0)
     if not 0 <= line <= total:
         why = f"It should be within the range of lines of the file: [0, {total}]"
         raise _invalid("insert_line", f"Invalid `insert_line` parameter: {line}. {why}", total_lines=total)
     body = text.replace("\r\n", "\n").removesuffix("\n")
-    if line == len(starts):  # after a last line that nothing ends
+    if line == len(starts):  # the last line has no line end
         return len(content), len(content), f"\n{body}"
     return starts[line], starts[line], f"{body}\n"
 
 
 def _follow(call: NextCall) -> Mapping[str, Any] | None:
-    """Return the arguments of a view that does what a read or a listing does."""
+    """Return the arguments of a view for a call of `read` or `ls`."""
     arguments = call["arguments"]
     if call["name"] == "ls" and arguments.keys() == {"path"}:
         return {"command": "view", **arguments}
@@ -196,7 +200,7 @@ def _render(context: RenderContext, limits: Limits) -> ToolResult:
 
 
 def _numbered_lines(read: ReadResult, limits: Limits) -> str:
-    """Show a page as `cat -n` does, long lines cut and hidden characters visible."""
+    """Render a page as `cat -n` does, with long lines cut and hidden characters visible."""
     cut = [cut_line(line, limits.line_chars) for line in lines_of(read)]
     shown = visible("\n".join(cut)).split("\n") if cut else []
     lines = [f"{number:>6}\t{line}" for number, line in enumerate(shown, read.start_line)]
@@ -214,7 +218,7 @@ def _edited(edited: EditResult) -> str:
 
 
 def _snippet(diff: str) -> list[str]:
-    """Show the lines that a diff leaves in the file, each with its number."""
+    """Return the new lines of a diff and those around them, each with its number."""
     lines: list[str] = []
     number = omitted = 0
     for line in diff[diff.find("\n@@ ") + 1 :].split("\n"):
@@ -231,7 +235,7 @@ def _snippet(diff: str) -> list[str]:
 
 
 def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
-    """Return a failure with the message that the models know, and then that of the workspace."""
+    """Return a failure with the message that the models know, followed by the workspace's own."""
     path = one_line(str(context.arguments.get("path", "")))
     old = str(context.arguments.get("old_str", ""))
     quoted_old = visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")

@@ -1,44 +1,41 @@
-"""What a dialect is made of: the `Dialect` itself, helpers for its renderer, and terms of its messages.
-
-A dialect imports this module, `agentfs`, `agentfs.results` and `agentfs.errors`, and nothing else of agentfs.
-"""
+"""Everything that a dialect imports besides `agentfs`, `agentfs.results` and `agentfs.errors`."""
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from agentfs import Limits, Policy, Toolset, Workspace
+from agentfs import Edit, Limits, Policy, Toolset, Workspace
 from agentfs.advice import Advice as Advice
-from agentfs.advice import FirstOf as FirstOf
 from agentfs.advice import Names as Names
 from agentfs.advice import NextCall as NextCall
 from agentfs.advice import Retry as Retry
-from agentfs.advice import ToolName as ToolName
 from agentfs.advice import call as call
 from agentfs.advice import say as say
 from agentfs.call_context import check as check
+from agentfs.editing.change_file import Draft
 from agentfs.editing.diagnostics import explain_ambiguous as explain_ambiguous
 from agentfs.editing.diagnostics import explain_no_match as explain_no_match
+from agentfs.editing.edit import apply_edits
 from agentfs.editing.match import occurrences as occurrences
 from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
+from agentfs.fs import Current
 from agentfs.fs import quote as quote
-from agentfs.limits import HARD_FILE_BYTES as HARD_FILE_BYTES
-from agentfs.nearest import nearest as nearest
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
-from agentfs.permissions import PermissionAnswer as PermissionAnswer
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
+from agentfs.search.diagnose import skip_report as skip_report
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
-from agentfs.search.render import skip_report as skip_report
 from agentfs.search.searcher import without_marks as without_marks
 from agentfs.text import cut_line as cut_line
 from agentfs.text import estimate_tokens as estimate_tokens
 from agentfs.text import most_that_fit as most_that_fit
 from agentfs.text import newline_of as newline_of
 from agentfs.text import plural as plural
+from agentfs.text.nearest import nearest as nearest
+from agentfs.tools.declaration import read_docstring as read_docstring
 from agentfs.tools.result import first_line as first_line
 from agentfs.tools.spec import RenderContext as RenderContext
 from agentfs.tools.spec import ToolSpec as ToolSpec
@@ -53,16 +50,16 @@ _Settings = TypeVar("_Settings", Limits, Policy)
 
 @dataclass(frozen=True)
 class Dialect:
-    """The tools of another contract over a workspace.
+    """A workspace's methods as the tools of another product.
 
     Attributes:
         name: The name that `Workspace.tools(dialect=…)` takes.
-        specs: Returns the tools over a workspace, in order: methods under other names, or functions that call
+        specs: Returns the tools of a workspace, in order: methods under other names, or functions that call
             methods.
         limits: Fields of `Limits` that replace the defaults.
         policy: Fields of `Policy` that replace the defaults; never those that confine or protect.
-        render: Makes the final result of each call, after the tool's own `render`, given the workspace with
-            the preset: of successes, refusals and failures, also where there is no such tool.
+        render: Makes the final result of every call, even of one that fails or names an unknown tool. It runs
+            after the `render` of the tool, and gets the workspace with the preset.
     """
 
     name: str
@@ -79,17 +76,19 @@ class Dialect:
         expose: Mapping[str, Sequence[str]] | None = None,
         prefix: str = "",
     ) -> Toolset:
-        """Make the tools of this dialect over a workspace.
+        """Make the tools of this dialect for a workspace.
 
         Args:
-            workspace: The workspace; its root and read history are shared. The preset replaces only settings
-                that are at their default.
+            workspace: The workspace. The preset replaces only its settings that are at their default.
             names: The tools to include; by default all.
-            expose: For a method, by its name, parameters after the `*` that the model sees too.
-            prefix: Put before the name of each tool.
+            expose: More parameters that the model sees, by method: parameters after the `*`.
+            prefix: A prefix for the name of each tool.
+
+        Returns:
+            The tools.
 
         Raises:
-            AgentFSError: `unknown_tool` for a name that is none of its tools.
+            AgentFSError: `unknown_tool` for a name that the dialect does not have.
         """
         view = self.view(workspace)
         specs = {spec.name or spec.target.__name__: spec for spec in self.specs(view)}
@@ -108,9 +107,16 @@ class Dialect:
         )
 
     def view(self, workspace: Workspace) -> Workspace:
-        """Return a view of a workspace with the preset of this dialect."""
+        """Return a view of a workspace with the preset of this dialect.
+
+        Args:
+            workspace: The workspace.
+
+        Returns:
+            The view, as `Workspace.view` makes it.
+        """
         limits = with_preset(workspace.limits, self.limits, Limits())
-        # Whether lines have numbers is a part of the contract.
+        # The other product decides whether lines are numbered.
         policy = replace(with_preset(workspace.policy, self.policy, Policy()), line_numbers=True)
         return workspace.view(limits=limits, policy=policy)
 
@@ -119,8 +125,8 @@ class Problem(NamedTuple):
     """Why a call failed.
 
     Attributes:
-        code: A stable name; "internal" for an unexpected exception.
-        message: What was wrong, and the places that it names, one a line.
+        code: The code of the error; "internal" for an unexpected exception.
+        message: What was wrong, and the places concerned, one a line.
         hint: What to do or call next, or "".
     """
 
@@ -130,7 +136,7 @@ class Problem(NamedTuple):
 
 
 def problem_of(context: RenderContext) -> Problem | None:
-    """Return why a call failed, or None for one that succeeded."""
+    """Return why a call failed, or None if it succeeded."""
     error = context.outcome
     if isinstance(error, AgentFSError):
         return Problem(error.code, "\n".join([error.message, *error.places()]), error.hint)
@@ -141,31 +147,29 @@ def problem_of(context: RenderContext) -> Problem | None:
 
 
 def as_json(context: RenderContext, value: Any) -> ToolResult:
-    """Return the result of a call with a value as its data, and as JSON for its text."""
+    """Return the result of a call with a value as its data, and the value's JSON as its text."""
     return replace(context.result, content=to_json(value), data=value)
 
 
 def absolute_in(workspace: Workspace) -> Callable[[str], str]:
-    """Return a function that makes displayed paths absolute, with the separator of the system."""
+    """Return a function that makes displayed paths absolute, with the system's separator."""
     root = workspace.root.rstrip("/\\")
     return lambda path: f"{root}{os.sep}{path.replace('/', os.sep)}"
 
 
 def left_out(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
-    """Return what a search left out: a count for each reason, and `reached` where it ended early."""
-    counts = {each.name: getattr(skipped, each.name) for each in fields(skipped)}
-    return {
-        name: value for name, value in counts.items() if value and name != "rules" and name not in without
-    }
+    """Return what a search left out: the fields of `Skipped` that are set, except `rules`."""
+    leave = {"rules", *without}
+    return {name: value for name, value in vars(skipped).items() if value and name not in leave}
 
 
 def left_out_field(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
-    """Return the field `left_out` of a JSON reply; no field where nothing was left out."""
+    """Return the field `left_out` of a JSON reply, or {} if nothing was left out."""
     return without_empty(left_out=left_out(skipped, without=without))
 
 
 def lines_of(read: ReadResult) -> list[str]:
-    """Return the lines of a page exactly as they are, without their ends."""
+    """Return the exact lines of a page, without their line ends."""
     end = "\r" if read.newline == "\r" else "\n"
     *ended, rest = read.content.split(end)
     lines = [line.removesuffix("\r") for line in ended] if end == "\n" else ended
@@ -173,7 +177,7 @@ def lines_of(read: ReadResult) -> list[str]:
 
 
 def cut_lines(read: ReadResult, line_chars: int) -> tuple[str, list[int]]:
-    """Return the text of a page with long lines cut after `line_chars`, and the numbers of the lines cut."""
+    """Return the text of a page with lines cut after `line_chars`, and the numbers of the cut lines."""
     content, parts, position = read.content, list[str](), 0
     lines = lines_of(read)
     numbers = [number for number, line in enumerate(lines, read.start_line) if len(line) > line_chars]
@@ -187,39 +191,49 @@ def cut_lines(read: ReadResult, line_chars: int) -> tuple[str, list[int]]:
 
 
 def content_of(match: Match) -> dict[str, Any]:
-    """Return as `content` the line of a match as it is, and as `cut` how much is omitted at either end."""
+    """Return the exact line of a match as `content`, and as `cut` how much is omitted at either end."""
     return {"content": without_marks(match)[0], **({"cut": list(match.cut)} if any(match.cut) else {})}
 
 
+def edited_text(workspace: Workspace, path: str, text: str, edits: Sequence[Edit], *, first: int = 1) -> str:
+    """Return what edits make of the text of a new file; errors number them from `first`."""
+    data = text.encode(errors="surrogatepass")
+    draft = Draft(Current(path, path, data, None), workspace.limits, encoding="utf-8")
+    return apply_edits(draft, edits, workspace.policy.match, first=first).text
+
+
 def case_options(case: Literal["sensitive", "insensitive", "smart"]) -> dict[str, Any]:
-    """Return the arguments of `grep` for how letters match."""
+    """Return the arguments of `grep` for a case mode."""
     return {"ignore_case": case == "insensitive", "smart_case": case == "smart"}
 
 
 def last_line(arguments: Mapping[str, Any]) -> int | None:
-    """Return the last line that a call of `read` asks for; None for all."""
+    """Return the last line that a call of `read` asks for, or None for the end of the file."""
     limit = arguments.get("limit")
     return None if limit is None else arguments.get("offset", 1) + limit - 1
 
 
 def past_end_of_lines(error: PastEndError, requested: str, valid: str) -> PastEndError:
-    """Return a `past_end` of a read in the terms of a tool; one about a directory is returned unchanged."""
+    """Return a `past_end` error of a read with the parameters of a tool.
+
+    An error about a directory is returned unchanged.
+    """
     total = error.details.get("total_lines")
     if total is None:
         return error
     return PastEndError(
         f"{quote(error.details['path'])} has {plural(total, 'line')}; {requested} is past its end.",
-        hint=f"Pass {valid} {total}." if total else "It is empty: there is nothing to read.",
+        hint=f"Pass {valid} {total}." if total else "The file is empty.",
         details=error.details,
     )
 
 
 def without_empty(**fields: Any) -> dict[str, Any]:
-    """Return the fields of a reply that have a value: neither None nor empty nor false."""
+    """Return the fields whose value is not None, empty or false."""
     return {name: value for name, value in fields.items() if value}
 
 
 def with_preset(settings: _Settings, preset: Mapping[str, Any], default: _Settings) -> _Settings:
-    """Return the settings with the preset in place of the fields that are at their default."""
+    """Replace the settings that are at their default by those of a preset."""
     unset = [name for name in preset if getattr(settings, name) == getattr(default, name)]
     return replace(settings, **{name: preset[name] for name in unset}) if unset else settings

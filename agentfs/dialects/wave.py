@@ -1,24 +1,21 @@
-"""`wave`: Read, Write, Edit, MultiEdit, LS, Glob and Grep, also what Claude Code's models know; and plugins.
+"""The dialect `wave`: the tools of Claude Code's models, and each tool as a plugin with a context.
 
-The contract is in `docs/reference/dialects/wave.md`, statement by statement. The text of a result is the
-workspace's own: the document does not fix it. A plugin is one tool, called with a context: its working
-directory, and callbacks for permission. No `from __future__ import annotations`: the hints become schemas.
+`docs/reference/dialects/wave.md` lists what it keeps of the contract.
 """
 
-import inspect
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from agentfs import AgentFSError, Allow, Deny, Edit, PermissionRequest, Policy, ToolResult, Toolset, Workspace
+from agentfs import AgentFSError, Edit, PermissionRequest, Policy, ToolResult, Toolset, Workspace
 from agentfs.dialects.toolkit import (
     Dialect,
     Mode,
     Permission,
-    PermissionAnswer,
     RenderContext,
     ToolSpec,
+    edited_text,
     first_line,
     literal,
     plural,
@@ -36,7 +33,7 @@ _MODES: dict[str, Mode] = {
     "bypassPermissions": "bypass",
 }
 _COMPACT_CHARS = 120
-# Parameters of Grep as the document writes them.
+# The parameters of Grep by their names in the contract.
 _GREP_NAMES = {
     "before": "-B",
     "after": "-A",
@@ -45,8 +42,7 @@ _GREP_NAMES = {
     "ignore_case": "-i",
     "limit": "head_limit",
 }
-
-# The fields of a context by the names of the document.
+# The fields of `ToolContext` by their names in the contract.
 _CONTEXT_FIELDS = {
     "workdir": "workdir",
     "permissionManager": "permission_manager",
@@ -59,10 +55,10 @@ CanUseTool: TypeAlias = Callable[[str, Any], bool | Awaitable[bool]]
 
 @dataclass(frozen=True)
 class WaveResult(ToolResult):
-    """A result whose wire form is the document's."""
+    """A result that `to_dict` returns in the form of the contract."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return `success` and `content`, and of the other fields of the document those there are."""
+        """Return `success`, `content`, and the other fields of the contract that have a value."""
         optional = {
             "shortResult": self.short_result,
             "error": self.error["message"] if self.error else None,
@@ -74,8 +70,7 @@ class WaveResult(ToolResult):
 
 
 def _render(context: RenderContext, _: Workspace) -> WaveResult:
-    result = context.result
-    return WaveResult(**{each.name: getattr(result, each.name) for each in fields(result)})
+    return WaveResult(**vars(context.result))
 
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
@@ -139,7 +134,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
         """
-        created = None if old_string else _created(workspace, path, new_string)
+        created = None if old_string else _created(workspace, path, [Edit(old_string, new_string)])
         return created or workspace.edit(path, old_string, new_string, replace_all)
 
     def multi_edit(path: str, edits: list[Edit]) -> EditResult | WriteResult:
@@ -151,13 +146,8 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: File, absolute or relative to the working directory.
             edits: The replacements, each as in Edit.
         """
-        if not edits or edits[0].old_string:
-            return workspace.multi_edit(path, edits)
-        with workspace.transaction() as changes:
-            created = _created(changes, path, edits[0].new_string)
-            if created is not None and not edits[1:]:
-                return created
-            return changes.multi_edit(path, edits[1:] if created else edits)
+        created = _created(workspace, path, edits) if edits and not edits[0].old_string else None
+        return created or workspace.multi_edit(path, edits)
 
     return (
         ToolSpec(
@@ -188,9 +178,15 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     )
 
 
-def _created(workspace: Workspace, path: str, content: str) -> WriteResult | None:
-    """Create a file, as an edit of an empty text asks for, or return None where one exists."""
+def _created(workspace: Workspace, path: str, edits: Sequence[Edit]) -> WriteResult | None:
+    """Create a file by edits whose first `old_string` is empty; return None if the file exists."""
+    content = edits[0].new_string
     try:
+        if edits[1:]:
+            # The preview only tests if the file exists. The write below asks for permission, once.
+            unasked = workspace.view(policy=replace(workspace.policy, mode="bypass"))
+            unasked.write(path, content, overwrite=False, newline="given", preview=True)
+            content = edited_text(workspace, path, content, edits[1:], first=2)
         return workspace.write(path, content, overwrite=False, newline="given")
     except AlreadyExistsError:
         return None
@@ -201,14 +197,15 @@ DIALECT = Dialect("wave", specs, render=_render)
 
 @dataclass(frozen=True)
 class ToolContext:
-    """Where a plugin works, and the callback that is called before it acts.
+    """The working directory and the permission callbacks of a plugin's call.
 
     Attributes:
-        workdir: Where relative paths start: a directory inside the root. The boundary stays the root.
-        permission_manager: A callable as `Policy.permission` is, or None.
-        permission_mode: `default`, `acceptEdits`, `plan` or `bypassPermissions`; any other denies every
-            call. Plan mode of the workspace stays plan mode.
-        can_use_tool_callback: Called with the tool's name and its arguments, or None; only `True` allows.
+        workdir: The directory inside the root in which relative paths start. The boundary stays the root.
+        permission_manager: A callback as for `Policy.permission`, or None.
+        permission_mode: `default`, `acceptEdits`, `plan` or `bypassPermissions`; any other mode denies every
+            call. A workspace in plan mode stays in plan mode.
+        can_use_tool_callback: A function of the tool's name and arguments, or None. Only `True` allows the
+            call.
         others: The other fields of the context.
     """
 
@@ -229,7 +226,7 @@ class ToolContext:
 
     @classmethod
     def of(cls, context: "ToolContext | Mapping[str, Any]") -> "ToolContext":
-        """Return a context, also from a mapping with the names of the document."""
+        """Convert a mapping with the names of the contract to a context."""
         if isinstance(context, ToolContext):
             return context
         known = {field: context[name] for name, field in _CONTEXT_FIELDS.items() if name in context}
@@ -239,13 +236,13 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class ToolPlugin:
-    """One tool, as the document has it.
+    """One tool in the form of the contract.
 
     Attributes:
         name: Its name.
-        config: `{"type": "function", "function": {name, description, parameters}}`.
+        config: Its schema: `{"type": "function", "function": {name, description, parameters}}`.
         workspace: The workspace that it works on.
-        tools: All seven tools over that workspace, whose descriptions and threads each call uses.
+        tools: The seven tools of the workspace, which all plugins share.
     """
 
     name: str
@@ -254,7 +251,18 @@ class ToolPlugin:
     tools: Toolset = field(repr=False)
 
     async def execute(self, args: Mapping[str, Any], context: ToolContext | Mapping[str, Any]) -> WaveResult:
-        """Call the tool; no arguments that a model can send raise."""
+        """Call the tool. Whatever a model sends, failures are results.
+
+        Args:
+            args: The arguments.
+            context: The context, or a mapping with the names of the contract.
+
+        Returns:
+            The result.
+
+        Raises:
+            InvalidArgumentError: The context is malformed (`invalid_argument`).
+        """
         tool_context = ToolContext.of(context)
         mode = _MODES.get(tool_context.permission_mode or "default")
         if mode is None:
@@ -273,7 +281,15 @@ class ToolPlugin:
     def format_compact_params(
         self, params: Mapping[str, Any], context: ToolContext | Mapping[str, Any]
     ) -> str:
-        """Return the arguments of a call in one short line; paths inside the `workdir` are relative to it."""
+        """Return the arguments of a call as one short line for a person.
+
+        Args:
+            params: The arguments.
+            context: As for `execute`. Paths inside its `workdir` are shown relative to it.
+
+        Returns:
+            The line.
+        """
         path = params.get("file_path", params.get("path"))
         parts = [str(params["pattern"])] if "pattern" in params else []
         if path is not None:
@@ -285,11 +301,11 @@ class ToolPlugin:
         line = visible(" ".join(parts)).replace("\n", " ")
         return line if len(line) <= _COMPACT_CHARS else f"{line[: _COMPACT_CHARS - 1]}…"
 
-    formatCompactParams = format_compact_params  # noqa: N815 - the document's name
+    formatCompactParams = format_compact_params  # noqa: N815 - the contract's name
 
 
 def plugins(workspace: Workspace) -> list[ToolPlugin]:
-    """Return the tools of `wave` over a workspace as plugins."""
+    """Return the tools of a workspace as plugins."""
     tools = DIALECT.tools(workspace)
     return [
         ToolPlugin(schema["function"]["name"], schema, workspace, tools) for schema in tools.schemas("openai")
@@ -297,8 +313,10 @@ def plugins(workspace: Workspace) -> list[ToolPlugin]:
 
 
 def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, Any]) -> Policy:
-    """Return the policy for one call: all permission callbacks, and the mode of the context."""
-    permissions = [each for each in (policy.permission, context.permission_manager) if each is not None]
+    """Return the policy of one call, with the callbacks and the mode of its context."""
+    permissions = list(policy.permissions)
+    if context.permission_manager is not None:
+        permissions.append(context.permission_manager)
     callback = context.can_use_tool_callback
     if callback is not None:
 
@@ -308,27 +326,7 @@ def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, A
         permissions.append(can_use_tool)
     if context.permission_mode is None or policy.mode == "plan":
         mode = policy.mode
-    return replace(policy, mode=mode, permission=_all_of(permissions) if permissions else None)
-
-
-def _all_of(permissions: list[Permission]) -> Permission:
-    """Return a callback that asks others in order, until one refuses."""
-    if len(permissions) == 1:
-        return permissions[0]
-
-    async def ask(request: PermissionRequest) -> PermissionAnswer:
-        changed: dict[str, Any] = {}
-        for permission in permissions:
-            answer = permission(replace(request, arguments={**request.arguments, **changed}))
-            if inspect.isawaitable(answer):
-                answer = await answer
-            if answer is not True and not isinstance(answer, Allow):
-                return answer if isinstance(answer, Deny) else Deny()
-            if isinstance(answer, Allow):
-                changed |= answer.arguments or {}
-        return Allow(changed or None)
-
-    return ask
+    return replace(policy, mode=mode, permission=permissions)
 
 
 def _failure(code: str, message: str) -> WaveResult:

@@ -2,36 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from agentfs.lazy import lazy_names
+from agentfs.lazy import lazy_submodules
 
 if TYPE_CHECKING:
-    from agentfs.editing.change_file import EditTarget
-    from agentfs.editing.delete_move import delete_path, move_path
-    from agentfs.editing.edit import edit_file, splice_file
-    from agentfs.editing.edit_lines import edit_lines_file
-    from agentfs.editing.replace import ReplaceOptions, replace_in_files
-    from agentfs.editing.write import write_file
+    from agentfs.editing import change_file as change_file
+    from agentfs.editing import delete_move as delete_move
+    from agentfs.editing import edit as edit
+    from agentfs.editing import edit_lines as edit_lines
+    from agentfs.editing import replace as replace
+    from agentfs.editing import write as write
 
-__all__ = [
-    "EditTarget",
-    "ReplaceOptions",
-    "delete_path",
-    "edit_file",
-    "edit_lines_file",
-    "move_path",
-    "replace_in_files",
-    "splice_file",
-    "write_file",
-]
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "agentfs.editing.delete_move": ["delete_path", "move_path"],
-        "agentfs.editing.change_file": ["EditTarget"],
-        "agentfs.editing.edit": ["edit_file", "splice_file"],
-        "agentfs.editing.edit_lines": ["edit_lines_file"],
-        "agentfs.editing.replace": ["ReplaceOptions", "replace_in_files"],
-        "agentfs.editing.write": ["write_file"],
-    },
-)
+__getattr__ = lazy_submodules(__name__)

@@ -1,9 +1,9 @@
-"""Where the text is that an old text not in the file was meant to be. Pure.
+"""Find the text that a missing `old_string` was probably meant to match.
 
-A search returns spans, ranges of offsets in the LF view, of a text that is really there; `closest_blocks`
-alone guesses. Lines that are equal except for the white space around them vote for where the block begins; if
-none is equal, words vote. A word that the file lacks counts as the most similar one that it has. Of places
-with equal votes the most similar is taken; if several are, all are given.
+A search returns spans, ranges of offsets in the LF view. All but `closest_blocks` find text that equals the
+old text except for one kind of difference. `closest_blocks` guesses: equal lines vote for the start of the
+block, without the white space around them. If no line is equal, words vote. A word that the file lacks counts
+as the most similar word of the file. Of the starts with most votes, the most similar ones win.
 """
 
 import math
@@ -15,10 +15,9 @@ from itertools import accumulate, chain
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.editing.match import BLANK, comparable, occurrences, tolerant_matches
-from agentfs.nearest import closest
-from agentfs.text import bodies_of, changed_lines, common_prefix, common_suffix
-from agentfs.text.lines import View
+from agentfs.editing.match import BLANK, comparable, lines_around, occurrences, tolerant_matches
+from agentfs.text import View, bodies_of, changed_lines, common_prefix, common_suffix
+from agentfs.text.nearest import closest
 
 Span = tuple[int, int]
 
@@ -28,9 +27,9 @@ _NUMBERS = tuple(
     for separator in (r"\|", r"\t", "→", ": ", ":", "- ", "-", "  ", r"\. ", " ")
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": ""}
-# A backslash before a line end or another one may be half of an escape that was undone, so runs are one.
+# A run of backslashes counts as one, because some of them may have been unescaped already.
 _ESCAPE = re.compile(r"\\+([nrt\"'\n]?)")
-# Shorter texts are at many places by chance.
+# Shorter texts occur by chance.
 _LEAST_CHARACTERS = 8
 _LEAST_LETTERS = 3
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -41,20 +40,20 @@ _WHITE_SPACES = re.compile(r"\s+")
 _WHITE_SPACE = dict.fromkeys(code for code in range(0x3001) if chr(code).isspace())
 _LONGEST_ALIGNED = 2000
 _MOST_SPANS = 20
-# What is shared by more pairs of lines than this says nothing about where a block is.
+# A part that more pairs of lines share does not tell where a block is.
 _COMMON = 2500
 _MOST_STARTS = 50
-# Of longer lines only the beginning is compared.
+# Only this many characters of a line are compared.
 _LINE_CHARS = 100_000
-# Words that are less similar are different words.
+# Words below this ratio are different words.
 _LEAST_SIMILARITY = 0.7
-# Pairs of words that one search compares, and distinct words of a file that are remembered.
+# Pairs of words that one search compares, and distinct words of a file that it keeps.
 _MOST_COMPARISONS = 200_000
 _MOST_REMEMBERED = 100_000
 
 
 def without_escapes(view: str, old: str) -> list[Span]:
-    r"""Find an old text in which some line ends, tabs or quotes are written as `\n`, `\t` or `\"`."""
+    r"""Find an old text that writes line ends, tabs or quotes as `\n`, `\t` or `\"`."""
     wanted = _ESCAPE.sub(_unescape, old)
     if wanted == old or not wanted.strip():
         return []
@@ -68,7 +67,7 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 def without_line_numbers(view: str, old: str) -> list[Span]:
-    """Find an old text that has line numbers before its lines."""
+    """Find an old text with line numbers before its lines."""
     lines = old.split("\n")
     if not any(character.isdigit() for character in lines[0] or old):
         return []
@@ -95,25 +94,23 @@ def _found(view: str, text: str) -> list[Span]:
 
 
 def ignoring_white_space(view: str, old: str, new: str) -> list[Span]:
-    """Find an old text that differs from the file in nothing but white space."""
+    """Find an old text that differs from the file only in white space."""
     wanted = _without_white_space(old)
     if not wanted:
         return []
     bare = View(view, _WHITE_SPACES, lambda _: "", _without_white_space(view))
     spans = [bare.span(start, len(wanted)) for start in occurrences(bare.text, wanted)[:_MOST_SPANS]]
-    # Where there is a choice, a text that ends inside a word or line is another one.
+    # If there is a choice, leave out spans that end inside a word or line.
     whole = [span for span in spans if _is_whole(view, span, old)]
     return [widened(view, span, old, new) for span in whole or spans]
 
 
 def _is_whole(view: str, span: Span, old: str) -> bool:
-    """Return whether a span cuts no word, and ends its line if the old text does."""
+    """Return True if a span does not cut a word, and ends its line if the old text does."""
     start, end = span
     if (start and _IN_WORD.match(view, start - 1)) or _IN_WORD.match(view, end - 1):
         return False
-    line_end = view.find("\n", end)
-    rest = view[end:] if line_end < 0 else view[end:line_end]
-    return not (old.endswith("\n") and rest.strip())
+    return not (old.endswith("\n") and view[end : lines_around(view, start, end)[1]].strip())
 
 
 def _without_white_space(text: str) -> str:
@@ -121,16 +118,16 @@ def _without_white_space(text: str) -> str:
 
 
 def ignoring_case(view: str, old: str) -> list[Span]:
-    """Find an old text that differs from the file in nothing but upper and lower case."""
+    """Find an old text that differs from the file only in upper and lower case."""
     if len(_without_white_space(old)) < _LEAST_LETTERS:
         return []
-    # Only the lower case of one letter has two characters, which would move the offsets.
+    # U+0130 alone has two characters in lower case, which would move the offsets.
     lower_view, lower_old = (text.replace("\u0130", "i").lower() for text in (view, old))
     return [(start, start + len(old)) for start in occurrences(lower_view, lower_old)]
 
 
 def already_applied(view: str, old: str, new: str) -> list[Span]:
-    """Find a new text that says more than the old one, and is long enough to be recognised."""
+    """Find the new text, if it is long enough to be recognised and not a part of the old text."""
     bare, bare_old = _without_white_space(new), _without_white_space(old)
     if len(bare) < _LEAST_CHARACTERS or new.strip() in old or (bare in bare_old and bare != bare_old):
         return []
@@ -138,7 +135,7 @@ def already_applied(view: str, old: str, new: str) -> list[Span]:
 
 
 def applied_with_few_changes(view: str, old: str, new: str) -> list[Span]:
-    """Find a new text that is much like the old one; a short one only if it fills whole lines."""
+    """Find a new text that resembles the old one; a short one only if it fills whole lines."""
     old, new = old.strip(), new.strip()
     head = common_prefix(old, new)
     shared = head + common_suffix(old, new, min(len(old), len(new)) - head)
@@ -155,30 +152,28 @@ def applied_with_few_changes(view: str, old: str, new: str) -> list[Span]:
 
 
 def _fills_lines(view: str, span: Span) -> bool:
-    """Return whether nothing but blanks is before a span in its first line, and after it in its last."""
+    """Return True if only blanks surround a span in its first and last line."""
     start, end = span
-    before = view[view.rfind("\n", 0, start) + 1 : start]
-    line_end = view.find("\n", end)
-    after = view[end:] if line_end < 0 else view[end:line_end]
-    return not before.strip() and not after.strip()
+    first, last = lines_around(view, start, end)
+    return not view[first:start].strip() and not view[end:last].strip()
 
 
 def shared_lines(old: Sequence[str], lines: Sequence[str]) -> int:
-    """Return how many characters the lines have that are in both texts, in order, but for white space."""
+    """Return the number of characters in lines that two texts share in order, without surrounding blanks."""
     stripped, others = ([line.strip() for line in each] for each in (old, lines))
     changed = sum(sum(map(len, stripped[start:end])) for start, end, _, _ in changed_lines(stripped, others))
     return sum(map(len, stripped)) - changed
 
 
 def files_with(old: str, files: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the paths of the files, given with their LF views, that have an old text that is long enough."""
+    """Return the paths of files that contain an old text, unless it is short; files are path and LF view."""
     if len(_without_white_space(old)) < _LEAST_CHARACTERS:
         return []
     return [path for path, text in files if old in text]
 
 
 class FormerText(NamedTuple):
-    """Where the lines of an old text are now, what they were, and the part that corresponds to it, or ""."""
+    """The present span of the lines of an old text, its former lines, and its present text or ""."""
 
     span: Span
     lines: str
@@ -186,7 +181,7 @@ class FormerText(NamedTuple):
 
 
 def former_text(view: str, old: str, before: str) -> FormerText | None:
-    """Find what became of an old text that an earlier version of the file had."""
+    """Find the present form of an old text that an earlier version of the file had."""
     found = before.find(old)
     if found < 0 or not comparable(before, old, ""):
         return None
@@ -208,7 +203,7 @@ def former_text(view: str, old: str, before: str) -> FormerText | None:
 
 
 def _lines_now(changes: Sequence[tuple[int, int, int, int]], line: int) -> Span:
-    """Return the lines, start and end, that a line has become."""
+    """Return the range of lines that a line has become."""
     shift = 0
     for old_start, old_end, new_start, new_end in changes:
         if line < old_start:
@@ -220,18 +215,16 @@ def _lines_now(changes: Sequence[tuple[int, int, int, int]], line: int) -> Span:
 
 
 def widened(view: str, span: Span, old: str, new: str) -> Span:
-    """Add the white space around a span that an edit of it would name too.
+    """Add the white space around a span that an edit of it would include.
 
-    That is the indentation of its first line, where old or new text have one, the blanks that end its last
-    line, and the line ends and blank lines around it that the old text has.
+    It consists of the indentation of the first line, if the old or the new text is indented, of the blanks
+    at the end of the last line, and of as many line ends as the old text has at either end.
     """
     start, end = span
-    line = view.rfind("\n", 0, start) + 1
+    line, line_end = lines_around(view, start, end)
     indented = any(text.lstrip("\n")[:1] in {" ", "\t"} for text in (old, new))
     if indented and not view[line:start].strip(BLANK):
         start = line
-    line_end = view.find("\n", end)
-    line_end = len(view) if line_end < 0 else line_end
     if not view[end:line_end].strip(BLANK):
         end = line_end
         for _ in range(_leading_newlines(old[::-1])):
@@ -254,8 +247,8 @@ def _leading_newlines(text: str) -> int:
 def part_of_line(line: str, old: str) -> Span:
     """Find the part of a text that corresponds to an old text.
 
-    Of one line, it begins at the first word or mark of the old text and ends at the last one, where the line
-    has them; otherwise where the text begins or ends, without white space.
+    In a single line, the part reaches from the first to the last word of the old text, if the line has them.
+    Otherwise it reaches to the ends of the text, without white space.
     """
     body = line.strip()
     start, end = (line.find(body), line.find(body) + len(body)) if body else (0, len(line))
@@ -278,7 +271,7 @@ def part_of_line(line: str, old: str) -> Span:
 
 
 def _meant(words: Iterable[str], vocabulary: Mapping[str, None]) -> dict[str, str]:
-    """Return for words that a vocabulary lacks the most similar one that it has."""
+    """Map each word that a vocabulary lacks to its most similar word."""
     unknown = sorted({word for word in words if word not in vocabulary}, key=lambda word: (-len(word), word))
     meant: dict[str, str] = {}
     for word in unknown[: _MOST_COMPARISONS // (len(vocabulary) or 1)]:
@@ -293,10 +286,10 @@ def _words(line: str) -> list[str]:
 
 
 def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[Span]:
-    """Find the lines, as ranges of indexes, that are most like a block.
+    """Find the ranges of lines that are most similar to a block.
 
-    They include the blank lines at either end of the block where the file has them too. Several are returned
-    where they are equally close, and none where nothing is close.
+    They include the blank lines at either end of the block, if the file has them too. Several ranges are
+    equally close; none means that nothing is close.
     """
     stripped = [line.strip() for line in block]
     filled = [index for index, line in enumerate(stripped) if line]
@@ -312,7 +305,7 @@ def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[Span]:
 
 
 def _most_similar(lines: Sequence[str], block: Sequence[str], starts: Sequence[int]) -> list[int]:
-    """Return at which of some starts, or of those that share words, the words are most like a block's."""
+    """Return the starts whose words are most similar to those of a block; words vote if there are none."""
     vocabulary: dict[str, None] = {}
     for line in lines:
         call_context.check()
@@ -344,7 +337,7 @@ def _most_similar(lines: Sequence[str], block: Sequence[str], starts: Sequence[i
 
 
 def _voted(lines: Sequence[str], block: Sequence[str], parts_of: Callable[[str], Iterable[str]]) -> list[int]:
-    """Return where a block would begin by most of the parts that it shares with the lines."""
+    """Return the starts of a block that get most votes from the parts that it shares with the lines."""
     indexes: dict[str, list[int]] = {}
     for index, line in enumerate(block):
         for part in parts_of(line):
@@ -368,7 +361,7 @@ def _voted(lines: Sequence[str], block: Sequence[str], parts_of: Callable[[str],
 
 
 def _block_at(lines: Sequence[str], stripped: Sequence[str], start: int) -> Span:
-    """Return how far the file's block reaches: it may have lines more or less than the one wanted."""
+    """Return the range of the block in the file, which may have more or fewer lines than the old text."""
     count = len(stripped)
     margin = max(3, count // 2)
     low = max(0, start - margin)
@@ -382,7 +375,7 @@ def _block_at(lines: Sequence[str], stripped: Sequence[str], start: int) -> Span
 
 
 def _same_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Pair the indexes of lines that a diff of two texts keeps."""
+    """Return the pairs of indexes of the lines that a diff keeps."""
     call_context.check()
     end = (len(old), len(old), len(new), len(new))
     pairs: list[tuple[int, int]] = []

@@ -1,42 +1,43 @@
-"""The change of a text file: open, decode, compute the new text (pure), replace, record, render.
+"""The steps of every edit of one text file: decode, change a draft, replace the file, record, render."""
 
-The text of the result has the diff, bounded, and warnings about placeholders for left-out text.
-"""
-
-import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from io import StringIO
+from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
-from agentfs.editing.document import Document, Draft, Edited, changed_ranges
-from agentfs.errors import AlreadyExistsError, BinaryError, NotFoundError, StaleError, UnreadError
-from agentfs.fs import Current, Root, quote, revision_of
+from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
+from agentfs.editing.rendering import diff_lines, placeholder_notes, with_diff
+from agentfs.errors import (
+    BinaryError,
+    EncodingError,
+    InvalidArgumentError,
+    NoChangeError,
+    NotFoundError,
+    StaleError,
+    TooLargeError,
+)
+from agentfs.fs import Current, Root, quote
 from agentfs.limits import Limits
-from agentfs.policy import Overwrite
-from agentfs.read_tracker import Hunk, ReadTracker
-from agentfs.results import EditResult, WriteResult
+from agentfs.read_tracker import ReadTracker
+from agentfs.reading.media import check_notebook, check_text
+from agentfs.results import EditResult
 from agentfs.text import (
-    CUT_MARK,
-    Shrink,
-    around_changes,
-    bounded_lines,
-    carriage_return_note,
+    UNKNOWN_8BIT,
+    Decoded,
+    Hunk,
+    LfView,
+    Replacement,
     count_lines,
     declared_encoding,
     decode,
-    fitted,
+    decode_in,
     footer,
-    is_binary,
     lf_view,
     line_changes,
     line_ranges,
     newline_of,
     plural,
-    quoted,
     unified_diff,
 )
 
@@ -44,55 +45,28 @@ _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _FOUND_BY = {
     "trailing_whitespace": Advice(_OLD, " was found with white space at line ends ignored"),
     "indentation": Advice(_OLD, " was found at another indentation, and ", _NEW, " shifted to it"),
-    "typography": Advice(_OLD, " was found with typographic characters taken for plain ones"),
-    "visible_escapes": Advice(_OLD, " was found with ⟦U+…⟧ taken for the character shown so"),
+    "typography": Advice(_OLD, " was found with typographic characters read as plain ones"),
+    "visible_escapes": Advice(_OLD, " was found with ⟦U+…⟧ read as the character it shows"),
 }
-
-_DIFF_LINES = 120
+_PLAIN = {"exact", "line_id", "offset"}
 _EXTERNAL_DIFF_LINES = 40
-_DIFF_CHARS = 8000
-# Of more consecutive lines that came in, or were replaced, so many are shown at either end.
-_RUN_ENDS = 4
-# Possessive: a run of millions of lines is passed without a record of each.
-_SENT_LINES = re.compile(r"^(?:\+.*+\n){13,}+|^(?:-.*+\n){13,}+", re.MULTILINE)
-_MOST_WARNINGS = 3
-_MOST_CANDIDATES = 1000
-# Each repeat is bounded, and those before the text possessive: a line may have millions of blanks.
-_COMMENT = re.compile(
-    r"^\+[ \t]{0,200}+"
-    r"(?:(?:#{1,9}+|/{2,9}+|/\*{1,9}+|<!--|\{/\*|--|;{1,9}+|%{1,9}+|[(\[<])[ \t]{0,9}+|(?=\.\.\.|…))"
-    r"(?=[^\n]{0,80}(?:exist|rest|remain|unchanged|omitted|previous|original|same))"
-    r"([^\r\n]{4,80}?)[ \t]{0,9}(?:\*/\}?|-->|[)\]>])?[ \t]{0,9}\r?$",
-    re.MULTILINE | re.IGNORECASE,
-)
-_CUT_LINE = re.compile(rf"^\+.*?({CUT_MARK})", re.MULTILINE)
-_ELLIPSIS = re.compile(r"^\W{0,2}(?:\.\.\.|…)|(?:\.\.\.|…)\W{0,2}$")
-_LEFT_OUT = re.compile(
-    r"\b(?:existing|rest|remaining|remainder|unchanged|omitted|previous|original|same)\b", re.IGNORECASE
-)
-_OMISSION_WORD = re.compile(
-    rf"{_LEFT_OUT.pattern}|the|of|your|this|all|my|other|and|in|for|keep|as|before|is|are|remains?|stays?|here|goes|no"
-    "|changes?|code|file|contents?|class(?:es)?|methods?|functions?|implementation|module|body|imports?|tests?"
-    "|logic|component|configuration|script|document|section|lines|text|page"
-)
+_CHECK_EVERY = 1000
+# These codecs keep every text; others may replace a character by a similar one.
+_EXACT = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
 
 
-R = TypeVar("R", EditResult, WriteResult)
+class EditTarget(NamedTuple):
+    """The file to change, and the terms of the change.
 
-
-class ExternalChanges(NamedTuple):
-    """How a file differs from what was read of it last: a note, its diff for a model, the lines replaced."""
-
-    note: str
-    diff: tuple[str, ...]
-    hunks: tuple[Hunk, ...]
-
-
-@dataclass(frozen=True)
-class EditTarget:
-    """A file, its codec, the only version of it that may be changed, and how the change is made.
-
-    With `preview` nothing is written, with `raw` the file may become unreadable as what it is.
+    Attributes:
+        root: The root of the workspace.
+        tracker: The read history.
+        limits: The limits of the workspace.
+        path: The file.
+        encoding: Its codec, or None to detect it.
+        expect_revision: The only revision to change, or None for any.
+        preview: Write nothing.
+        raw: Allow a change that breaks a notebook, an image or a PDF.
     """
 
     root: Root
@@ -105,42 +79,156 @@ class EditTarget:
     raw: bool = False
 
 
-def change_file(
-    target: EditTarget, compute: Callable[[Draft, Current], Edited], *, unit: str, diff_if_many: bool = True
-) -> EditResult:
-    """Change a text file as `compute` makes it of a draft; `unit` is what the result counts.
+class Edited(NamedTuple):
+    """The outcome of a draft; `lines` is `EditResult.lines_changed`."""
 
-    Without `diff_if_many` the text of a result with several replacements only says which lines they are in.
+    data: bytes
+    text: str
+    replacements: int
+    applied_via: str
+    hunks: tuple[Hunk, ...]
+    lines: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Draft:
+    """The text of a file while it is changed; it never grows over `Limits.file_bytes`."""
+
+    def __init__(
+        self, current: Current, limits: Limits, *, encoding: str | None = None, raw: bool = False
+    ) -> None:
+        """Decode a file; `encoding` overrides detection."""
+        self.current = current
+        self.path = current.path
+        self.revision = current.revision or ""
+        self.decoded = _decoded(current, encoding)
+        self.text = self.decoded.text
+        self._limits = limits
+        self._raw = raw
+        self._replacements = 0
+
+    def replace(self, view: LfView, replacements: Iterable[Replacement]) -> None:
+        """Make replacements in the LF view of the present text; they are in order and do not overlap."""
+        text = StringIO()
+        position = 0
+        checked = None
+        for start, end, new in replacements:
+            if new != checked:
+                checked = new
+                self._check_new(new)
+            splice = view.splice(start, end, new)
+            text.write(self.text[position : splice.start])
+            text.write(splice.new)
+            self.check_size(text.tell())
+            position = splice.end
+            self._replacements += 1
+            if self._replacements % _CHECK_EVERY == 0:
+                call_context.check()
+        text.write(self.text[position:])
+        self.text = text.getvalue()
+
+    def replace_all(self, view: LfView, old: str, new: str, count: int) -> None:
+        """Replace all `count` occurrences of a text from left to right, without overlaps."""
+        # Check before making the text, which may be larger still: a line end may be two characters.
+        self.check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
+        self._check_new(new)
+        text = view.replaced_everywhere(old, new)
+        if text is None:
+            starts, end = list[int](), -len(old)
+            while (end := view.text.find(old, end + len(old))) >= 0:
+                starts.append(end)
+            self.replace(view, (Replacement(start, start + len(old), new) for start in starts))
+        else:
+            self.text = text
+            self._replacements += count
+
+    def _check_new(self, new: str) -> None:
+        if "\x00" in new:
+            raise nul_error("the new text")
+        if not new.isascii():
+            self.decoded.encode(new)
+
+    def edited(self, applied_via: str, lines: int | None = None) -> Edited:
+        """Encode the text and return the change; refuse a change that does nothing or breaks the file."""
+        path, before = self.path, self.current.data or b""
+        self.check_size(len(self.text))
+        decoded = self.decoded
+        encoded = decoded.encode(self.text)
+        if decoded.encoding not in _EXACT and encoded.decode(decoded.encoding) != self.text:
+            raise EncodingError(
+                f"{decoded.encoding} does not keep the new text: some characters would change.",
+                hint="Use only characters that this encoding represents exactly.",
+                details={"encoding": decoded.encoding},
+            )
+        data = decoded.bom + encoded
+        self.check_size(len(data))
+        if data == before:
+            raise NoChangeError(
+                f"The change would leave {quote(path)} as it is.",
+                hint="Pass the text you want as the new text.",
+                details={"path": path},
+            )
+        if not self._raw:
+            check_text(path, before, self._limits)
+            check_notebook(path, before, data)
+        hunks = line_changes(decoded.text, self.text)
+        return Edited(data, self.text, self._replacements, applied_via, hunks, lines)
+
+    def check_size(self, size: int) -> None:
+        """Refuse a size over `Limits.file_bytes`."""
+        limit = self._limits.file_bytes
+        if size > limit:
+            raise TooLargeError(
+                f"{quote(self.path)} would grow over the limit of {limit} bytes.",
+                hint="Make the new text smaller, or write a second file.",
+                details={"path": self.path, "limit": limit},
+            )
+
+
+class ExternalChanges(NamedTuple):
+    """The changes of a file since it was read last: a note, the lines of a diff, and the hunks."""
+
+    note: str
+    diff: tuple[str, ...]
+    hunks: tuple[Hunk, ...]
+
+
+def change_file(
+    target: EditTarget, compute: Callable[[Draft], Edited], *, unit: str, diff_if_many: bool = True
+) -> EditResult:
+    """Change a text file.
+
+    Args:
+        target: The file and the terms.
+        compute: Changes the draft and returns the outcome; called again if another program interferes.
+        unit: The noun for one replacement.
+        diff_if_many: Show the diff even if there are several replacements.
     """
     tracker, limits, preview = target.tracker, target.limits, target.preview
 
-    def change(current: Current) -> tuple[bytes, tuple[Document, Edited, ExternalChanges | None, str]]:
-        before = _decode(current, target.encoding)
-        check_revision(current, before.text, tracker, target.expect_revision)
-        edited = compute(Draft(before, current.path, limits, raw=target.raw), current)
-        # What takes time is done before the file is replaced: from then on nothing ends the call.
-        known = tracker.knows(current.real_path)
-        external = external_changes(tracker, current, before.text) if known else None
+    def change(current: Current) -> tuple[bytes, tuple[Draft, Edited, ExternalChanges | None, str]]:
+        draft = Draft(current, limits, encoding=target.encoding, raw=target.raw)
+        _check_revision(draft, tracker, target.expect_revision)
+        edited = compute(draft)
+        # Slow work comes before the file is replaced: from then on nothing ends the call.
         call_context.check()
-        diff = unified_diff(before.text, edited.document.text, current.path, changes=edited.hunks)
-        warnings = (*placeholder_notes(diff), *_encoding_notes(before, edited.document))
-        call_context.check()
-        edited = edited._replace(notes=(*edited.notes, *warnings))
-        return edited.document.data, (before, edited, external, diff)
+        external = external_changes(tracker, current, draft.decoded.text)
+        diff = unified_diff(draft.decoded.text, edited.text, current.path, changes=edited.hunks)
+        notes = (
+            *edited.notes,
+            *placeholder_notes(diff),
+            *_encoding_notes(draft.decoded, edited.text),
+            *([external.note] if external else ()),
+        )
+        return edited.data, (draft, edited._replace(notes=notes), external, diff)
 
-    changed, (before, edited, external, diff) = target.root.update(
+    changed, (draft, edited, external, diff) = target.root.update(
         target.path, change, max_bytes=limits.file_bytes, preview=preview
     )
-    text = edited.document.text
-    total = count_lines(text)
-    if not preview:
-        record_edit(tracker, changed.real_path, before, edited.document, edited.hunks, external)
-    ranges = changed_ranges(edited.hunks, total)
-    notes = (*changed.notes, *edited.notes, *([external.note] if external else ()))
-    done = "Would edit (preview: nothing was written)" if preview else "Edited"
-    counted = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
-    found_by = [_FOUND_BY[step] for step in edited.applied_via.split(", ") if step in _FOUND_BY]
-    head = Advice(Joined("; ", counted, *found_by), f", {line_ranges(ranges)}.")
+    if not preview and tracker.knows(changed.real_path):
+        before, after = (draft.revision, draft.decoded.text), (changed.revision, edited.text)
+        record_edit(tracker, changed.real_path, before, after, edited.hunks, external)
+    ranges = changed_ranges(edited.hunks, count_lines(edited.text))
     result = EditResult(
         path=changed.path,
         replacements=edited.replacements,
@@ -148,44 +236,97 @@ def change_file(
         diff=diff,
         changed=ranges,
         revision=changed.revision,
-        newline=newline_of(before.text),
-        notes=notes,
+        newline=newline_of(draft.decoded.text),
+        notes=(*changed.notes, *edited.notes),
         lines_changed=edited.lines,
     )
+    done = "Would edit (preview: nothing was written)" if preview else "Edited"
+    head = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
+    if edited.applied_via not in _PLAIN:
+        head = Joined("; ", head, *map(_FOUND_BY.__getitem__, edited.applied_via.split(", ")))
+    head = Advice(head, f", {line_ranges(ranges)}.")
     known = edited.replacements > 1 and not diff_if_many and not preview
-    return with_diff(result, limits, "" if known else diff, [head, *notes], external.diff if external else ())
+    return with_diff(result, limits, head, "" if known else diff, external.diff if external else ())
 
 
-def _encoding_notes(before: Document, after: Document) -> list[str]:
-    """Return a warning where a file has come to name another encoding than the one that it keeps."""
-    if after.text.isascii():
-        return []
-    named = declared_encoding(after.text)
-    if named in {None, after.decoded.encoding, declared_encoding(before.text)}:
-        return []
-    kept = f"and is still in {after.decoded.encoding}; to convert it, write all of it"
-    return [f"warning: the file names the encoding {named} now, {kept}"]
+def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], ...]:
+    """Return first and last line of each change; for removed lines, the line now in their place."""
+    ranges: list[tuple[int, int]] = []
+    for hunk in hunks:
+        first = min(hunk.new_start + 1, total)
+        ranges.append((first, max(first, min(hunk.new_end, total))))
+    return tuple(ranges)
+
+
+def nul_error(name: ParameterName | str) -> InvalidArgumentError:
+    """Return the error for a new text that would make a text file binary."""
+    return InvalidArgumentError(
+        Advice(name, " holds a NUL character, which would make the file binary."),
+        hint="Pass it without \\u0000.",
+        details={"parameter": str(Advice(name))},
+    )
 
 
 def record_edit(
     tracker: ReadTracker,
     real_path: str,
-    before: Document,
-    after: Document,
+    before: tuple[str, str],
+    after: tuple[str, str],
     hunks: Sequence[Hunk],
     external: ExternalChanges | None,
 ) -> None:
-    """Carry what was read of a file over to what a change made of it."""
-    if not tracker.knows(real_path):
-        return
-    revision = revision_of(before.data)
+    """Carry the read lines of a file over to its edited text; `before` and `after` are revision and text."""
     if external is not None:
-        tracker.record_external_change(real_path, revision, before.text, external.hunks)
-    total = count_lines(after.text)
-    tracker.record_edit(real_path, revision, revision_of(after.data), after.text, hunks=hunks, total=total)
+        tracker.record_external_change(real_path, *before, external.hunks)
+    tracker.record_edit(real_path, before[0], *after, hunks)
 
 
-def _decode(current: Current, encoding: str | None) -> Document:
+def external_changes(tracker: ReadTracker, current: Current, text: str) -> ExternalChanges | None:
+    """Compare a file with the revision read last; None if it is unchanged or was not read."""
+    last = tracker.last(current.real_path)
+    revision = current.revision or ""
+    if last is None or last.revision == revision or tracker.fully_read(current.real_path, revision):
+        return None
+    if last.text is None:
+        # Unchanged lines are not known, so none counts as read.
+        every = Hunk(0, sys.maxsize, 0, sys.maxsize)
+        return ExternalChanges("the file had changed since it was shown", (), (every,))
+    hunks = line_changes(lf_view(last.text), lf_view(text))
+    now = [(hunk.new_start + 1, max(hunk.new_end, hunk.new_start + 1)) for hunk in hunks]
+    where = f"before this edit, {line_ranges(now)}" if hunks else "in its line ends only"
+    lines = diff_lines(unified_diff(last.text, text, "file"), _EXTERNAL_DIFF_LINES)
+    head = [footer("what had changed since it was shown")] if lines else []
+    return ExternalChanges(f"the file had changed since it was shown: {where}", (*head, *lines), hunks)
+
+
+def stale_error(current: Current, text: str | None, before: str | None, expected: str) -> StaleError:
+    """Return the error for an unexpected revision, with the difference if both texts are known."""
+    details: dict[str, object] = {
+        "path": current.path,
+        "revision": current.revision,
+        "shown_revision": expected,
+    }
+    message = f"{quote(current.path)} has changed since it was shown"
+    read = call("read", path=current.path)
+    hint = Advice("Call ", read, ", then redo the change on the present text.")
+    if before is None or text is None:
+        return StaleError(f"{message}.", hint=hint, details=details)
+    diff = unified_diff(before, text, current.path)
+    details |= {"diff": diff, "places": diff_lines(diff)}
+    return StaleError(f"{message}; this is what changed:", hint=hint, details=details)
+
+
+def _check_revision(draft: Draft, tracker: ReadTracker, expected: str | None) -> None:
+    """Refuse to change an unexpected revision."""
+    current = draft.current
+    if expected is None or expected == current.revision:
+        return
+    versions = tracker.versions_with_text(current.real_path)
+    before = next((version.text for version in versions if version.revision == expected), None)
+    raise stale_error(current, draft.text, before, expected)
+
+
+def _decoded(current: Current, encoding: str | None) -> Decoded:
     if current.data is None:
         glob = Advice(ToolName("glob"), " to find the file")
         write = Advice(ToolName("write"), f" to create {quote(current.path)}")
@@ -195,7 +336,7 @@ def _decode(current: Current, encoding: str | None) -> Document:
             details={"path": current.path},
         )
     try:
-        return Document.of(current.data, encoding)
+        return decode(current.data) if encoding is None else decode_in(current.data, encoding, exact=True)
     except BinaryError as error:
         raise BinaryError(
             f"{quote(current.path)} is binary, and only text can be edited.",
@@ -204,167 +345,11 @@ def _decode(current: Current, encoding: str | None) -> Document:
         ) from None
 
 
-def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
-    """Return the lines of a diff of one file for a model: bounded, without the names of the files."""
-    start = diff.find("\n@@ ") + 1
-    if not start:
+def _encoding_notes(before: Decoded, text: str) -> list[str]:
+    """Return a warning if the new text declares another encoding than the file keeps."""
+    if text.isascii() or (named := declared_encoding(text)) in {None, before.encoding}:
         return []
-    count = diff.count("\n", start)
-    end = start
-    for _ in range(min(max_lines, count)):
-        end = diff.index("\n", end) + 1
-    lines = diff[start:end].split("\n")[:-1]
-    if diff.count("\r\n", start) == count - diff.count("\n@@ ") - diff.count("\n\\ "):
-        # The whole file has them: on every line they would only be in the way.
-        lines = [line.removesuffix("\r") for line in lines]
-    shown = bounded_lines(around_changes(lines), _DIFF_CHARS)
-    if more := count - len(shown):
-        way = Advice("call ", ToolName("read"), " to see the file")
-        shown.append(footer(f"{plural(more, 'more line')} of the diff", way))
-    note = carriage_return_note("".join(shown))
-    return [*shown, footer(note)] if note else shown
-
-
-def with_diff(result: R, limits: Limits, diff: str, before: Sequence[str], after: Sequence[str] = ()) -> R:
-    """Give a result its text: as much of the diff as the limits allow, between other lines.
-
-    Of a long run of lines that came in or were replaced, which the model has just sent, it has the ends.
-    """
-    shortened = _SENT_LINES.sub(_ends_of_run, diff)
-
-    def render(max_lines: int) -> R:
-        return replace(result, text=Joined("\n", *before, *diff_lines(shortened, max_lines), *after))
-
-    def render_without(_: int) -> R:
-        omitted = [footer("the diff is not shown")] if diff else []
-        return replace(result, text=Joined("\n", *before, *omitted, *after))
-
-    return fitted(limits, Shrink(_DIFF_LINES, render), Shrink(1, render_without))
-
-
-def _ends_of_run(run: re.Match[str]) -> str:
-    first = run[0].split("\n", _RUN_ENDS)[:-1]
-    last = run[0].rsplit("\n", _RUN_ENDS + 1)[1:]
-    how = "came in, as sent" if run[0].startswith("+") else "were removed"
-    omitted = footer(f"{run[0].count(chr(10)) - 2 * _RUN_ENDS} more lines {how}")
-    return "\n".join([*first, omitted, *last])
-
-
-def placeholder_notes(diff: str) -> list[str]:
-    """Return a warning for each line of a new text that looks like a placeholder for left-out text."""
-    candidates = islice(_COMMENT.finditer(diff), _MOST_CANDIDATES)
-    comments = dict.fromkeys(found[0][1:].strip() for found in candidates if _omits(found[1]))
-    marks = dict.fromkeys(found[1] for found in islice(_CUT_LINE.finditer(diff), _MOST_CANDIDATES))
-    if not (suspected := [*islice(comments, _MOST_WARNINGS), *islice(marks, _MOST_WARNINGS)]):
+    if named == declared_encoding(before.text):
         return []
-    removed = "\n".join(re.findall("^-.*", diff, re.MULTILINE))
-    how = "looks like a placeholder for left-out text; it was written as it is"
-    return [f'warning: "{quoted(line)}" {how}' for line in suspected if line not in removed]
-
-
-def _omits(body: str) -> bool:
-    """Return whether the text of a comment says nothing but that other text is left out."""
-    words = re.findall(r"[a-z]+", body.lower())
-    others = sum(_OMISSION_WORD.fullmatch(word) is None for word in words)
-    if "'" in body or '"' in body or not _LEFT_OUT.search(body):
-        return False
-    if _ELLIPSIS.search(body):
-        return others <= 2 and len(words) <= 9 and (len(words) > 1 or words[0] in {"unchanged", "omitted"})
-    return not others and (len(words) > 2 or words[0] in {"existing", "unchanged"})
-
-
-def external_changes(tracker: ReadTracker, current: Current, text: str) -> ExternalChanges | None:
-    """Compare a file with the version read last; None where they are the same, or none is known."""
-    last = tracker.last(current.real_path)
-    revision = current.revision or ""
-    if last is None or last.revision == revision or tracker.fully_read(current.real_path, revision):
-        return None
-    if last.text is None:
-        # Which lines are still the same is not known, so none of them counts as read.
-        every = Hunk(0, sys.maxsize, 0, sys.maxsize)
-        return ExternalChanges("the file had changed since it was shown", (), (every,))
-    hunks = tuple(Hunk(*change) for change in line_changes(lf_view(last.text), lf_view(text)))
-    now = [(hunk.new_start + 1, max(hunk.new_end, hunk.new_start + 1)) for hunk in hunks]
-    where = f"before this edit, {line_ranges(now)}" if hunks else "in its line ends only"
-    lines = diff_lines(unified_diff(last.text, text, "file"), _EXTERNAL_DIFF_LINES)
-    head = [footer("what had changed since it was shown")] if lines else []
-    return ExternalChanges(f"the file had changed since it was shown: {where}", (*head, *lines), hunks)
-
-
-def check_revision(current: Current, text: str, tracker: ReadTracker, expected: str | None) -> None:
-    """Refuse to change a version other than the one expected."""
-    if expected is None or expected == current.revision:
-        return
-    records = tracker.versions_with_text(current.real_path)
-    before = next((record.text for record in records if record.revision == expected), None)
-    raise _stale(current, text, before, expected)
-
-
-def check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite) -> None:
-    """Refuse to replace a file whose present version this workspace has not read whole."""
-    if current.data is None or current.revision is None or overwrite == "always":
-        return
-    path, details = quote(current.path), {"path": current.path, "revision": current.revision}
-    if overwrite == "never":
-        edit = Advice("call ", ToolName("edit"), " to change a part of it")
-        raise AlreadyExistsError(
-            f"{path} exists already, and existing files are not replaced here.",
-            hint=Advice(Joined(", or ", "Choose another path", edit), "."),
-            details={"path": current.path},
-        )
-    if tracker.fully_read(current.real_path, current.revision):
-        return
-    last = tracker.last(current.real_path)
-    read = call("read", path=current.path)
-    binary = is_binary(current.data)
-    if last is None and binary:
-        other = Joined(", or ", "choose another path", Advice("delete it first with ", ToolName("delete")))
-        raise UnreadError(
-            f"{path} is a binary file that was not shown: all of it would be replaced.",
-            hint=Joined(
-                " ",
-                Advice("Call ", read, " first if it is an image."),
-                Advice("No read shows other binaries: ", other, "."),
-            ),
-            details=details,
-        )
-    if last is None:
-        raise UnreadError(
-            f"{path} exists already and has not been read: writing would replace all of it.",
-            hint=_read_or_edit(read, "it"),
-            details=details,
-        )
-    text = None if binary else decode(current.data).text
-    if last.revision != current.revision:
-        raise _stale(current, text, last.text, last.revision)
-    missing = last.missing()
-    count = sum(end - start + 1 for start, end in missing)
-    start, end = missing[0]
-    raise UnreadError(
-        f"Only a part of {path} has been read: {line_ranges(missing)} "
-        f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
-        hint=_read_or_edit(call("read", path=current.path, offset=start, limit=end - start + 1), "the file"),
-        details={**details, "unread_lines": [list(lines) for lines in missing]},
-    )
-
-
-def _stale(current: Current, text: str | None, before: str | None, expected: str) -> StaleError:
-    """Return the error for another version than expected, with the difference where both texts are known."""
-    details: dict[str, object] = {
-        "path": current.path,
-        "revision": current.revision,
-        "shown_revision": expected,
-    }
-    message = f"{quote(current.path)} has changed since it was shown"
-    read = call("read", path=current.path)
-    hint = Advice("Call ", read, ", then make the change again with that taken in.")
-    if before is None or text is None:
-        return StaleError(f"{message}.", hint=hint, details=details)
-    diff = unified_diff(before, text, current.path)
-    details |= {"diff": diff, "places": diff_lines(diff)}
-    return StaleError(f"{message}; this is what changed:", hint=hint, details=details)
-
-
-def _read_or_edit(read: NextCall, what: str) -> Advice:
-    ways = Joined(", or ", Advice(read, " first"), Advice(ToolName("edit"), f" to change a part of {what}"))
-    return Advice("Call ", ways, ".")
+    kept = f"but is still in {before.encoding}; to convert it, write the whole file"
+    return [f"warning: the file now names the encoding {named} {kept}"]

@@ -1,4 +1,4 @@
-"""`delete` and `move`: files, links and directories, all of which `undo` brings back."""
+"""`delete` and `move` of files, links and directories; `undo` restores them."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -23,18 +23,21 @@ from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import DeleteResult, Entry, MoveResult
+from agentfs.text import with_text
 
-_MOST_COUNTED = 100  # entries of a directory that an error counts
-_MOST_MOVED = 10_000  # files and directories: each is two changes, and the journal keeps 20,000 in one step
-_PART = 1000  # entries of a directory that are listed at a time
+_MOST_COUNTED = 100  # directory entries that an error counts
+_MOST_MOVED = (
+    10_000  # files and directories: each takes two of the 20,000 changes that a step of the journal may have
+)
+_PART = 1000  # directory entries to list at once
 
 
 def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
-    """Delete a file, an empty directory, or a link (not followed); what it has can be brought back."""
+    """Delete a file, an empty directory or a link; a link is not followed."""
     entry, real_path = root.entry(path), root.real_path(path)
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if not real_path:
-        raise RefusedError("The root of the workspace is not deleted.", details={"path": path})
+        raise RefusedError("The workspace root cannot be deleted.", details={"path": path})
     if isinstance(node, DirectoryNode):
         _check_empty(root, entry.path)
     elif isinstance(node, FileNode):
@@ -53,30 +56,31 @@ def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
         )
     except AgentFSError:
         if isinstance(node, DirectoryNode):
-            _check_empty(root, entry.path)  # something has come into it meanwhile
+            _check_empty(root, entry.path)  # an entry may have been made meanwhile
         raise
     kind = entry_type(node)
     what = f" ({kind})" if kind != "file" else ""
-    text = Joined("\n", f"Deleted {quote(entry.path)}{what}.", *applied.notes)
-    return DeleteResult(entry.path, kind, notes=applied.notes, text=text)
+    return with_text(
+        DeleteResult(entry.path, kind, notes=applied.notes), f"Deleted {quote(entry.path)}{what}."
+    )
 
 
 def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: str) -> MoveResult:
-    """Move a file, a link, which is not followed, or a directory with all in it, to where nothing is."""
+    """Move a file, a link or a directory tree to a free path; a link is not followed."""
     entry, real_path = root.entry(path), root.real_path(path)
     if not real_path:
-        raise RefusedError("The root of the workspace is not moved.", details={"path": path})
+        raise RefusedError("The workspace root cannot be moved.", details={"path": path})
     target = root.real_path(to, creating=True)
     if target == real_path:
         raise AlreadyExistsError(
-            f"{quote(entry.path)} is at this path already.",
+            f"{quote(entry.path)} is already at this path.",
             hint=Advice("Nothing needs to be moved, or pass another path as ", ParameterName("to"), "."),
             details={"path": entry.path, "same": True},
         )
     if target.startswith(f"{real_path}/"):
         raise InvalidArgumentError(
             f"The directory {quote(entry.path)} cannot be moved into itself.",
-            hint=Advice("Pass as ", ParameterName("to"), " a path that is not in it."),
+            hint=Advice("Pass as ", ParameterName("to"), " a path outside this directory."),
             details={"parameter": "to", "path": entry.path},
         )
     if root.exists(to):
@@ -102,22 +106,22 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
         tracker.record_move(real_path + below, target + below)
     try:
         shown = root.entry(to).path
-    except AgentFSError:  # it has been moved all the same
+    except AgentFSError:  # the move itself has succeeded
         shown = display_name(target)
     files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
     what = f" (directory, {plural(files, 'file')})" if entry.type == "directory" else ""
-    text = Joined("\n", f"Moved {quote(entry.path)} to {quote(shown)}{what}.", *applied.notes)
-    return MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, notes=applied.notes, text=text)
+    result = MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, notes=applied.notes)
+    return with_text(result, f"Moved {quote(entry.path)} to {quote(shown)}{what}.")
 
 
 def _subtree(root: Root, limits: Limits, entry: Entry, real_path: str) -> list[tuple[str, Node]]:
-    """Return what is at a path, and in a directory all that is below it, each with the rest of its path."""
+    """Return the nodes at and below a path, each with the rest of its path."""
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
         raise _conflict(Change(real_path, node, None), node, root)
     found = [("", node)]
     if entry.type == "directory":
-        store = Store()  # what is moved need not fit in memory
+        store = Store()  # the contents need not fit in memory
         with root.open_directory(entry.path) as top:
             if top.real_path != real_path:
                 raise _conflict(Change(real_path, node, None), None, root)
@@ -125,7 +129,7 @@ def _subtree(root: Root, limits: Limits, entry: Entry, real_path: str) -> list[t
                 if len(found) == _MOST_MOVED:
                     raise TooLargeError(
                         f"It has more than {_MOST_MOVED} files and directories.",
-                        hint="Move the directories in it one by one.",
+                        hint="Move its subdirectories one by one.",
                         details={"path": entry.path, "limit": _MOST_MOVED},
                     )
                 kept = store.keep(change).before
@@ -135,7 +139,7 @@ def _subtree(root: Root, limits: Limits, entry: Entry, real_path: str) -> list[t
 
 
 def _below(root: Root, limits: Limits, directory: Directory) -> Iterator[Change]:
-    """Yield the removal of each file, link and directory below an open directory, from the top down."""
+    """Yield the removal of each entry below an open directory, from the top down."""
     for part in directory.scan_parts(_PART):
         for listed in part:
             call_context.check()
@@ -151,10 +155,11 @@ def _check_empty(root: Root, path: str) -> None:
     with root.open_directory(path) as directory:
         names = next(directory.scan_parts(_MOST_COUNTED), ())
     if names:
-        count = f"{len(names)} or more" if len(names) == _MOST_COUNTED else len(names)
+        count = plural(len(names), "entry", "entries")
+        count = f"{_MOST_COUNTED} or more entries" if len(names) == _MOST_COUNTED else count
         raise NotAFileError(
-            f"The directory {quote(path)} is not empty: {count} in it.",
-            hint=Advice("Call ", call("ls", path=path), ", and delete what is in it first."),
+            f"The directory {quote(path)} is not empty ({count}).",
+            hint=Advice("Call ", call("ls", path=path), ", and delete its entries first."),
             details={"path": path, "entries": len(names)},
         )
 
@@ -166,9 +171,9 @@ def _conflict(change: Change, found: Node | None, root: Root) -> AgentFSError:
 
 
 def _taken(path: str, hint: str = "") -> AlreadyExistsError:
-    delete = Advice("delete what is there first with ", ToolName("delete"))
+    delete = Advice("delete it first with ", ToolName("delete"))
     return AlreadyExistsError(
-        f"There is something at {quote(path)} already.",
+        f"{quote(path)} already exists.",
         hint=hint or Advice(Joined(", or ", "Move to another path", delete), "."),
         details={"path": display_name(path)},
     )

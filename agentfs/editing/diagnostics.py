@@ -1,19 +1,19 @@
-"""The errors for an old text that is not in a file, or not once: why, and what is there instead. Pure.
+"""The errors `no_match` and `ambiguous`: why an old text is not found once, and the text that is there.
 
-The causes are tried from the one that can be proven best to the one that can only be guessed, and each shows
-the file's own text, with line numbers.
+Causes are tried from the surest to guesses. Each shows numbered lines of the file.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, zip_longest
+from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, call
 from agentfs.editing import causes
 from agentfs.editing.causes import Span
-from agentfs.editing.match import MOST_COUNTED, comparable
+from agentfs.editing.match import MOST_COUNTED, comparable, lines_around
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
 from agentfs.text import (
@@ -33,10 +33,10 @@ _MOST_LINES = 20
 _MOST_PLACES = 5
 _MOST_DIFFERENCES = 3
 _MOST_ELIDED = 60
-# A suggestion that is so many times longer than the old text is something else.
+# A suggestion that is this many times longer than the old text is not given.
 _MOST_LONGER = 20
 _LINE_CHARS = 200
-_MOST_PAIRED = 4000  # characters of a line that are compared to find its counterpart
+_MOST_PAIRED = 4000  # characters of a line that are compared
 _MOST_MATCHES = 10
 _MOST_ADDED = 8
 _MATCH_CHARS = 160
@@ -46,30 +46,29 @@ _WORD = re.compile(r"\w+")
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
 
-@dataclass(frozen=True)
-class KnownTexts:
-    """What this workspace has read: versions of the file, the latest first, and other paths and texts."""
+class KnownTexts(NamedTuple):
+    """Texts that were read: versions of the file, the latest first, and path and text of other files."""
 
-    versions: Sequence[str] = ()
+    versions: Callable[[], list[str]] = list
     other_files: Callable[[], list[tuple[str, str]]] = list
 
 
 def has_other_cause(view: str, old: str, new: str, known: KnownTexts) -> bool:
-    """Return whether an old text is missing for a better reason than that it was written differently.
+    """Return True if the edit is already applied, or the file had the old text earlier.
 
-    Then a place that only resembles the old text is not the one that was meant.
+    A place that only resembles the old text is then not meant.
     """
     return bool(causes.already_applied(view, old, new)) or any(
-        old in text for text in map(lf_view, known.versions) if text != view
+        old in text for text in map(lf_view, known.versions()) if text != view
     )
 
 
 def explain_no_match(
     view: str, old: str, new: str, path: str, known: KnownTexts | None = None
 ) -> NoMatchError:
-    """Return the error for an old text that was not found; `details["cause"]` says why."""
+    """Return the error for an old text that was not found; `details["cause"]` gives the cause."""
     diagnosis = _Diagnosis(view, old, new, path, known or KnownTexts())
-    why = "; what is close to it was not looked for, as there is too much to compare."
+    why = "; the texts are too large to look for something similar."
     if comparable(view, old, new):
         why = ", and nothing there is close to it."
         try:
@@ -92,7 +91,7 @@ def explain_no_match(
 
 
 def explain_earlier_edit(view: str, old: str, path: str, file: str) -> NoMatchError:
-    """Return the error for an old text of a file that an earlier edit of the call has changed in the view."""
+    """Return the error for an old text that an earlier edit of the same call has changed."""
     first, end = (file.count("\n", 0, offset) for offset in (file.index(old), file.index(old) + len(old)))
     lines = first + 1, max(first + 1, end + (not old.endswith("\n")))
     former = causes.former_text(view, old, file)
@@ -141,7 +140,7 @@ class _Diagnosis:
         return None
 
     def changed_since_read(self) -> NoMatchError | None:
-        for before in map(lf_view, self.known.versions):
+        for before in map(lf_view, self.known.versions()):
             former = causes.former_text(self.view, self.old, before) if before != self.view else None
             if former is None:
                 continue
@@ -165,7 +164,7 @@ class _Diagnosis:
                 places=lost[:_MOST_LINES],
                 hint=Joined(
                     " ",
-                    Advice("Take the change into ", _OLD, " and ", _NEW, "."),
+                    Advice("Adapt ", _OLD, " and ", _NEW, " to the change."),
                     Advice("Call ", call("read", path=self.path), " to see all of it."),
                 ),
             )
@@ -177,7 +176,7 @@ class _Diagnosis:
         blocks = causes.closest_blocks(view_lines, old_lines) if spans else []
         shared = [causes.shared_lines(old_lines, view_lines[start:end]) for start, end in blocks]
         if blocks and causes.shared_lines(old_lines, self.new.split("\n")) <= max(shared):
-            # What is most like the old text is then the new one; otherwise it is there by chance.
+            # The new text counts as applied only at the place that is most similar to the old text.
             lines = self._lines(spans)
             spans = [
                 span
@@ -257,13 +256,13 @@ class _Diagnosis:
         )
 
     def _mark_hint(self) -> str:
-        """Explain the mark in place of the part of a long line that was not shown."""
+        """Explain the mark for the part of a long line that was not shown."""
         mark = re.search(CUT_MARK, self.old)
         meaning = f"{mark[0]} is the mark for a part of a long line that was not shown" if mark else ""
         return meaning and Advice(f"{meaning}: name a part that is shown in ", _OLD, " and ", _NEW, ".")
 
     def _with_elided_end(self, lines: Sequence[str], block: Span) -> Span:
-        """Let a block whose end was left out reach to the line that ends the new text too."""
+        """Extend a block whose end was left out to the line that also ends the new text."""
         start, end = block
         last = self.new.rstrip().rpartition("\n")[2].strip()
         reach = range(start, min(len(lines), end + _MOST_ELIDED))
@@ -315,7 +314,7 @@ class _Diagnosis:
         places: Sequence[str] = (),
         **more: object,
     ) -> NoMatchError:
-        """Return the error with the lines of the spans; the suggestion is the text of a single span."""
+        """Return the error with the lines of the spans; a single span is also the suggestion."""
         details: dict[str, object] = {"path": self.path, "cause": cause, **more}
         if spans:
             lines = self._lines(spans)
@@ -337,7 +336,7 @@ class _Diagnosis:
         return self.view[spans[0][0] : spans[0][1]] if len(spans) == 1 else ""
 
     def _lines(self, spans: Sequence[Span]) -> list[tuple[int, int]]:
-        """Return the numbers of the first and the last line of each span; they are in order."""
+        """Return the numbers of the first and the last line of each span."""
         firsts = _line_numbers(self.view, [start for start, _ in spans])
         return [
             (first, first + self.view[start:end].removesuffix("\n").count("\n"))
@@ -350,13 +349,12 @@ class _Diagnosis:
         return f"{line_ranges(ranges)} {'has' if one else 'have'}"
 
     def _numbered(self, span: Span, first: int) -> list[str]:
-        start = self.view.rfind("\n", 0, span[0]) + 1
-        lines = self.view[start : _line_end(self.view, max(span[1] - 1, start))].split("\n")
+        lines = self.view[slice(*lines_around(self.view, span[0], max(span[1] - 1, span[0])))].split("\n")
         shown = numbered([cut_line(line, _LINE_CHARS) for line in lines[:_MOST_LINES]], first)
         return shown + ([f"[and {len(lines) - _MOST_LINES} more]"] if len(lines) > _MOST_LINES else [])
 
     def _differences(self, span: Span, *, blanks: bool = False) -> list[str]:
-        """Say in which lines the file and the old text differ, the first few of them."""
+        """Describe the first differences between the file and the old text."""
         first = self.view.count("\n", 0, span[0]) + 1
         start = self.view.rfind("\n", 0, span[0]) + 1
         file_lines = self.view[start : span[1]].removesuffix("\n").split("\n")
@@ -372,7 +370,7 @@ class _Diagnosis:
 
 
 def _paired(old: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
-    """Pair the lines of an old text with those of the file, the shorter side where it shares most words."""
+    """Pair the lines of both sides; the shorter side is placed where it shares most words."""
     shorter, longer = sorted((old, lines), key=len)
     words = [
         [set(_WORD.findall(line[:_MOST_PAIRED])) for line in side[:_MOST_LINES]] for side in (shorter, longer)
@@ -406,14 +404,14 @@ def _excerpt(line: str, *, blanks: bool = False) -> str:
 def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> AmbiguousError:
     """Return the error for an old text that occurs at several offsets, with the line of each.
 
-    `details["unique"]` has for each a longer old text that occurs only there, if a few lines make one.
+    `details["unique"]` has a longer, unique old text for each place, if a few more lines make one.
     """
     lines = _line_numbers(view, starts)
     exact = len(starts) < MOST_COUNTED
     places: list[str] = []
     unique: list[dict[str, object]] = []
     for start, number in zip(starts[:_MOST_MATCHES], lines, strict=False):
-        line = view[view.rfind("\n", 0, start) + 1 : _line_end(view, start)]
+        line = view[slice(*lines_around(view, start, start))]
         place = numbered([cut_line(line, _MATCH_CHARS)], number, width=len(str(lines[-1])))[0]
         longer = _unique(view, old, start, starts) if exact else None
         if longer is not None:
@@ -423,7 +421,7 @@ def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> 
     at_least = "" if exact else "at least "
     if more := len(starts) - len(places):
         places.append(f"[and {at_least}{more} more]")
-    extend = Advice("Add lines before or after it to ", _OLD, " (and to ", _NEW, ") until it is there once")
+    extend = Advice("Add lines before or after it to ", _OLD, " (and to ", _NEW, ") until it is unique")
     replace_all = Advice("pass ", ParameterName("replace_all"), " to replace each")
     return AmbiguousError(
         Advice(_OLD, f" is in {quote(path)} {at_least}{len(starts)} times; it must be there exactly once."),
@@ -441,35 +439,28 @@ def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> 
 
 
 def _line_numbers(view: str, offsets: Sequence[int]) -> list[int]:
-    """Return the numbers of the lines that offsets, in order, lie in."""
+    """Return the line numbers of offsets, which are in order."""
     counts = (view.count("\n", start, end) for start, end in pairwise((0, *offsets)))
     return [1 + lines for lines in accumulate(counts)]
 
 
-def _line_end(view: str, position: int) -> int:
-    end = view.find("\n", position)
-    return end if end >= 0 else len(view)
-
-
 def _unique(view: str, old: str, start: int, starts: Sequence[int]) -> Span | None:
-    """Return the least extension to whole lines before or after a match that no other match has."""
-    before = view.rfind("\n", 0, start) + 1
-    after = _line_end(view, start + len(old))
-    for added in range(_MOST_ADDED + 1):
+    """Return the smallest range of added lines before or after a match that makes it unique."""
+    before, after = start, start + len(old)
+    for _ in range(_MOST_ADDED + 1):
+        before, after = lines_around(view, before, after)
         for low, high in ((before, start + len(old)), (start, after)):
             call_context.check()
             longer = view[low:high]
             others = (other - (start - low) for other in starts if other != start)
             if not any(other >= 0 and view.startswith(longer, other) for other in others):
                 return low, high
-        if added < _MOST_ADDED:
-            before = view.rfind("\n", 0, max(before - 1, 0)) + 1 if before > 1 else 0
-            after = _line_end(view, min(after + 1, len(view)))
+        before, after = max(before - 1, 0), min(after + 1, len(view))
     return None
 
 
 def _added_line(view: str, span: Span, longer: Span) -> str:
-    """Say which line makes a match the only one: the first or the last that was added."""
+    """Show the outermost added line, which makes the match unique."""
     before = longer[0] < span[0]
     added = view[longer[0] : span[0]] if before else view[span[1] : longer[1]]
     line = added.partition("\n")[0] if before else added.rpartition("\n")[2]

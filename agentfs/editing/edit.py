@@ -1,6 +1,6 @@
-"""`edit`, `multi_edit` and `splice`: what they make of the text of a file (pure).
+"""`edit`, `multi_edit` and `splice`: replace texts or ranges in one file.
 
-The old text proves what the caller means, so no earlier read is required.
+The old text shows what the caller means, so no earlier read is required.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName
-from agentfs.editing.change_file import EditTarget, change_file
+from agentfs.editing.change_file import Draft, Edited, EditTarget, change_file, nul_error
 from agentfs.editing.diagnostics import (
     KnownTexts,
     explain_ambiguous,
@@ -18,7 +18,6 @@ from agentfs.editing.diagnostics import (
     explain_no_match,
     has_other_cause,
 )
-from agentfs.editing.document import Draft, Edited, LfView, Replacement, check_no_nul, to_lf
 from agentfs.editing.match import occurrences, shown_characters, tolerant_matches
 from agentfs.errors import (
     AgentFSError,
@@ -29,13 +28,13 @@ from agentfs.errors import (
     OverlapError,
     must_be,
 )
-from agentfs.fs import Current, quote
+from agentfs.fs import quote
 from agentfs.policy import Matching
 from agentfs.results import Edit, EditResult
-from agentfs.text import first_names, footer, lf_view, plural
+from agentfs.text import LfView, Replacement, first_names, footer, lf_view, plural
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
-# Edits made already that an error names one by one.
+# Already applied edits that an error names one by one.
 _MOST_NUMBERS = 20
 _MOST_FAILED = 20  # edits of one call whose failure is explained
 
@@ -45,7 +44,7 @@ Span = tuple[int, int, str]
 def edit_file(
     target: EditTarget, edits: Sequence[Edit], match: Matching | None, expect: int | None = None
 ) -> EditResult:
-    """Replace texts in a file, in order, all or nothing; `match` None leaves it to the policy."""
+    """Replace texts in a file, in order, all or nothing; `match=None` takes that of the policy."""
     root, tracker = target.root, target.tracker
     if not edits:
         raise InvalidArgumentError(
@@ -57,22 +56,25 @@ def edit_file(
     if expect is not None and expect < 1:
         raise must_be("expect", "1 or more", expect, "Leave it out for any number.")
 
-    def compute(draft: Draft, current: Current) -> Edited:
+    def compute(draft: Draft) -> Edited:
+        real_path = draft.current.real_path
+
+        def versions() -> list[str]:
+            return [version.text or "" for version in tracker.versions_with_text(real_path)]
+
         def other_files() -> list[tuple[str, str]]:
-            read = tracker.other_texts(current.real_path)
+            read = tracker.other_texts(real_path)
             return [(root.display_path(path), text) for path, text in read if root.may_show(path)]
 
-        versions = tracker.versions_with_text(current.real_path)
-        texts = [version.text for version in versions if version.text is not None]
-        edited = apply_edits(draft, edits, match, KnownTexts(texts, other_files))
+        edited = apply_edits(draft, edits, match, KnownTexts(versions, other_files))
         if expect not in {None, edited.replacements}:
             count = plural(edited.replacements, "time")
             raise AmbiguousError(
-                Advice(_OLD, f" is in {quote(current.path)} {count}, not {expect} as expected."),
+                Advice(_OLD, f" is in {quote(draft.path)} {count}, not {expect} as expected."),
                 hint=Advice(
                     "Nothing was changed. If each is meant, ", Retry({"expect": edited.replacements}), "."
                 ),
-                details={"path": current.path, "count": edited.replacements, "expect": expect},
+                details={"path": draft.path, "count": edited.replacements, "expect": expect},
             )
         return edited
 
@@ -84,23 +86,23 @@ def splice_file(
     target: EditTarget,
     spans: Sequence[Span] | Callable[[str], Sequence[Span] | tuple[Sequence[Span], Sequence[str]]],
 ) -> EditResult:
-    """Replace ranges of the LF view of a file in one write; a function makes them of that text."""
+    """Replace ranges of the LF view of a file in one write; a function is called with that view."""
 
-    def compute(draft: Draft, _current: Current) -> Edited:
+    def compute(draft: Draft) -> Edited:
         view = LfView(draft.text)
         made = spans(view.text) if callable(spans) else spans
         wanted, notes = _with_notes(made)
         if not wanted:
             raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
         draft.replace(view, _ordered(view, wanted, draft.path))
-        return draft.result("offset")._replace(notes=tuple(notes))
+        return draft.edited("offset")._replace(notes=tuple(notes))
 
     return change_file(target, compute, unit="replacement")
 
 
 def _with_notes(made: Any) -> tuple[Sequence[Span], Sequence[str]]:
-    """Return ranges and notes, which came as a pair, or without notes."""
-    parts: Any = made  # which `isinstance` leaves with items of known type
+    """Split the outcome of a function into ranges and notes."""
+    parts: Any = made  # `isinstance` would leave items of unknown type
     is_pair = isinstance(made, tuple) and len(parts) == 2 and not _is_span(parts[0])
     spans, notes = parts if is_pair else (parts, ())
     if not (_is_list(spans, _is_span) and _is_list(notes, lambda note: isinstance(note, str))):
@@ -122,7 +124,7 @@ def _is_span(value: Any) -> bool:
 
 
 def check_edit(edit: Edit) -> None:
-    """Refuse an edit that no file could make right."""
+    """Refuse an edit that is wrong for every file."""
     if not edit.old_string:
         raise InvalidArgumentError(
             Advice(_OLD, " is empty."),
@@ -136,49 +138,62 @@ def check_edit(edit: Edit) -> None:
             ),
             details={"parameter": "old_string"},
         )
-    check_no_nul(edit.new_string, _NEW)
-    if to_lf(edit.old_string, lone=False) == to_lf(edit.new_string, lone=False):
+    if "\x00" in edit.new_string:
+        raise nul_error(_NEW)
+    if edit.old_string.replace("\r\n", "\n") == edit.new_string.replace("\r\n", "\n"):
         same = edit.old_string == edit.new_string
         how = " are the same." if same else " differ only in line ends, and an edit keeps those of the file."
         raise NoChangeError(
-            Advice(_OLD, " and ", _NEW, how), hint=Advice("Pass as ", _NEW, " the text as it shall be.")
+            Advice(_OLD, " and ", _NEW, how), hint=Advice("Set ", _NEW, " to the text you want.")
         )
 
 
 def apply_edits(
-    draft: Draft, edits: Sequence[Edit], match: Matching = "tolerant", known: KnownTexts | None = None
+    draft: Draft,
+    edits: Sequence[Edit],
+    match: Matching = "tolerant",
+    known: KnownTexts | None = None,
+    *,
+    first: int = 1,
 ) -> Edited:
-    """Apply edits in order, each to the outcome of the one before, all or nothing.
+    """Apply edits in order, each to the outcome of the previous one, all or nothing.
 
-    After one that fails the others are tried without it, so that the error reports the first 20 that fail.
+    After an edit fails, the later ones are still tried, so that the error reports the first 20 failures.
+    Errors number the edits from `first`.
     """
+    last = first + len(edits) - 1
     steps: list[str] = []
     failed: dict[int, AgentFSError] = {}
-    for number, edit in enumerate(edits, 1):
+    tried = first - 1
+    for edit in edits:
         try:
             call_context.check()
             via = _apply_edit(draft, edit, match, known or KnownTexts())
         except DeadlineExceededError:
-            if failed:
-                raise _failed(failed, number - 1, len(edits)) from None
-            raise
+            if not failed:
+                raise
+            break
         except AgentFSError as error:
-            failed[number] = error
-            if len(failed) == _MOST_FAILED:
-                raise _failed(failed, number, len(edits)) from None
-            continue
-        if via not in {"exact", *steps}:
-            steps.append(via)
-    if failed:
-        raise _failed(failed, len(edits), len(edits))
-    return draft.result(", ".join(steps) or "exact")
+            failed[tried + 1] = error
+        else:
+            if via not in {"exact", *steps}:
+                steps.append(via)
+        tried += 1
+        if len(failed) == _MOST_FAILED:
+            break
+    if not failed:
+        return draft.edited(", ".join(steps) or "exact")
+    try:
+        raise _failed(failed, tried, last)
+    finally:
+        failed.clear()  # the errors refer to this frame: a cycle would keep the workspace alive
 
 
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
-    """Make one edit, and return how its old text was found."""
+    """Apply one edit, and return how its old text was found."""
     check_edit(edit)
     view = LfView(draft.text)
-    old, new = to_lf(edit.old_string, lone=view.lone), to_lf(edit.new_string, lone=view.lone)
+    old, new = view.lf(edit.old_string), view.lf(edit.new_string)
     if edit.replace_all:
         exact = match == "exact" or old in view.text
         shown = old if exact else shown_characters(old, view.text)
@@ -186,11 +201,11 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
             draft.replace_all(view, shown, new if shown == old else shown_characters(new, shown), count)
             return "exact" if shown == old else "visible_escapes"
     else:
-        starts = occurrences(view.text, old)
-        if len(starts) > 1:
-            raise _explained(draft, view.text, old, new, known)
-        if starts:
-            draft.replace(view, [Replacement(starts[0], starts[0] + len(old), new)])
+        start = view.text.find(old)
+        if start >= 0:
+            if view.text.find(old, start + 1) >= 0:
+                raise _explained(draft, view.text, old, new, known)
+            draft.replace(view, [Replacement(start, start + len(old), new)])
             return "exact"
     if match == "tolerant":
         via, found = tolerant_matches(view.text, old, new)
@@ -201,9 +216,12 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
 
 
 def _explained(draft: Draft, view: str, old: str, new: str, known: KnownTexts) -> AgentFSError:
-    """Return why an old text is not there once, by the file as a model can read it where that explains it."""
+    """Return why an old text does not occur exactly once.
+
+    The file without the earlier edits is explained if that suffices, because a model can read it.
+    """
     path = draft.path
-    file = lf_view(draft.document.text)
+    file = lf_view(draft.decoded.text)
     before, now = occurrences(file, old), occurrences(view, old)
     if file == view or (before and now and len(before) > 1):
         return _not_once(file, old, new, before, path, known)
@@ -215,7 +233,7 @@ def _explained(draft: Draft, view: str, old: str, new: str, known: KnownTexts) -
         if error.details["cause"] != "absent":
             return error
     error = _not_once(view, old, new, now, path, known)
-    hints = ["Line numbers count the edits before it as applied."] if "lines" in error.details else []
+    hints = ["Line numbers count the earlier edits as applied."] if "lines" in error.details else []
     if len(before) == 1:
         line = file.count("\n", 0, before[0]) + 1
         hints.insert(0, f"The file has it once, in line {line}: earlier edits add the rest.")
@@ -228,25 +246,25 @@ def _not_once(
 ) -> AgentFSError:
     shown = shown_characters(old, view)
     if shown != old and len(found := occurrences(view, shown)) != 1:
-        old, starts = shown, found  # what is close to it has the characters themselves
+        old, starts = shown, found  # similar text has the characters themselves
     if len(starts) > 1:
         return explain_ambiguous(view, old, starts, path)
     return explain_no_match(view, old, new, path, known)
 
 
 def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replacement]:
-    """Yield spans in order; what is inserted at one offset is one replacement."""
+    """Yield spans in order; insertions at one offset become one replacement."""
     size = len(view.text)
     by_range = itemgetter(0, 1)
     before = (0, 0)
     for (start, end), same in groupby(sorted(spans, key=by_range), key=by_range):
         if not 0 <= start <= end <= size:
             raise InvalidArgumentError(
-                f"The span from {start} to {end} does not lie in {quote(path)}, which has {size} characters "
-                "with every line end as one.",
+                f"The span from {start} to {end} is outside {quote(path)}, which has "
+                f"{plural(size, 'character')} with each line end as one.",
                 details={"path": path, "span": [start, end], "size": size},
             )
-        texts = [to_lf(new, lone=view.lone) for _, _, new in same]
+        texts = [view.lf(new) for _, _, new in same]
         if start < end and len(texts) > 1:
             before = (start, end)
         if start < before[1]:
@@ -260,14 +278,14 @@ def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replace
 
 
 def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> AgentFSError:
-    """Return the error for the edits that failed, by their numbers, of those that were tried."""
+    """Return the error for failed edits by their numbers; `tried` edits of `total` were tried."""
     number, first = next(iter(errors.items()))
     if total == 1:
         return first
     made = [number for number, error in errors.items() if error.details.get("cause") == "already_applied"]
     none = "None of the edits was applied; pass them all again."
     if len(made) == total:
-        none = "All of the edits are made already."
+        none = "All edits are already applied."
     elif made:
         edits = f"edit{'s' * (len(made) > 1)} {first_names(list(map(str, made)), _MOST_NUMBERS)}"
         none = f"None of the edits was applied; leave out {edits} and pass the others again."

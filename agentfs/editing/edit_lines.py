@@ -1,4 +1,4 @@
-"""`edit_lines`: whole lines replaced, named by the ids that `read` and `grep` gave; checked as a whole."""
+"""`edit_lines`: replace whole lines by the ids that `read` and `grep` showed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,13 @@ from typing import NoReturn
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
-from agentfs.editing.change_file import EditTarget, change_file
-from agentfs.editing.document import Draft, Edited, LfView, Replacement, to_lf
+from agentfs.editing.change_file import Draft, Edited, EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
-from agentfs.nearest import closest
 from agentfs.read_tracker import ReadTracker, VersionWithIds
 from agentfs.results import EditResult, LineChange
-from agentfs.text import bodies_of, changed_lines, cut_line, first_names, footer, visible
+from agentfs.text import LfView, Replacement, bodies_of, changed_lines, cut_line, first_names, footer, visible
+from agentfs.text.nearest import closest
 
 _MOST_LISTED = 5000
 _MOST_SHOWN = 20
@@ -23,7 +22,7 @@ _LINE_CHARS = 160
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a file without their ends, and their ids; `changes` is how many changes are requested."""
+    """The lines of a file without their ends, their ids, and the number of requested changes."""
 
     path: str
     bodies: Sequence[str]
@@ -31,19 +30,19 @@ class _Lines:
     changes: int
 
     def excerpt(self, first: int, end: int) -> list[str]:
-        """Show lines as `read` does with ids."""
+        """Number lines with their ids, as `read` does."""
         return [
             f"{index + 1} {self.ids[index]}|{visible(cut_line(self.bodies[index], _LINE_CHARS))}"
             for index in range(max(first, 0), min(end, len(self.bodies)))
         ]
 
     def details(self) -> dict[str, object]:
-        """Return what every refusal reports: the current ids."""
+        """Return the details of every refusal."""
         return {"path": self.path, "changes": self.changes, "line_ids": list(self.ids[:_MOST_LISTED])}
 
 
 def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditResult:
-    """Replace lines named by their ids, in one write."""
+    """Replace lines named by their ids, all or none."""
     tracker = target.tracker
     if not changes:
         raise InvalidArgumentError(
@@ -52,15 +51,15 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
             details={"parameter": "changes"},
         )
 
-    def compute(draft: Draft, current: Current) -> Edited:
-        revision = current.revision or ""
+    def compute(draft: Draft) -> Edited:
+        current, revision = draft.current, draft.revision
         if target.root.policy.line_ids == "fresh":
             _check_fresh(tracker, current, revision)
         versions = tracker.versions_with_ids(current.real_path)
         if not versions:
             read = Advice(call("read", path=current.path, line_ids=True), " first")
             raise UnreadError(
-                f"No line ids of {quote(current.path)} have been given, so none can be meant.",
+                f"No line ids of {quote(current.path)} have been shown.",
                 hint=Advice("Call ", Joined(", or ", read, ToolName("edit")), "."),
                 details={"path": current.path},
             )
@@ -68,28 +67,28 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
         ids = tracker.line_ids(current.real_path, revision, draft.text)
         lines = _Lines(current.path, bodies_of(view.text), ids, len(changes))
         ranges = _ranges(lines, versions, changes)
-        texts = [to_lf(change.new_content, lone=view.lone) for change in changes]
+        texts = [view.lf(change.new_content) for change in changes]
         draft.replace(view, _replacements(view, lines, ranges, texts))
         given = [text.removesuffix("\n").count("\n") + 1 if text else 0 for text in texts]
         counts = zip(ranges, given, strict=True)
-        return draft.result("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
+        return draft.edited("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
 
     return change_file(target, compute, unit="change")
 
 
 def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:
-    """Refuse ids that no read has given of the present version since this workspace changed the file."""
+    """Refuse ids unless a read has shown those of the present revision."""
     given = tracker.latest_ids(current.real_path)
     if given == revision:
         return
     path, details = quote(current.path), {"path": current.path}
     read = call("read", path=current.path, line_ids=True)
     if given is None:
-        message = f"No line ids of {path} hold: it has not been read, or has been changed here since."
+        message = f"No line ids of {path} are valid: it was not read, or was changed here since."
         raise UnreadError(
             message, hint=Advice("Call ", read, " first; nothing was written."), details=details
         )
-    message = f"{path} has changed since it was read, so the ids of its lines no longer hold."
+    message = f"{path} has changed since it was read, so its line ids are no longer valid."
     raise StaleError(message, hint=Advice("Call ", read, " again; nothing was written."), details=details)
 
 
@@ -99,7 +98,7 @@ def _replacements(
     starts = [0, *accumulate(len(line) + 1 for line in lines.bodies)]
     replacements: list[Replacement] = []
     for (first, last), new in sorted(zip(ranges, texts, strict=True)):
-        # The end of the last line is not named: unless the lines are deleted, it stays as it is.
+        # The end of the last line stays, unless the lines are deleted.
         end = starts[last + 1] - 1 if new else min(starts[last + 1], len(view.text))
         replacements.append(Replacement(starts[first], end, new.removesuffix("\n")))
     return replacements
@@ -108,7 +107,7 @@ def _replacements(
 def _ranges(
     lines: _Lines, versions: Sequence[VersionWithIds], changes: Sequence[LineChange]
 ) -> list[tuple[int, int]]:
-    """Return the indexes of the first and the last line of each change; `versions` have the latest last."""
+    """Return the indexes of the first and the last line of each change; refuse changes that conflict."""
     named = [_ids_of(change, number) for number, change in enumerate(changes, 1)]
     index = {line_id: at for at, line_id in enumerate(lines.ids)}
     missing = list(dict.fromkeys(line_id for pair in named for line_id in pair if line_id not in index))
@@ -141,7 +140,7 @@ def _ranges(
 
 
 def _indexed(versions: Sequence[VersionWithIds]) -> list[tuple[VersionWithIds, dict[str, int]]]:
-    """Return versions, each with the index of each of its lines by its id."""
+    """Return each version with the indexes of its lines by their ids."""
     call_context.check()
     return [(version, {line_id: at for at, line_id in enumerate(version.ids)}) for version in versions]
 
@@ -152,8 +151,9 @@ def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
         return one, one
     if first and last and not one:
         return first, last
+    fault = "name either one line or a range" if one or first or last else "no line is named"
     raise InvalidArgumentError(
-        f"Change {number} names {'no line' if not (one or first or last) else 'its lines in no clear way'}.",
+        f"Change {number}: {fault}.",
         hint="Give line_id for one line, or start_line_id and end_line_id for several.",
         details={"parameter": "changes", "change": number},
     )
@@ -162,7 +162,7 @@ def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
 def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: Sequence[str]) -> NoReturn:
     indexed = _indexed(versions)[::-1]
     unknown: list[str] = []
-    lost: dict[int, list[int]] = {}  # by the number of a version: which of its lines are meant
+    lost: dict[int, list[int]] = {}  # indexes of lines, by the number of their version
     for line_id in missing:
         number = next((n for n, (_, index) in enumerate(indexed) if line_id in index), None)
         if number is None:
@@ -181,12 +181,12 @@ def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: 
     near = _nearest(lines, unknown)
     excerpt = near or lines.excerpt(0, _MOST_SHOWN)
     more = len(lines.bodies) - len(excerpt)
-    are = "is no id of a line" if len(unknown) == 1 else "are no ids of lines"
+    are = "is not a line id" if len(unknown) == 1 else "are not line ids"
     listed = "the nearest ids are:" if near else "its lines are:" if excerpt else "it has no lines."
     places = [*excerpt, *([f"[and {more} more]"] if more else [])]
     named = first_names([cut_line(visible(line_id), _LINE_CHARS) for line_id in unknown], _MOST_SHOWN)
     raise UnknownLineError(
-        f"{named} {are} in {quote(lines.path)}; {listed}",
+        f"{named} {are} of {quote(lines.path)}; {listed}",
         hint=Joined(" ", _read_with_ids(lines.path), "Nothing was written."),
         details={**lines.details(), "unknown": unknown, "places": places},
     )
@@ -197,7 +197,7 @@ def _read_with_ids(path: str) -> Advice:
 
 
 def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) -> list[str]:
-    """Show what lines of a version were, given by index in order, and the lines now in their place."""
+    """Show lines of a version, by their indexes, and the lines now in their place."""
     changes = iter(changed_lines(version.lines, lines.bodies))
     places: list[str] = []
     change = next(changes, None)
@@ -207,7 +207,7 @@ def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) ->
             change = next(changes, None)
         if change is not None and change[0] <= at:
             old_start, old_end, new_start, new_end = change
-            # Of as many lines as before, one is known to be meant; otherwise all of them may be.
+            # If the number of lines is the same, each has one counterpart.
             same_count = old_end - old_start == new_end - new_start
             first = new_start + at - old_start if same_count else new_start
             end = first + 1 if same_count else min(new_end, new_start + _MOST_SHOWN)
@@ -231,15 +231,15 @@ def _check_between(
     end: int,
     number: int,
 ) -> None:
-    """Refuse a range into which lines have come, or from which lines have gone, since its ids were given."""
+    """Refuse a range whose lines are not those between the two ids when they were shown."""
     first, last = lines.ids[start], lines.ids[end]
-    now = tuple(lines.ids[start : end + 1])
+    now = [*lines.ids[start : end + 1]]
     oldest = True
     for version, index in versions:
         if first not in index or last not in index:
             continue
         old_start, old_end = index[first], index[last]
-        # A later version counts too, but only where all lines of the range were read of it.
+        # A later version counts only if all its lines of the range were read.
         read = any(low <= old_start + 1 and old_end + 1 <= high for low, high in version.ranges)
         if (oldest or read) and version.ids[old_start : old_end + 1] == now:
             return
@@ -249,7 +249,7 @@ def _check_between(
         "are no longer those that were shown; now they are:",
         hint=Joined(
             " ",
-            "If all of these are to be replaced, read them again first.",
+            "To replace all these lines, read them again first.",
             _read_with_ids(lines.path),
             "Nothing was written.",
         ),

@@ -1,9 +1,8 @@
-"""Where an old text occurs in a view: exactly, or by one of a few tolerant steps at one single place. Pure.
+"""Find an old text in a view: exactly, or by one of four tolerant steps.
 
-Each step ignores one difference: white space at the ends of lines; one shift of the whole block; typographic
-characters for plain ones; the visible form of a character for the character. An edit is applied only where
-they find one place between them. What old and new text have in common is taken from the file, so that a step
-changes nothing that the edit does not.
+Each step ignores one difference: white space at line ends, one indentation shift of the whole block,
+typographic characters, or the visible form of a character. An edit is applied only if all steps together
+find one place. Text that old and new share is kept as the file has it.
 """
 
 import re
@@ -13,17 +12,15 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from agentfs import call_context
-from agentfs.editing.document import Replacement
-from agentfs.text import changed_lines, unvisible
-from agentfs.text.lines import View
+from agentfs.text import Replacement, View, changed_lines, unvisible
 
-# Enough to say "at least"; beyond it only the answer to a hostile or hopeless text would get longer.
+# More occurrences are not counted; an error then says "at least".
 MOST_COUNTED = 1000
 BLANK = " \t"
-# Larger texts are only searched exactly: comparing them takes lists of lines and words.
+# Larger texts are only searched exactly, because comparing takes lists of lines and words.
 _MOST_LINES = 400_000
 _MOST_CHARACTERS = 400_000
-# A block whose rarest line occurs more often than this is not looked for.
+# A block is not searched if its rarest line occurs more often than this.
 _MOST_CANDIDATES = 2000
 _PLAIN = str.maketrans(
     {
@@ -34,14 +31,14 @@ _PLAIN = str.maketrans(
     }
 )
 _ESCAPE = re.compile(r"⟦U\+[0-9A-F]{4,6}⟧")
-# Blanks that end a line, whatever their number: each run is passed once.
+# Blanks at a line end; each run is matched once, whatever its length.
 _LINE_BLANKS = re.compile(r"(?<![ \t])[ \t]++(?=\n|\Z)")
 _WORD = re.compile(r"\w")
 _TOKEN = re.compile(r"\w+|\W")
 
 
 def occurrences(text: str, old: str, start: int = 0) -> list[int]:
-    """Return the offset of each occurrence from `start` on, overlapping ones too, up to `MOST_COUNTED`."""
+    """Return the offsets of the first `MOST_COUNTED` occurrences from `start`, overlapping ones included."""
     found: list[int] = []
     start = text.find(old, start)
     while start >= 0 and len(found) < MOST_COUNTED:
@@ -51,25 +48,31 @@ def occurrences(text: str, old: str, start: int = 0) -> list[int]:
     return found
 
 
+def lines_around(view: str, start: int, end: int) -> tuple[int, int]:
+    """Return the start of the first line of a range, and the end of its last line without its line end."""
+    line_end = view.find("\n", end)
+    return view.rfind("\n", 0, start) + 1, len(view) if line_end < 0 else line_end
+
+
 def comparable(view: str, old: str, new: str) -> bool:
-    """Return whether texts are small enough to be compared line by line and word by word."""
+    """Return True if texts are small enough to be compared by lines and words."""
     return max(len(old), len(new)) <= _MOST_CHARACTERS and view.count("\n") <= _MOST_LINES
 
 
 def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replacement]]:
-    """Return the first step that finds an old text, and the replacements at all places that a step finds.
+    """Return the first step that finds an old text, and a replacement for each place that any step finds.
 
-    The new text is fitted to each of them.
+    Each replacement adapts the new text to its place.
     """
     if not _WORD.search(old) or not comparable(view, old, new):
-        return "", []  # blanks and punctuation alone are too common to locate a place
+        return "", []  # blanks and punctuation alone occur in too many places
     first, matches = "", list[Replacement]()
     for via, step in _STEPS.items():
         call_context.check()
         found = step(view, old, new)
         if not matches:
             first, matches = via, found
-        else:  # a place that only a later step finds may be the one that was meant
+        else:  # the place that only a later step finds may be meant
             match = matches[0]
             matches += [each for each in found if each.start >= match.end or each.end <= match.start]
         if len(matches) > 1:
@@ -80,7 +83,7 @@ def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replaceme
 def _trailing(view: str, old: str, new: str) -> list[Replacement]:
     wanted, text = ("\n".join(line.rstrip(BLANK) for line in each.split("\n")) for each in (old, view))
     stripped = View(view, _LINE_BLANKS, lambda _: "", text)
-    # The last line may lack the end that old_string gives it.
+    # old_string may end with a line end that the last line of the file lacks.
     added = "" if text.endswith("\n") or not text else "\n"
     matches: list[Replacement] = []
     for found in occurrences(text + added, wanted):
@@ -88,12 +91,12 @@ def _trailing(view: str, old: str, new: str) -> list[Replacement]:
         found_end = found + len(wanted)
         at_line_end = found_end >= len(text) or text[found_end] == "\n"
         if len(wanted) < len(old) and old[-1] in BLANK and not at_line_end:
-            continue  # the blanks at the end of old_string would match something else
+            continue  # blanks at the end of old_string match only at a line end
         start, end = stripped.span(found, len(wanted))
         end = min(end, len(view))
         if old[-1] in BLANK:
             end += len(view[end:]) - len(view[end:].lstrip(BLANK))
-        past_end = found_end > len(text)  # the line end that the file does not have
+        past_end = found_end > len(text)  # the line end that the file lacks
         given = (old[:-1], new.removesuffix("\n")) if past_end else (old, new)
         matches.append(Replacement(start, end, _keep_lines(given[0], view[start:end], given[1])))
     return matches
@@ -116,7 +119,7 @@ def _shifted(view: str, old: str, new: str) -> list[Replacement]:
 
 
 def _candidates(lines: Sequence[str], block: Sequence[str]) -> list[int]:
-    """Return the lines where the block begins but for its indentation, found by its rarest line."""
+    """Return the first lines of all occurrences of a block with any indentation, found by its rarest line."""
     bodies = [line.lstrip(BLANK) for line in block]
     wanted = {body for body in bodies if body}
     stripped = [line.lstrip(BLANK) for line in lines]
@@ -137,8 +140,8 @@ def _candidates(lines: Sequence[str], block: Sequence[str]) -> list[int]:
 
 
 def _shift_new(block: Sequence[str], actual: Sequence[str], new: str) -> str | None:
-    """Shift a new text as the old one; None without one shift, or if it has another indentation."""
-    shifts: set[tuple[str, str]] = set()  # what each line loses at its start, and what it gets
+    """Shift a new text as the old one was; None if there is no single shift, or it does not fit."""
+    shifts: set[tuple[str, str]] = set()  # the prefixes that a line loses and gets
     for line, actual_line in zip(block, actual, strict=True):
         if not line.strip(BLANK):
             continue
@@ -190,7 +193,7 @@ def _escaped(view: str, old: str, new: str) -> list[Replacement]:
     shown = unvisible(old)
     if shown == old:
         return []
-    # The view has no carriage return of a line end, and a diff shows that of its last line too.
+    # The view has no CR in its line ends, although a diff may show one.
     wanted, fitted = (text.replace("\r\n", "\n") for text in (shown, shown_characters(new, shown)))
     if wanted.endswith("\r") and wanted not in view and f"{wanted[:-1]}\n" in view:
         wanted, fitted = wanted[:-1], fitted.removesuffix("\r")
@@ -206,7 +209,7 @@ _STEPS = {
 
 
 def shown_characters(text: str, present: str) -> str:
-    """Return a text with each `⟦U+202E⟧` as the character that is shown so, where a present text has it."""
+    """Replace each `⟦U+202E⟧` by the character it shows, if that occurs in the present text."""
 
     def character(found: re.Match[str]) -> str:
         shown = unvisible(found[0])
@@ -216,7 +219,7 @@ def shown_characters(text: str, present: str) -> str:
 
 
 def _keep_lines(old: str, actual: str, new: str) -> str:
-    """Take the file's own lines where the new text has lines of the old one."""
+    """Return the new text, with the file's lines in place of the lines that it shares with the old text."""
     old_lines, actual_lines, new_lines = old.split("\n"), actual.split("\n"), new.split("\n")
     made: list[str] = []
     position = 0
@@ -225,7 +228,7 @@ def _keep_lines(old: str, actual: str, new: str) -> str:
         replaced = new_lines[new_start:new_end]
         if old_end - old_start == new_end - new_start:
             lines = zip(old_lines[old_start:old_end], actual_lines[old_start:old_end], replaced, strict=True)
-            # A line ends as the file's ends, where the new text ends it as the old text did.
+            # If the new text keeps the blanks at a line end of the old text, the file's blanks stay.
             replaced = [
                 line.rstrip(BLANK) + _line_blanks(file_line)
                 if _line_blanks(old_line) == _line_blanks(line)
@@ -242,10 +245,10 @@ def _line_blanks(line: str) -> str:
 
 
 def _keep_tokens(old: str, actual: str, new: str) -> str | None:
-    """Take the file's own characters where the new text has words of the old one; both are as long.
+    """Return the new text, with the file's characters in place of the words that it shares with the old text.
 
-    None where the rest of the new text has typographic characters: the old text has shown that the model and
-    the file differ in them, so that nobody knows whether they are meant.
+    Returns None if other words have typographic characters: it is unknown whether the model means them.
+    `old` and `actual` have the same length.
     """
     old_tokens, new_tokens = _TOKEN.findall(old), _TOKEN.findall(new)
     starts = [0, *accumulate(map(len, old_tokens))]

@@ -1,20 +1,19 @@
-"""`replace`: a text, or a pattern, in all files that have it; all of them are changed, or none.
+"""`replace`: change a text or a pattern in many files, all or none.
 
-A search as `grep` makes it finds the files, each is changed in memory, and all are written as one batch.
+A search like that of `grep` finds the files. Each is changed in memory, and all are written as one batch.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry
-from agentfs.editing.change_file import ExternalChanges, external_changes, placeholder_notes, record_edit
-from agentfs.editing.document import Document, Draft, LfView, Replacement, check_no_nul, to_lf
+from agentfs.editing.change_file import Draft, ExternalChanges, external_changes, nul_error, record_edit
 from agentfs.editing.edit import apply_edits, check_edit
+from agentfs.editing.rendering import placeholder_notes
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -37,25 +36,38 @@ from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
-from agentfs.read_tracker import Hunk, ReadTracker
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
-from agentfs.search.diagnose import diagnose, explain_glob_path
+from agentfs.search.diagnose import diagnose, explain_glob_path, skip_report
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
-from agentfs.search.render import skip_report
 from agentfs.search.searcher import Finding, search
-from agentfs.text import Shrink, first_names, fitted, footer, notes_of, one_line, plural, unified_diff
+from agentfs.text import (
+    Hunk,
+    LfView,
+    Replacement,
+    Shrink,
+    decode,
+    first_names,
+    fitted,
+    footer,
+    one_line,
+    plural,
+    unified_diff,
+    with_note,
+    with_text,
+)
 
 MAX_FILES = 10_000
-MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, as a permission callback is shown all of it
+MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files, because a permission callback is shown the whole diff
 _MOST_NAMED = 20
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # parameters of grep, and here
+_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # parameters of grep and of replace
 _SHELL_GROUP = re.compile(r"\$(?:[1-9]|\{\w+\})")
-# Groups of a template, and the text between them.
+# Groups in a template, and the text between them.
 _TEMPLATE_PARTS = re.compile(r"\\g<[^>]*>|\\[0-9]{1,3}|(?:[^\\]|\\[^g0-9])+|.", re.DOTALL)
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 
@@ -74,9 +86,10 @@ class ReplaceOptions(NamedTuple):
     raw: bool = False
 
     def check(self) -> None:
-        """Refuse arguments that no tree could make right."""
+        """Refuse arguments that are wrong for every tree."""
         if self.regex:
-            check_no_nul(self.new_string, _NEW)
+            if "\x00" in self.new_string:
+                raise nul_error(_NEW)
         else:
             check_edit(self.edit)
         if self.expect is not None and self.expect < 1:
@@ -84,12 +97,12 @@ class ReplaceOptions(NamedTuple):
 
     @property
     def edit(self) -> Edit:
-        """The same as an edit of each file, where the text is replaced wherever it is."""
+        """The edit of each file, for a literal text."""
         return Edit(self.old_string, self.new_string, True)
 
     @property
     def search(self) -> GrepOptions:
-        """The search that finds the files; a text too long for a pattern is found by a part of it."""
+        """The search for the files; a text too long for a pattern is searched by its longest line."""
         text = self.old_string if self.regex else self.old_string.replace("\r\n", "\n")
         if not self.regex and not self.word and len(text) > MAX_CHARACTERS:
             text = max(text.split("\n"), key=len)[:MAX_CHARACTERS] or "\n"
@@ -117,7 +130,7 @@ class _ChangedFile(NamedTuple):
 def replace_in_files(
     root: Root, tracker: ReadTracker, limits: Limits, options: ReplaceOptions
 ) -> ReplaceResult:
-    """Replace a text or a pattern in all files that have it; all of them are changed, or none."""
+    """Replace a text or a pattern in all files that contain it, all or none."""
     options.check()
     if root.policy.read_only:
         raise read_only()
@@ -152,7 +165,9 @@ def replace_in_files(
         for file in files:
             if tracker.knows(file.change.path):
                 nodes = file.change.before, file.change.after
-                before, after = (Document.of(node.load()) for node in nodes if isinstance(node, FileNode))
+                before, after = (
+                    (node.digest, decode(node.load()).text) for node in nodes if isinstance(node, FileNode)
+                )
                 record_edit(tracker, file.change.path, before, after, file.hunks, file.external)
     return _result(limits, options, files, total, found, notes)
 
@@ -165,8 +180,8 @@ def _changed_files(
     matcher: LineSearch | None,
     found: Finding,
 ) -> list[_ChangedFile]:
-    """Return what becomes of each file; raise where one of them cannot be changed."""
-    store = Store()  # what is changed need not fit in memory
+    """Return the change of each file; raise if one of them cannot be changed."""
+    store = Store()  # the contents need not fit in memory
     changed: dict[str, _ChangedFile] = {}
     faults: dict[str, AgentFSError] = {}
     diff_chars = 0
@@ -175,7 +190,7 @@ def _changed_files(
         try:
             file = _changed_file(root, tracker, limits, options, matcher, path)
         except (NotFoundError, NoMatchError, NoChangeError):
-            continue  # gone since, or the same afterwards
+            continue  # deleted since the search, or unchanged
         except (AccessError, ContentError) as error:
             faults[path] = error
             continue
@@ -204,31 +219,28 @@ def _changed_file(
         real_path = file.real_path
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if not isinstance(node, FileNode):
-        raise NotFoundError(f"{quote(path)} is no file any more.")
-    before = Document.of(node.load())
-    draft = Draft(before, path, limits, raw=options.raw)
+        raise NotFoundError(f"{quote(path)} is not a file now.")
+    current = Current(path, real_path, node.load(), node.digest)
+    draft = Draft(current, limits, raw=options.raw)
     if matcher is None:
         edited = apply_edits(draft, [options.edit], "exact")
     else:
         view = LfView(draft.text)
-        new = to_lf(options.new_string, lone=view.lone)
+        new = view.lf(options.new_string)
         draft.replace(view, _replacements(draft, matcher, view.text, new, options))
-        edited = draft.result("exact")
+        edited = draft.edited("exact")
     root.check_replaceable(real_path, path)
-    external = None
-    hunks = edited.hunks
-    if tracker.knows(real_path):
-        external = external_changes(tracker, Current(path, real_path, before.data, node.digest), before.text)
-    after = edited.document
-    diff = unified_diff(before.text, after.text, path, changes=hunks)
-    change = Change(real_path, node, FileNode.of(node.mode, after.data, node.metadata))
+    before, hunks = draft.decoded.text, edited.hunks
+    external = external_changes(tracker, current, before)
+    diff = unified_diff(before, edited.text, path, changes=hunks)
+    change = Change(real_path, node, FileNode.of(node.mode, edited.data, node.metadata))
     return _ChangedFile(path, change, edited.replacements, diff, hunks, external)
 
 
 def _replacements(
     draft: Draft, matcher: LineSearch, text: str, new: str, options: ReplaceOptions
 ) -> Iterator[Replacement]:
-    """Yield the replacement of each match, with the groups that the new text names."""
+    """Yield the replacement of each match, with the groups of a template expanded."""
     parts = _TEMPLATE_PARTS.findall(new) if options.regex and "\\" in new else ()
     for offset, match in matcher.matches(text):
         start, end = match.span()
@@ -236,7 +248,7 @@ def _replacements(
 
 
 def _expanded(draft: Draft, match: re.Match[str], parts: Sequence[str]) -> str:
-    """Return a template with the groups of a match; `too_large` before the text takes much memory."""
+    """Expand the groups of a match in a template; stop before the text takes much memory."""
     expanded: list[str] = []
     size = 0
     for part in parts:
@@ -258,14 +270,14 @@ def _expand(match: re.Match[str], template: str) -> str:
 
 
 def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:
-    """Return the error of a pattern in terms of the parameter that it came from."""
+    """Return the error of a pattern in terms of `old_string`."""
     suggestion = error.details.get("suggestion")
     hint = Advice("To match it literally, ", Retry({"old_string": suggestion}), ".") if suggestion else ""
     return InvalidPatternError(error.message, hint=hint or error.hint, details=error.details)
 
 
 def _check_complete(found: Finding, limits: Limits) -> None:
-    """Refuse to change a part of what there is, where the search did not come to its end."""
+    """Refuse to change a part of the matches, if the search was cut short."""
     if found.skipped.reached == "timeout":
         raise _timed_out(limits)
     if found.skipped.reached is not None or len(found.counts) < found.total_files:
@@ -278,14 +290,14 @@ def _check_complete(found: Finding, limits: Limits) -> None:
 
 def _timed_out(limits: Limits) -> DeadlineExceededError:
     return DeadlineExceededError(
-        f"The search did not come to its end within {limits.timeout:g} seconds; nothing was changed.",
+        f"The search did not finish within {limits.timeout:g} seconds; nothing was changed.",
         hint=_NARROW,
         details={"seconds": limits.timeout},
     )
 
 
 def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: int) -> AgentFSError:
-    """Return the error for files that cannot be changed, with the call that leaves them out."""
+    """Return the error for files that cannot be changed, with a glob that leaves them out."""
     first = next(iter(faults.values()))
     hint: str = first.hint
     below = "" if paths_of(options.path) == ["."] else None
@@ -293,7 +305,7 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
         globs = ["!/" + _GLOB_SPECIAL.sub(r"\\\1", path) for path in faults]
         hint = Advice("To leave them out, ", Retry({"glob": [*as_list(options.glob), *globs]}), ".")
     return type(first)(
-        f"{len(faults)} of {plural(total, 'file')} cannot be changed, so that nothing was changed:",
+        f"{len(faults)} of {plural(total, 'file')} cannot be changed, so nothing was changed:",
         hint=hint,
         details={
             **first.details,
@@ -304,7 +316,7 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
 
 
 def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
-    """Refuse a path that names a file which is too large to be changed, and so was not searched."""
+    """Refuse a path that names a file too large to be changed, which the search skipped."""
     for path in paths_of(options.path):
         with suppress(NotAFileError), root.open_file(path) as file:
             if file.stat.st_size > limits.file_bytes:
@@ -325,7 +337,7 @@ def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: F
 
 
 def _in_own_terms(hint: str) -> str:
-    """Return a hint of grep's in the parameters of this method; its fact alone where that has others."""
+    """Return a hint of grep in the parameters of replace, or its fact alone if replace lacks them."""
     advice, fact = hint.parts if isinstance(hint, FirstOf) else (hint, hint)
     retry = next((part for part in getattr(advice, "parts", ()) if isinstance(part, Retry)), None)
     if retry is None or not _SHARED.keys() >= {*retry.arguments, *retry.without}:
@@ -359,7 +371,7 @@ def _count_lines(files: Sequence[_ChangedFile], most: int) -> list[str]:
         + (" (it had changed since it was shown)" if file.external is not None else "")
         for file in files[:most]
     ]
-    return [*lines, footer(f"{len(files) - most} more files")] if len(files) > most else lines
+    return [*lines, footer(plural(len(files) - most, "more file"))] if len(files) > most else lines
 
 
 def _result(
@@ -374,22 +386,21 @@ def _result(
     if options.regex and _SHELL_GROUP.search(options.new_string):
         notes.append(r"`$1` was written as it is: a group is \1 or \g<name>")
     diff = "".join(file.diff for file in files)
-    notes += placeholder_notes(diff)
-    left_out = skip_report(found.skipped, can_open=False)
     result = ReplaceResult(
         files={file.path: file.replacements for file in files},
         replacements=total,
         diff=diff,
         skipped=found.skipped,
         searched_files=found.searched,
-        notes=notes_of(*notes, left_out),
+        notes=(*notes, *placeholder_notes(diff)),
     )
     done = "Preview, nothing was written: would replace" if options.preview else "Replaced"
     head = f"{done} {plural(total, 'occurrence')} in {plural(len(files), 'file')}:"
     shown = patch_lines(diff.encode("utf-8", "surrogatepass")) if options.preview else []
+    left_out = skip_report(found.skipped, can_open=False)
 
     def render(most: int) -> ReplaceResult:
-        text = Joined("\n", head, *_count_lines(files, most), *notes, *shown, footer(left_out))
-        return replace(result, text=text)
+        rendered = with_text(result, head, above=_count_lines(files, most), below=shown)
+        return with_note(rendered, left_out) if left_out else rendered
 
     return fitted(limits, Shrink(len(files), render))

@@ -1,14 +1,14 @@
-"""`write`: the whole content of a file, new or replaced, and only over what has been read."""
+"""`write`: create a file, or replace the content of one that was read."""
 
 import codecs
 from typing import Literal, NamedTuple
 
 from agentfs import call_context
-from agentfs.advice import ParameterName
-from agentfs.editing.change_file import check_overwrite, placeholder_notes, with_diff
-from agentfs.editing.document import check_no_nul
+from agentfs.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
+from agentfs.editing.change_file import nul_error, stale_error
 from agentfs.editing.match import shown_characters
-from agentfs.errors import BinaryError, EncodingError, TooLargeError
+from agentfs.editing.rendering import placeholder_notes, with_diff
+from agentfs.errors import AlreadyExistsError, BinaryError, EncodingError, TooLargeError, UnreadError
 from agentfs.fs import Current, Root, quote
 from agentfs.limits import Limits
 from agentfs.policy import Overwrite
@@ -23,7 +23,9 @@ from agentfs.text import (
     count_lines,
     declared_encoding,
     decode,
-    decode_as,
+    decode_in,
+    is_binary,
+    line_ranges,
     newline_of,
     plural,
     unified_diff,
@@ -39,7 +41,7 @@ _NEWLINE_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "mixed": "mixed"}
 
 
 class _Content(NamedTuple):
-    """The new bytes and their text, the text replaced, and what was adapted."""
+    """The new bytes and their text, the replaced text, and notes on adaptations."""
 
     data: bytes
     text: str
@@ -60,8 +62,9 @@ def write_file(
     preview: bool = False,
     raw: bool = False,
 ) -> WriteResult:
-    """Create a file, or replace the whole content of one that has been read."""
-    check_no_nul(content, ParameterName("content"))
+    """Create a file, or replace the content of one that was read to its end."""
+    if "\x00" in content:
+        raise nul_error(ParameterName("content"))
     if len(content) > limits.file_bytes:
         raise _too_large(path, limits.file_bytes)
     replaced: Overwrite = root.policy.overwrite
@@ -73,12 +76,11 @@ def write_file(
         if len(data) > limits.file_bytes:
             raise _too_large(current.path, limits.file_bytes)
         if current.data is not None and current.data != data:
-            check_overwrite(current, tracker, replaced)
+            _check_overwrite(current, tracker, replaced)
             if not raw:
                 check_notebook(current.path, current.data, data)
         call_context.check()
         diff = unified_diff(before, text, current.path)
-        call_context.check()
         return data, (text, (*notes, *placeholder_notes(diff)), diff)
 
     changed, (text, notes, diff) = root.update(path, compute, max_bytes=limits.file_bytes, preview=preview)
@@ -99,12 +101,12 @@ def write_file(
         revision=changed.revision,
         notes=notes,
     )
-    # Of a new file the model knows every line: it has just sent them.
-    return with_diff(result, limits, "" if changed.created else diff, [head, *notes])
+    # The model has just sent every line of a new file.
+    return with_diff(result, limits, head, "" if changed.created else diff)
 
 
 def _fitted(content: str, data: bytes | None, encoding: str | None, newline: LineEnds) -> _Content:
-    """Fit a content to the file that it replaces: its encoding, byte order mark, and CRLF throughout."""
+    """Adapt a content to the file that it replaces: encoding, byte order mark and CRLF."""
     present, notes = _present(data or b"", encoding)
     before = None if data is None else present.text
     target = present
@@ -124,15 +126,15 @@ def _fitted(content: str, data: bytes | None, encoding: str | None, newline: Lin
     text = content.removeprefix("\ufeff") if target.bom else content
     if (restored := shown_characters(text, before or "")) != text:
         text = restored
-        notes.append("⟦U+…⟧ was taken for the character of the file that is shown so")
+        notes.append("⟦U+…⟧ was read as the character of the file that it shows")
     text, note = _with_newlines(text, before, newline)
     return _Content(target.bom + target.encode(text), text, before, (*notes, *note))
 
 
 def _present(data: bytes, encoding: str | None) -> tuple[Decoded, list[str]]:
-    """Decode what is replaced, for the diff and its line ends; with a note where that is not possible."""
+    """Decode the replaced file for the diff and its line ends, with a note if that fails."""
     try:
-        return (decode(data) if encoding is None else decode_as(data, encoding)), []
+        return (decode(data) if encoding is None else decode_in(data, encoding, exact=True)), []
     except EncodingError:
         note = f"the file was in another encoding and is {codec_name(encoding or 'utf-8')} now"
         return decode(b"" if b"\x00" in data else data), [note]
@@ -163,3 +165,56 @@ def _too_large(path: str, limit: int) -> TooLargeError:
         hint="Write it in smaller files.",
         details={"path": path, "limit": limit},
     )
+
+
+def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite) -> None:
+    """Refuse to replace a file whose present revision was not read to its end."""
+    if current.data is None or current.revision is None or overwrite == "always":
+        return
+    path, details = quote(current.path), {"path": current.path, "revision": current.revision}
+    if overwrite == "never":
+        edit = Advice("call ", ToolName("edit"), " to change a part of it")
+        raise AlreadyExistsError(
+            f"{path} exists already, and existing files are not replaced here.",
+            hint=Advice(Joined(", or ", "Choose another path", edit), "."),
+            details={"path": current.path},
+        )
+    if tracker.fully_read(current.real_path, current.revision):
+        return
+    last = tracker.last(current.real_path)
+    read = call("read", path=current.path)
+    binary = is_binary(current.data)
+    if last is None and binary:
+        other = Joined(", or ", "choose another path", Advice("delete it first with ", ToolName("delete")))
+        raise UnreadError(
+            f"{path} is a binary file that was not shown: all of it would be replaced.",
+            hint=Joined(
+                " ",
+                Advice("Call ", read, " first if it is an image."),
+                Advice("No read shows other binaries: ", other, "."),
+            ),
+            details=details,
+        )
+    if last is None:
+        raise UnreadError(
+            f"{path} exists already and has not been read: writing would replace all of it.",
+            hint=_read_or_edit(read, "it"),
+            details=details,
+        )
+    text = None if binary else decode(current.data).text
+    if last.revision != current.revision:
+        raise stale_error(current, text, last.text, last.revision)
+    missing = last.missing()
+    count = sum(end - start + 1 for start, end in missing)
+    start, end = missing[0]
+    raise UnreadError(
+        f"Only a part of {path} has been read: {line_ranges(missing)} "
+        f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
+        hint=_read_or_edit(call("read", path=current.path, offset=start, limit=end - start + 1), "the file"),
+        details={**details, "unread_lines": [list(lines) for lines in missing]},
+    )
+
+
+def _read_or_edit(read: NextCall, what: str) -> Advice:
+    ways = Joined(", or ", Advice(read, " first"), Advice(ToolName("edit"), f" to change a part of {what}"))
+    return Advice("Call ", ways, ".")

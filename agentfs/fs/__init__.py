@@ -1,4 +1,4 @@
-"""Access to the disk, confined to one root: path rules, reading, and changes, whole or not at all."""
+"""Access to the disk, confined to one root: paths, reading, protected names and atomic changes."""
 # pyright: reportUnusedImport=false
 
 from agentfs.fs.directory import Directory, DirEntry, unicode_duplicates_among
@@ -17,7 +17,7 @@ from agentfs.fs.node import (
     revision_of,
     revision_of_stat,
 )
-from agentfs.fs.oserrors import link_note, too_large, typed
+from agentfs.fs.oserrors import too_large, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.plan import is_second_name
 from agentfs.fs.protect import name_matcher

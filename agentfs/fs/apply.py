@@ -1,60 +1,131 @@
-"""Several changes applied as one: all of them, or none; and what a dead process left of one, taken back."""
+"""The write path: changes applied as one, all of them or none, and batches of dead processes undone.
+
+Steps that are likely to fail come first: new contents are written to temporaries, and files that will be
+replaced or removed get a second name. Only renames remain. If one of them fails, or the process dies, the
+second names serve to undo the others.
+"""
 
 import errno
 import os
 import stat
-from collections.abc import Callable, Generator, Sequence
+import time
+from collections.abc import Callable, Container, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
+from typing import ClassVar, NamedTuple
 
-from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, ProtectedError, RefusedError
+from agentfs import call_context
+from agentfs.advice import Joined
+from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, ProtectedError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.batch import Applied, Batch, NotRenamed, Terms
 from agentfs.fs.context import RootContext
-from agentfs.fs.file import node_at
+from agentfs.fs.file import (
+    apply_metadata,
+    create_temporary,
+    node_at,
+    node_in,
+    remove_stale_temporaries,
+    sync_directory,
+    unicode_duplicate_notes,
+)
 from agentfs.fs.lock import ATTEMPTS, file_locks
-from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Node, StagedNodes
-from agentfs.fs.path import display_name, quote
-from agentfs.fs.plan import PlannedChange, directories_above, is_second_name, plan_changes, plan_single
-from agentfs.fs.recovery_log import RecoveryLog, recovery_log, unfinished_batches
+from agentfs.fs.node import (
+    Change,
+    Conflict,
+    DirectoryNode,
+    FileNode,
+    LinkNode,
+    Metadata,
+    Node,
+    Recorder,
+    StagedNodes,
+)
+from agentfs.fs.path import quote
+from agentfs.fs.plan import (
+    PlannedChange,
+    RecoveryLog,
+    directories_above,
+    is_second_name,
+    is_single,
+    new_temporary,
+    plan_changes,
+    plan_single,
+    recovery_log,
+    steps_of,
+    unfinished_batches,
+)
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
+_NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
+_RETRY_SECONDS = 0.5  # how long a batch retries steps that undo it
+_RETRY_PAUSE = 0.001
+_NOTED_PATHS = 5
 _REPAIR_BYTES = 200 * 1024 * 1024
+
+
+class Terms(NamedTuple):
+    """The arguments of `Root.apply`. `held` is the path of the only change, locked by the caller."""
+
+    max_bytes: int
+    conflict: Conflict
+    recorder: Recorder | None = None
+    undoing: bool = False
+    held: ResolvedPath | None = None
+
+
+class Applied(NamedTuple):
+    """The outcome of changes that were made."""
+
+    remaining: tuple[str, ...] = ()  # directories that were kept because they have other entries
+    notes: tuple[str, ...] = ()
+
+
+class NotRenamed(Exception):  # noqa: N818 - caught by `apply_changes`
+    """A directory cannot be renamed with its entries, so the changes must be made one by one."""
 
 
 def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change], terms: Terms) -> Applied:
     """Do the work of `Root.apply`."""
-    held, recorder = terms.held, terms.recorder
-    cleared = context
-    locked: AbstractContextManager[None] = nullcontext()
-    if held is None:
-        # Resolve paths below a file as if the file were already removed.
-        gone = StagedNodes()
-        for change in changes:
-            if isinstance(change.before, FileNode | LinkNode) and isinstance(change.after, DirectoryNode):
-                gone.add(Change(change.path, change.before, None))
-        if gone.nodes:
-            cleared = replace(context, staged=gone)
-        locked = _lock_files(cleared, root_path, [each.path for each in changes if not each.of_directory])
-    # Directories have no locks: while they are read and changed, nothing else comes or goes in them.
-    alone: AbstractContextManager[object] = nullcontext()
-    if recorder is not None and (held is None or changes[0].before is None):
-        alone = recorder.alone()
-    with locked, alone:
-        if held is not None:
-            if held.missing:
-                made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
-                changes = [*made, *changes]
-        else:
-            changes = _with_parents(cleared, changes, terms.max_bytes)
-            changes = _checked(context, cleared, changes, terms)
-        if (single := plan_single(changes)) is not None:
-            return Batch(context, single, terms, single=True).apply(changes)
+    if terms.held is not None:
+        return _apply_held(context, terms.held, changes, terms)
+    # Resolve paths below a file as if the file were already removed.
+    gone = StagedNodes()
+    for change in changes:
+        if isinstance(change.before, FileNode | LinkNode) and isinstance(change.after, DirectoryNode):
+            gone.add(Change(change.path, change.before, None))
+    cleared = replace(context, staged=gone) if gone.nodes else context
+
+    def context_at(path: str) -> RootContext:
+        return context if path in gone.nodes else cleared
+
+    files = [change.path for change in changes if not change.of_directory]
+    with _lock_files(cleared, root_path, files), _alone(terms.recorder):
+        changes = _with_parents(cleared, changes, terms.max_bytes)
+        changes = _checked(context_at, changes, terms)
+        if is_single(changes):
+            return Batch(context, plan_single(changes), terms, single=True).apply(changes)
         for rename_directories in (True, False):
             plans = plan_changes(context, changes, rename_directories=rename_directories)
             with suppress(NotRenamed), recovery_log(context, root_path, plans) as log:
-                return Batch(context, plans, terms).apply(changes, log)
-    raise AssertionError  # without a directory to rename there is none that cannot be renamed
+                return Batch(context, plans, terms, log).apply(changes)
+    raise AssertionError  # a plan without renames does not raise NotRenamed
+
+
+def _apply_held(context: RootContext, held: ResolvedPath, changes: Sequence[Change], terms: Terms) -> Applied:
+    """Make the only change at a path that the caller has locked and checked."""
+    creates = changes[0].before is None
+    if held.missing:
+        made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
+        changes = [*made, *changes]
+    with _alone(terms.recorder if creates else None):
+        return Batch(context, plan_single(changes), terms, single=True).apply(changes)
+
+
+def _alone(recorder: Recorder | None) -> AbstractContextManager[object]:
+    # Directories have no locks, so keep other threads from adding or removing entries.
+    return nullcontext() if recorder is None else recorder.alone()
 
 
 @contextmanager
@@ -62,7 +133,7 @@ def _lock_files(context: RootContext, root_path: str, paths: Sequence[str]) -> G
     for _ in range(ATTEMPTS):
         keys = {_lock_key(context, path): path for path in paths}
         with file_locks(keys, root_path) as waited:
-            # A path may lead elsewhere since a lock was waited for; then these are the wrong locks.
+            # If a path leads elsewhere after waiting, these are the wrong locks.
             if not waited or keys == {_lock_key(context, path): path for path in paths}:
                 yield
                 return
@@ -75,7 +146,7 @@ def _lock_key(context: RootContext, path: str) -> str:
 
 
 def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: int) -> list[Change]:
-    """Return the changes, and one for each directory above them that has to be made."""
+    """Return the changes, with one for each missing directory above them."""
     wanted = {change.path: change for change in changes}
     for change in changes:
         if change.before is not None or change.after is None:
@@ -88,7 +159,7 @@ def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: in
 
 
 def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None]) -> set[str]:
-    """Return the paths that are as the changes would leave them; of a moved file, both or neither."""
+    """Return the paths that already have the wanted node; for a moved file, both paths or neither."""
     present = {change.path: node(change.path) for change in changes}
     missing = {each.after for each in changes if each.before is None and present[each.path] != each.after}
     return {
@@ -99,37 +170,41 @@ def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None])
 
 
 def _checked(
-    context: RootContext, cleared: RootContext, changes: Sequence[Change], terms: Terms
+    context_at: Callable[[str], RootContext], changes: Sequence[Change], terms: Terms
 ) -> list[Change]:
-    """Return the changes that are still to be made, after checking that each may and can be."""
+    """Return the changes that are not made yet. Raise an error for one that may not or cannot be made."""
+
+    def node(path: str) -> Node | None:
+        return node_at(context_at(path), path, terms.max_bytes)
+
     wanted: list[Change] = []
     made: set[str] | None = None
     for change in changes:
         path, before, after = change.path, change.before, change.after
-        present = node_at(cleared, path, terms.max_bytes)
+        present = node(path)
         if isinstance(after, DirectoryNode) and isinstance(present, DirectoryNode):
             if not isinstance(before, DirectoryNode) or after.mode == present.mode:
-                continue  # made already
+                continue  # created already
         elif present is None and after is None and change.of_directory:
             continue  # removed already
         elif present != before:
             if terms.undoing and made is None:
-                made = _already_made(changes, lambda path: node_at(cleared, path, terms.max_bytes))
+                made = _already_made(changes, node)
             if made is None or path not in made:
                 raise terms.conflict(change, present)
             continue
-        check_may_change_at(cleared if present is None else context, path)
+        with resolve_real(context_at(path), path, create_parents=True) as resolved:
+            resolved.check_may_change()
+            if isinstance(present, FileNode) and isinstance(after, FileNode):
+                resolved.check_hard_links()
         if isinstance(before, FileNode) and isinstance(present, FileNode):
-            if isinstance(after, FileNode):
-                with resolve_real(context, path) as resolved:
-                    check_hard_links(context, path, resolved.stat())
             before = replace(before, metadata=present.metadata)
         wanted.append(Change(path, present if isinstance(present, DirectoryNode) else before, after))
     return wanted
 
 
 def repair(context: RootContext, root_path: str) -> list[str]:
-    """Take back what processes that have died left unfinished; return what was done, in words."""
+    """Undo unfinished changes of dead processes; return sentences about them."""
     notes: list[str] = []
     for plans, left, log in unfinished_batches(context, root_path):
         notes += _repair_batch(context, root_path, plans, left, log)
@@ -139,16 +214,16 @@ def repair(context: RootContext, root_path: str) -> list[str]:
 def _repair_batch(
     context: RootContext, root_path: str, plans: Sequence[PlannedChange], paths: set[str], log: RecoveryLog
 ) -> list[str]:
-    """Take paths of one batch back, as far as they can be reached; return what was done, in words."""
+    """Undo the changes of some paths of a batch, if they can be reached; return sentences about them."""
     blocked: dict[str, Exception] = {}
     lockable: list[str] = []
-    batch = Batch(context, plans, Terms(_REPAIR_BYTES, _no_conflict))
+    batch = Batch(context, plans, Terms(_REPAIR_BYTES, _no_conflict), log)
     for plan in sorted(plans, key=lambda plan: plan.change.path):
         path, second_names = plan.change.path, [name for name in (plan.temporary, plan.backup) if name]
         second_names += filter(is_second_name, {os.path.dirname(name) for name in second_names})
         error = _protection(context, [path, *second_names, *filter(None, [plan.source])])
         if error is None:
-            batch.staged.update(second_names)  # the process may have made any of them
+            batch.staged.update(second_names)  # the process may have created any of them
         if path not in paths:
             continue
         try:
@@ -157,7 +232,7 @@ def _repair_batch(
             _lock_key(context, path)
             lockable.append(path)
         except NotDirectoryError:
-            continue  # a file is on the way: nothing can be below it, and nothing has to be locked
+            continue  # a file is on the way, so the path does not exist and needs no lock
         except (AgentFSError, OSError) as reason:
             blocked[path] = reason
     batch.not_undone.update(blocked)
@@ -168,95 +243,485 @@ def _repair_batch(
     except (AgentFSError, OSError) as error:
         blocked |= dict.fromkeys(paths - blocked.keys(), error)
         batch.not_undone.update(paths)
-    batch.keep_log_if_needed(log)
+    batch.keep_log_if_needed()
     left = sorted(batch.not_undone)
     reasons = {path: f": {getattr(error, 'message', str(error))}" for path, error in blocked.items()}
-    notes = [f"{_unfinished(path)} could not be taken back{reasons.get(path, '')}" for path in left]
+    notes = [f"{_unfinished(path)} could not be undone{reasons.get(path, '')}" for path in left]
     if undone := sorted(paths.difference(left)):
-        notes.append(f"{_unfinished(*undone)} was taken back")
+        notes.append(f"{_unfinished(*undone)} was undone")
     if changed_by_others:
         changed = ", ".join(map(quote, changed_by_others))
-        notes.append(f"somebody else has changed {changed} since, so that stays as it is")
+        notes.append(f"another program has changed {changed} since then, so that was kept")
     return notes
 
 
 def _no_conflict(change: Change, _: Node | None) -> AgentFSError:
-    return NotFoundError(change.path)  # nothing is made when a batch is taken back
+    return NotFoundError(change.path)  # never raised: undoing a batch calls no `conflict`
 
 
 def _protection(context: RootContext, paths: Sequence[str]) -> ProtectedError | None:
-    """Return the error if one of some paths is protected."""
+    """Return the error for the first protected path, if any."""
     for path in paths:
         try:
-            check_may_change_at(context, path)
+            with resolve_real(context, path, create_parents=True) as resolved:
+                resolved.check_may_change()
         except ProtectedError as error:
             return error
         except (AgentFSError, OSError):
-            continue  # it cannot be reached, as whoever changes it finds out
+            continue  # unreachable: changing it fails later
     return None
 
 
 def _unfinished(*paths: str) -> str:
-    return f"a change of {', '.join(map(quote, paths))} that had not come to its end"
+    return f"an unfinished change of {', '.join(map(quote, paths))}"
 
 
-def check_may_change_at(context: RootContext, real_path: str) -> None:
-    """Refuse a real path as `check_may_change`."""
-    with resolve_real(context, real_path, create_parents=True) as resolved:
-        check_may_change(context, resolved, real_path)
+class Batch:
+    """The planned changes of one batch, to apply or to undo."""
 
+    def __init__(
+        self,
+        context: RootContext,
+        plans: Sequence[PlannedChange],
+        terms: Terms,
+        log: RecoveryLog | None = None,
+        *,
+        single: bool = False,
+    ) -> None:
+        """Take plans; `single` tells that they come from `plan_single`."""
+        self._context = context
+        self._plans = sorted(plans, key=attrgetter("change.path"))
+        self._terms = terms
+        self._log = log
+        self._renamed: set[str] = set()  # paths whose temporary was renamed, for lack of hard links
+        self._retry_until = 0.0
+        self.staged: set[str] = set()  # temporaries and backups that may exist
+        self.not_undone: set[str] = set()  # paths whose old node could not be restored
+        self._is_single = single
+        self._kept_directories: list[str] = []
+        self._begun: set[str] = set()  # paths whose change may have been made
+        self._settled: dict[str, Change] = {}  # changes that create files, with the mode from the system
 
-def check_may_change(context: RootContext, resolved: ResolvedPath, path: str) -> None:
-    """Refuse a path that is protected, or that the permission rules do not let the call change.
+    def apply(self, changes: Sequence[Change]) -> Applied:
+        """Make the changes, or undo those that were made."""
+        notes: dict[str, list[str]] = {}  # each with its paths
+        try:
+            steps = steps_of(self._plans)
+            # The temporary of a single file is in its own directory, which is created first.
+            first = steps[:-1] if self._is_single else []
+            for step, plan in first:
+                self._METHODS[step](self, plan)
+            for plan in self._plans:
+                call_context.check()
+                for note in self._prepare(plan):
+                    notes.setdefault(note, []).append(plan.change.path)
+            if self._settled:
+                changes = [self._settled.get(change.path, change) for change in changes]
+            recorder = self._terms.recorder
+            with nullcontext() if recorder is None else recorder.recording(tuple(changes)):
+                try:
+                    call_context.complete()  # a call that is cancelled during the recording changes nothing
+                    for step, plan in steps[len(first) :]:
+                        for note in self._METHODS[step](self, plan):
+                            notes.setdefault(note, []).append(plan.change.path)
+                except BaseException:
+                    self._undo_begun()  # before the journal looks at the outcome
+                    raise
+        except BaseException as error:
+            self._undo_begun()
+            typed = self._typed(error)
+            if typed is error:
+                raise
+            raise typed from None
+        unsynced = self._sync() if self._context.durability == "full" else []
+        if self._log is not None:
+            self._log.note_left(())
+        if self.staged:
+            self._remove_staged()
+        self.keep_log_if_needed()
+        if self._is_single:
+            return Applied(tuple(self._kept_directories), (*notes, *unsynced))
+        about = [f"{note}: {self._names(paths)}" for note, paths in notes.items()]
+        return Applied(tuple(self._kept_directories), (*about, *unsynced))
 
-    A hard link to a protected file is protected too.
-    """
-    real_path = resolved.real_path
-    if context.unreadable.covers(real_path):
-        raise oserrors.protected(path, context.display_path(real_path))
-    status = resolved.stat()
-    if context.unwritable.covers(real_path) or resolved.is_write_protected(status):
-        raise oserrors.protected(path, context.display_path(real_path), readable=True)
-    if context.access is not None:
-        context.access.check_change(real_path)
-    if status is None or status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
-        return
-    if context.is_hard_link_to(status, context.unwritable):
-        raise oserrors.protected(path, context.display_path(real_path), readable=True)
+    def _undo_begun(self) -> None:
+        with call_context.uncounted():
+            if self._is_single:
+                self._remove_staged()  # it may be in a directory that is removed next
+            self.undo(self._begun)
+            self.keep_log_if_needed()
 
+    def _typed(self, error: BaseException) -> BaseException:
+        if isinstance(error, NotRenamed) and self.not_undone and error.__cause__ is not None:
+            error = error.__cause__
+        path = self._plans[0].change.path if self._plans else "."
+        known = oserrors.from_oserror(error, path) if isinstance(error, OSError) else error
+        if self.not_undone and isinstance(known, AgentFSError):
+            paths = ", ".join(map(quote, sorted(self.not_undone)))
+            hint = f"{paths} could not be restored; opening the workspace again retries it."
+            known.hint = Joined(" ", known.hint, hint)
+        return known
 
-def check_hard_links(context: RootContext, path: str, status: os.stat_result | None) -> None:
-    """Refuse to change a file of several names where the policy changes none."""
-    if status is not None and status.st_nlink > 1 and context.hardlinks == "refuse":
-        raise RefusedError(
-            f"{quote(path)} has {status.st_nlink} hard links; this workspace changes no such file.",
-            hint="Ask the user whether the other names shall change too.",
-            details={"path": display_name(path), "links": status.st_nlink},
-        )
+    def _names(self, paths: Sequence[str]) -> str:
+        names = ", ".join(quote(self._context.display_path(path)) for path in sorted(paths)[:_NOTED_PATHS])
+        more = len(paths) - _NOTED_PATHS
+        return f"{names} and {more} more" if more > 0 else names
 
+    def _prepare(self, plan: PlannedChange) -> list[str]:
+        """Link the old file to its backup and write the new one; return notes on what it lacks."""
+        path, before, after = plan.change.path, plan.change.before, plan.change.after
+        if plan.inode:
+            self._check_entries(plan)
+            return []
+        is_new = isinstance(after, FileNode) and after.metadata is None
+        metadata = before.metadata if isinstance(before, FileNode) and not is_new else None
+        replaced: os.stat_result | None = None
+        if isinstance(before, FileNode) and after is not None:
+            with self._at(path) as target:
+                replaced = target.stat()  # before the backup counts as a hard link
+        if plan.backup and isinstance(before, FileNode | LinkNode):
+            self._make_place(plan)
+            with self._at(plan.backup) as backup, self._changing(path) as target:
+                self.staged.add(plan.backup)
+                if not syscalls.link_into(target.parent, target.name, backup.parent, backup.name):
+                    self._create(backup, before, None, None)
+        if not isinstance(after, FileNode | LinkNode):
+            return []
+        if plan.backup:
+            self._make_place(plan)
+        with self._changing(plan.temporary, os.path.basename(path)) as temporary:
+            self.staged.add(plan.temporary)
+            if plan.source:
+                with self._at(plan.source) as source:
+                    if syscalls.link_into(source.parent, source.name, temporary.parent, temporary.name):
+                        return []
+                    replaced = source.stat()
+            if self._is_single:
+                remove_stale_temporaries(self._context, temporary.parent)
+            notes = self._create(temporary, after, replaced, metadata)
+            if is_new and isinstance(after, FileNode):
+                mode = syscalls.lstat(temporary.parent, temporary.name).st_mode & 0o777
+                settled = replace(after, mode=mode, metadata=Metadata(mode))
+                plan.change = self._settled[path] = Change(path, before, settled)
+        return notes
 
-def check_replaceable(context: RootContext, resolved: ResolvedPath, path: str) -> None:
-    """Refuse to give a file, which need not exist yet, a new content where that would fail."""
-    status = resolved.stat()
-    if status is not None:
-        _check_writable(resolved, path, status)
-        check_hard_links(context, path, status)
-    number = syscalls.access_errno(resolved.parent, ".", os.W_OK | os.X_OK)
-    if not number and status is not None and os.geteuid() not in {0, status.st_uid}:
-        here = syscalls.lstat(resolved.parent, ".")
-        if here.st_mode & stat.S_ISVTX and os.geteuid() != here.st_uid:
-            number = errno.EPERM
-    if number:
-        raise resolved.error(OSError(number, os.strerror(number)))
+    def _check_entries(self, plan: PlannedChange) -> None:
+        """Raise NotRenamed if a directory has other entries, or has or crosses a mount point."""
+        with resolve_real(self._context, plan.change.path, create_parents=True) as target:
+            device = syscalls.lstat(target.parent, ".").st_dev
+        directories = [""]
+        while directories:
+            below = directories.pop()
+            with self._at(f"{plan.source}/{below}" if below else plan.source) as directory:
+                fd = syscalls.open_directory(directory.parent, directory.name)
+            try:
+                entries = {os.path.join(below, name): type_ for name, type_ in syscalls.typed_names(fd)}
+                if os.fstat(fd).st_dev != device or not entries.keys() <= plan.entries:
+                    raise NotRenamed
+            finally:
+                syscalls.close(fd)
+            directories += [path for path, type_ in entries.items() if type_ == "d"]
 
+    def _make_place(self, plan: PlannedChange) -> None:
+        """Create the private directory of second names, if the plan has one."""
+        place = os.path.dirname(plan.temporary)
+        if is_second_name(place) and place not in self.staged:
+            with self._changing(place, os.path.basename(plan.change.path)) as target:
+                self.staged.add(place)
+                os.mkdir(target.name, 0o700, dir_fd=target.parent)
 
-def _check_writable(resolved: ResolvedPath, path: str, status: os.stat_result) -> None:
-    # A rename needs no permission on the file itself, but whoever made it read-only meant it, and the
-    # superuser is no exception.
-    if not status.st_mode & 0o222:
-        raise oserrors.write_protected(path, status.st_mode)
-    number = syscalls.access_errno(resolved.parent, resolved.name, os.W_OK)
-    if number == errno.EACCES:
-        raise oserrors.write_protected(path, status.st_mode)
-    if number:
-        raise resolved.error(OSError(number, os.strerror(number)))
+    def _put(self, plan: PlannedChange) -> list[str]:
+        change = plan.change
+        with self._at(plan.temporary) as temporary, self._changing(change.path) as target:
+            if isinstance(change.before, FileNode | LinkNode):
+                self._check_unchanged(change, target)
+                self._begun.add(change.path)
+                syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
+                self.staged.discard(plan.temporary)
+                return []
+            self._begun.add(change.path)
+            try:
+                if self._is_single:
+                    syscalls.rename_new(temporary.parent, temporary.name, target.name)
+                    self.staged.discard(plan.temporary)
+                elif not syscalls.link_into(temporary.parent, temporary.name, target.parent, target.name):
+                    # Without hard links, this may replace a file that was created just now.
+                    self._renamed.add(change.path)
+                    syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
+            except FileExistsError:
+                raise self._terms.conflict(change, self._node_in(target)) from None
+            return [] if plan.source else unicode_duplicate_notes(target.parent, target.name)
+
+    def _remove(self, plan: PlannedChange) -> list[str]:
+        with self._changing(plan.change.path) as target:
+            self._check_unchanged(plan.change, target)
+            self._begun.add(plan.change.path)
+            os.unlink(target.name, dir_fd=target.parent)
+        return []
+
+    def _check_unchanged(self, change: Change, target: ResolvedPath) -> None:
+        # Other programs do not take our lock and may have written.
+        present = self._node_in(target)
+        if present != change.before:
+            raise self._terms.conflict(change, present)
+
+    def _rename_directory(self, plan: PlannedChange) -> list[str]:
+        with self._at(plan.source) as source, self._at(plan.change.path) as target:
+            if self._inode_at(plan.source) != plan.inode:
+                raise self._terms.conflict(Change(plan.source, plan.change.after, None), None)
+            self._begun.add(plan.change.path)
+            try:
+                syscalls.rename_directory(source.parent, source.name, target.parent, target.name)
+            except FileExistsError:
+                raise self._terms.conflict(plan.change, self._node_at(plan.change.path)) from None
+            except OSError as error:
+                # Mounts and overlays prevent the rename. For other causes the single changes fail too.
+                raise NotRenamed from error
+        return []
+
+    def _make_directory(self, plan: PlannedChange) -> list[str]:
+        """Create a directory, or change the mode of an existing one."""
+        path, before, after = plan.change.path, plan.change.before, plan.change.after
+        self._begun.add(path)
+        try:
+            notes = self._set_directory(path, before, after)
+        except FileExistsError:
+            self._begun.discard(path)
+            raise self._terms.conflict(plan.change, self._node_at(path)) from None
+        if self._terms.held is not None:
+            self._terms.held.enter_made()
+        return notes
+
+    def _remove_directory(self, plan: PlannedChange) -> list[str]:
+        with self._changing(plan.change.path) as target:
+            self._begun.add(plan.change.path)
+            try:
+                os.rmdir(target.name, dir_fd=target.parent)
+            except OSError as error:
+                if error.errno not in _NOT_EMPTY:
+                    raise
+                if plan.change.after is not None or not self._terms.undoing:
+                    # An entry has been added.
+                    raise self._terms.conflict(plan.change, plan.change.before) from None
+                self._kept_directories.append(plan.change.path)
+        return []
+
+    def _sync(self) -> list[str]:
+        """Sync the directories of the changes; return a note if that fails."""
+        notes: list[str] = []
+        paths = [path for plan in self._plans for path in (plan.change.path, plan.source) if path]
+        # One path for each directory. The path of a removed directory leads to the directory above it.
+        for path in {os.path.dirname(path): path for path in paths}.values():
+            with suppress(NotFoundError, NotDirectoryError), self._at(path) as target:
+                notes += sync_directory(target.parent)
+        return notes[:1]
+
+    def undo(self, paths: Container[str]) -> tuple[str, ...]:
+        """Restore the old nodes of some paths; return the paths that another program has changed since."""
+        changed_by_others: list[str] = []
+        undone: set[str] = set()
+        for _, plan in reversed(steps_of(self._plans)):
+            path = plan.change.path
+            if path in undone or path not in paths:
+                continue
+            undone.add(path)
+            restored = self._retry(partial(self._restore, plan))
+            if restored is None:
+                self.not_undone.add(path)
+            elif not restored:
+                changed_by_others.append(path)
+        self._remove_staged()
+        return tuple(changed_by_others)
+
+    def keep_log_if_needed(self) -> None:
+        """Keep the log if a path could not be restored, or a second name could not be removed."""
+        if self._log is not None:
+            self._log.keep = bool(self.not_undone or self.staged)
+            if self._log.keep:
+                self._log.note_left(self.not_undone)
+
+    def _at(self, path: str) -> AbstractContextManager[ResolvedPath]:
+        held = self._terms.held
+        open_here = None if held is None else held.other(path)
+        return resolve_real(self._context, path) if open_here is None else nullcontext(open_here)
+
+    @contextmanager
+    def _changing(self, path: str, name: str | None = None) -> Generator[ResolvedPath]:
+        """Resolve a path; raise errors of the system in their typed form, with `name` as the last name."""
+        with self._at(path) as resolved:
+            try:
+                yield resolved
+            except FileExistsError:
+                raise
+            except OSError as error:
+                raise resolved.error(error, name) from None
+
+    def _node_in(self, resolved: ResolvedPath) -> Node | None:
+        return node_in(self._context, resolved, self._terms.max_bytes)
+
+    def _node_at(self, path: str) -> Node | None:
+        return node_at(self._context, path, self._terms.max_bytes)
+
+    def _create(
+        self,
+        at: ResolvedPath,
+        node: FileNode | LinkNode,
+        replaced: os.stat_result | None,
+        metadata: Metadata | None,
+    ) -> list[str]:
+        """Create a link, or a file with the metadata of the replaced file or else its own."""
+        if isinstance(node, LinkNode):
+            os.symlink(node.target, at.name, dir_fd=at.parent)
+            return []
+        return create_temporary(self._context, at.parent, at.name, node, replaced, metadata or node.metadata)
+
+    def _set_directory(self, path: str, present: Node | None, wanted: Node | None) -> list[str]:
+        with self._changing(path) as target:
+            mode = wanted.mode if isinstance(wanted, DirectoryNode) else None
+            if not isinstance(present, DirectoryNode):
+                # Keep other users out until it has its owner and access control list.
+                os.mkdir(target.name, 0o777 if mode is None else 0o700, dir_fd=target.parent)
+            elif mode is None:
+                mode = syscalls.new_directory_mode(target.parent, new_temporary("part"))
+            if mode is None:
+                return []
+            metadata = wanted.metadata if isinstance(wanted, DirectoryNode) else None
+            fd = syscalls.open_directory(target.parent, target.name)
+            try:
+                return apply_metadata(fd, (metadata or Metadata(mode))._replace(mode=mode))
+            finally:
+                syscalls.close(fd)
+
+    def _restore(self, plan: PlannedChange) -> bool:
+        """Restore the old node of a path; return False if another program has changed the path."""
+        path, before, after = plan.change.path, plan.change.before, plan.change.after
+        if plan.inode:
+            return self._rename_back(plan)
+        if isinstance(before, FileNode | LinkNode):
+            return self._restore_from_backup(plan)
+        if before is None and isinstance(after, DirectoryNode):
+            return self._remove_made_directory(path)
+        present = self._node_at(path)
+        made = self._is_made(plan, present)
+        if isinstance(present, FileNode | LinkNode) and not (made and self._created(plan)):
+            return False
+        if isinstance(before, DirectoryNode):
+            if made:
+                if isinstance(after, FileNode | LinkNode):
+                    self._remove_at(path)
+                self._set_directory(path, present, before)
+            return True
+        if present is None or not made:
+            return present is None
+        self._remove_at(path)
+        return True
+
+    def _is_made(self, plan: PlannedChange, present: Node | None) -> bool:
+        after = plan.change.after
+        if isinstance(after, FileNode) and isinstance(present, FileNode) and after.metadata is None:
+            return present.digest == after.digest  # the umask decided the mode
+        return present == after
+
+    def _remove_made_directory(self, path: str) -> bool:
+        """Remove a directory unless it has entries. This takes few descriptors, in case they ran out."""
+        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as target:
+            if not stat.S_ISDIR(syscalls.lstat(target.parent, target.name).st_mode):
+                return False
+            with suppress(OSError):
+                os.rmdir(target.name, dir_fd=target.parent)
+        return True
+
+    def _rename_back(self, plan: PlannedChange) -> bool:
+        if self._inode_at(plan.source) == plan.inode:
+            return True
+        if self._inode_at(plan.change.path) != plan.inode:
+            return False
+        with self._at(plan.change.path) as target, self._at(plan.source) as source:
+            try:
+                syscalls.rename_directory(target.parent, target.name, source.parent, source.name)
+            except FileExistsError:
+                return False
+        return True
+
+    def _inode_at(self, path: str) -> int:
+        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as resolved:
+            return syscalls.lstat(resolved.parent, resolved.name).st_ino
+        return 0
+
+    def _created(self, plan: PlannedChange) -> bool:
+        """Return True if this batch created the file or link at a path: its temporary has the same inode."""
+        path = plan.change.path
+        if path in self._renamed:
+            return True
+        inode = self._inode_at(path)
+        return inode != 0 and inode == self._inode_at(plan.temporary)
+
+    def _restore_from_backup(self, plan: PlannedChange) -> bool:
+        path, before, after = plan.change.path, plan.change.before, plan.change.after
+        if not plan.backup or self._node_at(path) == before:
+            return True
+        try:
+            with self._at(plan.backup) as backup:
+                saved = self._node_in(backup)
+                present = self._node_at(path)
+                if (
+                    not isinstance(saved, FileNode | LinkNode)
+                    or saved != before
+                    or present not in (after, None)
+                ):
+                    return False
+                if isinstance(present, DirectoryNode):
+                    self._remove_at(path, directory=True)
+                with self._at(path) as target:
+                    try:
+                        syscalls.replace(backup.parent, backup.name, target.name, to=target.parent)
+                    except OSError as error:  # another file system; the backup is removed with the others
+                        if error.errno != errno.EXDEV:
+                            raise
+                        self._create(target, saved, None, None)
+        except (NotFoundError, NotDirectoryError):
+            return False
+        return True
+
+    def _remove_at(self, path: str, *, directory: bool = False) -> None:
+        with self._at(path) as target:
+            (os.rmdir if directory else os.unlink)(target.name, dir_fd=target.parent)
+
+    def _remove_staged(self) -> None:
+        """Remove the second names, except those that are needed to restore a path."""
+        plans = [plan for plan in self._plans if plan.change.path in self.not_undone]
+        needed = {name for plan in plans for name in (plan.temporary, plan.backup)}
+        needed |= set(map(os.path.dirname, needed))
+        # Longest first: a private directory goes after its entries.
+        self.staged = {
+            path
+            for path in sorted(self.staged, key=len, reverse=True)
+            if path in needed or not self._retry(partial(self._remove_staged_name, path))
+        }
+
+    def _remove_staged_name(self, path: str) -> bool:
+        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as target:
+            directory = stat.S_ISDIR(syscalls.lstat(target.parent, target.name).st_mode)
+            (os.rmdir if directory else os.unlink)(target.name, dir_fd=target.parent)
+        return True
+
+    def _retry(self, act: Callable[[], bool]) -> bool | None:
+        """Retry a step that fails by a race with another program; return None if it keeps failing."""
+        while True:
+            try:
+                return act()
+            except (OSError, AgentFSError):
+                now = time.monotonic()
+                self._retry_until = self._retry_until or now + _RETRY_SECONDS
+                if now > self._retry_until:
+                    return None
+                time.sleep(_RETRY_PAUSE)
+
+    # Unbound, because bound methods would keep the contents of each batch in a reference cycle.
+    _METHODS: ClassVar[dict[str, Callable[["Batch", PlannedChange], list[str]]]] = {
+        "make": _make_directory,
+        "rename": _rename_directory,
+        "put": _put,
+        "remove": _remove,
+        "unmake": _remove_directory,
+    }

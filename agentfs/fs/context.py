@@ -1,4 +1,4 @@
-"""The open root, and the settings by which paths in it are resolved."""
+"""`RootContext`: the open root with the settings that decide which paths may be read and changed."""
 
 import os
 import stat
@@ -13,15 +13,14 @@ from agentfs.fs.own_directories import OwnDirectories
 from agentfs.fs.path import display_name, path_from
 from agentfs.fs.protect import NameMatcher
 
-TIME_RESOLUTION = 3_000_000_000  # nanoseconds after which a file system gives a change another time
+TIME_RESOLUTION = 3_000_000_000  # nanoseconds: two changes this far apart get different file times
 _Identities = dict[tuple[int, int], str]  # names by device and inode
 
 
 class RootHandle:
-    """An open root, closed when the last call that uses it has released it.
+    """The descriptor of the root, which closes when the last reference to this object goes; -1 if closed.
 
-    So `close()` in one thread cannot take the descriptor away from a call in another, where its number may
-    by then belong to another directory. A closed one has the descriptor -1.
+    If `close()` closed it at once, a call in another thread could use its number for another directory.
     """
 
     __slots__ = ("fd",)
@@ -36,31 +35,28 @@ class RootHandle:
 
 @dataclass(slots=True)
 class SharedHandle:
-    """The root handle of a context and its copies, which are closed together.
-
-    It stays open for as long as a caller keeps it.
-    """
+    """Shares one root handle among copies of a context, so that they close together."""
 
     handle: RootHandle
 
 
 class FileAccess(Protocol):
-    """The permission rules as they apply to the files of one call, by the real path of each."""
+    """The permission rules for the files of one call, which are given by their real paths."""
 
     def denies_reading(self, real_path: str) -> bool:
-        """Return whether a rule keeps the content of a file from the call."""
+        """Return True if a rule denies the call the content of a file."""
         ...
 
     def check_read(self, real_path: str) -> None:
-        """Raise RefusedError where the call may not show a file."""
+        """Raise RefusedError if the call may not show a file."""
 
     def check_change(self, real_path: str) -> None:
-        """Raise RefusedError where the call may not change a file."""
+        """Raise RefusedError if the call may not change a file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RootContext:
-    """The open root, and the settings by which paths in it are resolved; paths are real ones."""
+    """The open root with the settings that decide which paths may be read and changed."""
 
     shared_handle: SharedHandle
     roots: tuple[tuple[str, ...], ...]  # the absolute spellings of the root, in parts
@@ -69,51 +65,51 @@ class RootContext:
     follow: bool  # whether links are followed
     hardlinks: Literal["break", "refuse"]
     durability: Literal["fast", "data", "full"]
-    own: OwnDirectories  # those of agentfs, which are not changed
-    workdir: str = ""  # where relative paths start
-    only: tuple[str, ...] | None = None  # the directories outside of which nothing may be used or named
+    own: OwnDirectories  # the directories of agentfs, which no call changes
+    workdir: str = ""  # the real path where relative paths start
+    only: tuple[str, ...] | None = None  # the directories that the call may use and name; None for all
     access: FileAccess | None = None
-    staged: StagedNodes | None = None  # by the transaction under way
-    # The directories where stray temporaries were looked for.
+    staged: StagedNodes | None = None  # by the current transaction
+    # Directories already searched for stale temporaries.
     cleaned: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     _identities: dict[NameMatcher, tuple[tuple[int, int], _Identities]] = field(
         default_factory=dict[NameMatcher, tuple[tuple[int, int], _Identities]]
     )
 
     def display_path(self, real_path: str) -> str:
-        """Return a path as it is displayed: relative to the directory in which relative paths start."""
+        """Return a path to display, relative to `workdir`."""
         if not self.workdir and real_path.isascii():
             return real_path
         return display_name(path_from(self.workdir, real_path))
 
     def is_usable(self, real_path: str) -> bool:
-        """Return whether a path lies where things may be used."""
+        """Return True if the call may use a path."""
         return self.only is None or any(_is_in(real_path, top) for top in self.only)
 
     def contains_usable(self, real_path: str) -> bool:
-        """Return whether a directory lies above one that may be used."""
+        """Return True if a directory that the call may use lies below a path."""
         return self.only is not None and any(_is_in(top, real_path) for top in self.only)
 
     def may_read(self, real_path: str) -> bool:
-        """Return whether the content of a file may be shown, by protected names and permission rules."""
+        """Return True if protected names and permission rules let the content of a file be shown."""
         denied = self.access is not None and self.access.denies_reading(real_path)
         return not denied and not self.unreadable.covers(real_path)
 
     def check_readable(self, status: os.stat_result, path: str, real_path: str) -> None:
-        """Raise for what is no regular file, is protected, or is a protected one under another name."""
+        """Raise an error unless an open file is a regular file that is not protected under any name."""
         if not stat.S_ISREG(status.st_mode):
             raise oserrors.not_regular(path, status.st_mode)
-        if self.unreadable.covers(real_path) or (
-            status.st_nlink > 1 and self.is_hard_link_to(status, self.unreadable)
-        ):
+        if self.unreadable.covers(real_path) or self.is_hard_link_to(status, self.unreadable):
             raise oserrors.protected(path, self.display_path(real_path))
 
     def is_hard_link_to(self, status: os.stat_result, matcher: NameMatcher) -> bool:
-        """Return whether a file or directory is, under another name, a protected one in the root."""
+        """Return True if a regular file is a hard link to a protected file in the root."""
+        if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
+            return False
         return (status.st_dev, status.st_ino) in self.protected_identities(matcher)
 
     def has_hard_link_to(self, matcher: NameMatcher) -> bool:
-        """Return whether a protected file in the root has a second name."""
+        """Return True if a protected file in the root has a hard link."""
         handle = self.shared_handle.handle
         for name in self.protected_identities(matcher).values():
             with suppress(OSError):
@@ -123,12 +119,12 @@ class RootContext:
         return False
 
     def protected_identities(self, matcher: NameMatcher) -> dict[tuple[int, int], str]:
-        """Return the protected names that exist in the root.
+        """Return the protected names that exist in the root, by device and inode.
 
-        They are cached until the times of the root change. These are coarse: what has only just changed is
-        read again each time.
+        They are cached until the times of the root change. Times are coarse, so the names of a root that
+        changed in the last seconds are not cached.
         """
-        handle = self.shared_handle.handle  # kept, so that it stays open
+        handle = self.shared_handle.handle  # a reference keeps it open
         try:
             root = syscalls.lstat(handle.fd, ".")
         except OSError:
@@ -137,8 +133,11 @@ class RootContext:
         cached = self._identities.get(matcher)
         if cached is not None and cached[0] == times:
             return cached[1]
-        existing = syscalls.statuses(handle.fd, matcher.literals)
-        found: _Identities = {(status.st_dev, status.st_ino): name for name, status in existing}
+        found: _Identities = {}
+        for name in matcher.literals:
+            with suppress(OSError):
+                status = os.stat(name, dir_fd=handle.fd, follow_symlinks=False)
+                found[status.st_dev, status.st_ino] = name
         if time.time_ns() - max(times) > TIME_RESOLUTION:
             self._identities[matcher] = times, found
         return found

@@ -1,4 +1,4 @@
-"""What is at a path: nodes for changes, typed entries for users, and open directories that list them."""
+"""`Directory`: an open directory that lists its entries and reads its files."""
 
 import errno
 import os
@@ -22,23 +22,23 @@ Outcome = TypeVar("Outcome")
 
 
 class DirEntry(Protocol):
-    """A name in a directory, as `os.DirEntry` has it; links are not followed."""
+    """The part of `os.DirEntry` that walks use; links are not followed."""
 
     @property
     def name(self) -> str:
-        """The name."""
+        """Its name."""
         ...
 
     def is_file(self, *, follow_symlinks: bool = ...) -> bool:
-        """Return whether it is a regular file."""
+        """Return True for a regular file."""
         ...
 
     def is_dir(self, *, follow_symlinks: bool = ...) -> bool:
-        """Return whether it is a directory."""
+        """Return True for a directory."""
         ...
 
     def is_symlink(self) -> bool:
-        """Return whether it is a link."""
+        """Return True for a link."""
         ...
 
     def stat(self, *, follow_symlinks: bool = ...) -> os.stat_result:
@@ -47,7 +47,7 @@ class DirEntry(Protocol):
 
 
 def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:
-    """Return the entry of a name."""
+    """Return the typed entry of a path with this status."""
     kind = _type_of(status.st_mode)
     is_dir, target = kind == "directory", None
     size = status.st_size if kind == "file" else None
@@ -58,7 +58,7 @@ def entry_of(context: RootContext, path: str, real_path: str, name: str, status:
             is_dir = stat.S_ISDIR(found.st_mode)
             size = found.st_size if stat.S_ISREG(found.st_mode) else None
         protected = protected or context.unreadable.covers(leads_to)
-    elif status.st_nlink > 1 and kind == "file":
+    else:
         protected = protected or context.is_hard_link_to(status, context.unreadable)
     displayed = display_name(name)
     _, dot, extension = displayed.lstrip(".").rpartition(".")
@@ -84,21 +84,21 @@ def _type_of(mode: int) -> EntryType:
 
 
 class LinkTarget(NamedTuple):
-    """Where a link leads."""
+    """The end of a link, if it lies inside the root."""
 
-    target: str | None  # as it is written, None when that lies outside
-    status: os.stat_result | None = None  # of what is at its end
-    real_path: str = ""  # of its end, as far as it leads inside
+    target: str | None  # as written in the link; None if it leads out of the root
+    status: os.stat_result | None = None
+    real_path: str = ""
 
 
 def link_target(context: RootContext, real_path: str) -> LinkTarget:
-    """Follow a link, whose own path goes through no other, as far as it leads inside."""
+    """Follow a link to its end. No directory in `real_path` may be a link."""
     target: str | None = None
     resolved = ResolvedPath(context, real_path, ParsedPath(tuple(real_path.split("/"))), follow=True)
     try:
         with resolved:
             written = resolved.target()
-            if written is None:  # it is no link any more
+            if written is None:  # it is no longer a link
                 return LinkTarget(None)
             target = display_name(written)
             resolved.follow_last_link()
@@ -110,7 +110,7 @@ def link_target(context: RootContext, real_path: str) -> LinkTarget:
 
 
 def unicode_duplicates_among(names: Iterable[str]) -> list[str]:
-    """Return those names or paths that look like another one of them in another Unicode form, each once."""
+    """Return the names that differ from another of the names only in their Unicode form."""
     first_of: dict[str, str] = {}
     duplicates: dict[str, None] = {}
     for name in names:
@@ -122,11 +122,11 @@ def unicode_duplicates_among(names: Iterable[str]) -> list[str]:
 
 
 class Directory:
-    """An open directory, with its path as it is displayed and its real path; "" is the root."""
+    """An open directory with its displayed path and its real path; "" is the root."""
 
     __slots__ = ("_context", "_handle", "path", "real_path")
 
-    # What walks have derived from the listing, until that changes; None if nobody tells of changes.
+    # A cache for walks, cleared when the listing changes; None if changes go unnoticed.
     derived: dict[Any, Any] | None = None
 
     def __init__(self, context: RootContext, handle: int, path: str, real_path: str) -> None:
@@ -137,15 +137,15 @@ class Directory:
 
     @property
     def handle(self) -> int:
-        """The descriptor; -1 when it is closed."""
+        """The descriptor; -1 if it is closed."""
         return self._handle
 
     def scan(self) -> list[DirEntry]:
-        """Return what is in the directory, in the system's order."""
+        """Return the entries in the system's order."""
         return next(self.scan_parts(sys.maxsize), list[DirEntry]())
 
     def scan_parts(self, size: int) -> Iterator[list[DirEntry]]:
-        """Yield what is in the directory in parts, so that a giant one need not be in memory whole."""
+        """Yield lists of up to `size` entries, so that a huge directory need not fit in memory."""
         try:
             with os.scandir(self._handle) as entries:
                 while True:
@@ -158,7 +158,7 @@ class Directory:
             raise oserrors.from_oserror(error, self.path or ".") from None
 
     def has(self, name: str) -> bool:
-        """Return whether a name is in the directory; it is looked up, not listed."""
+        """Return True if a name exists in the directory. Nothing is listed."""
         try:
             syscalls.lstat(self.handle, name)
         except OSError:
@@ -166,20 +166,24 @@ class Directory:
         return True
 
     def target_status(self, listed: DirEntry) -> os.stat_result | None:
-        """Return the status of a link's target; None where that is not inside, or no link is followed."""
+        """Return the status of a link's target; None if it is outside the root or links are not followed."""
         if not self._context.follow:
             return None
         return link_target(self._context, self._real_child(listed.name)).status
 
+    def path_of(self, listed: DirEntry) -> str:
+        """Return the path of a name as it is displayed."""
+        return self._child(listed.name)
+
     def real_path_of(self, listed: DirEntry) -> str:
-        """Return the real path of a name, links inside resolved."""
+        """Return the real path of an entry, following a link that stays inside the root."""
         own = self._real_child(listed.name)
         if not listed.is_symlink() or not self._context.follow:
             return own
         return link_target(self._context, own).real_path or own
 
     def entry(self, listed: DirEntry) -> Entry:
-        """Return the typed entry of what a scan found."""
+        """Return the typed form of a listed entry."""
         name = listed.name
         try:
             status = listed.stat(follow_symlinks=False)
@@ -188,18 +192,19 @@ class Directory:
         return entry_of(self._context, self._child(name), self._real_child(name), name, status)
 
     def open_directory(self, name: str) -> "Directory":
-        """Open a directory in this one; a link is not followed."""
+        """Open a directory in this one; links are not followed."""
         handle = self._open(syscalls.open_directory, name)
         return Directory(self._context, handle, self._child(name), self._real_child(name))
 
     def enter(self, listed: DirEntry) -> "Directory":
-        """Open a directory in this one to walk through it; a link is not followed."""
+        """Open a directory in this one for a walk; links are not followed."""
         return self.open_directory(listed.name)
 
     def open_file(self, name: str) -> OpenFile:
-        """Open a regular file such as a rule file; a link is not followed.
+        """Open a regular file such as a rule file; links are not followed.
 
-        Rules that deny reading apply. What the call was allowed to show does not: rule files lie above too.
+        Rules that deny reading apply. Rules that allow only some paths do not, because rule files may lie
+        above these paths.
         """
         fd = self._open(syscalls.open_file, name)
         path, real_path = self._child(name), self._real_child(name)
@@ -210,7 +215,7 @@ class Directory:
         return file
 
     def _open(self, open_name: Callable[[int, str], int], name: str) -> int:
-        # The kernel follows links in all but the last part of a name, and `..` would leave the directory.
+        # The kernel follows links in all parts except the last, and `..` leaves the directory.
         if "/" in name or "\0" in name or name in {"", "..", "."}:
             msg = f"{name!r} is not a single name"
             raise ValueError(msg)
@@ -222,12 +227,15 @@ class Directory:
     def read_files(
         self, entries: Sequence[DirEntry], read: Callable[[Any], Outcome | None], *, linked: bool = True
     ) -> Iterator[tuple[DirEntry, Outcome | OSError | AccessError]]:
-        """Read one regular file after the other, and yield each that is not passed over, or its error.
+        """Read files one after the other; yield each outcome that is not None, or the error of the file.
 
-        `read`, given a descriptor or a text in memory, returns what is yielded, or None to pass the file
-        over. What is yielded is a regular file and no link, whatever was there while it was read. `linked` is
-        whether a protected file may have a hard link, so that each file is identified first; see
-        `Root.has_linked_secrets`.
+        Only outcomes of regular files are yielded, even if another program replaces a file meanwhile.
+
+        Args:
+            entries: The files to read.
+            read: Gets a descriptor, or a text in memory, and returns the outcome.
+            linked: Check each file before it is read, because protected files may have hard links; see
+                `Root.has_linked_secrets`.
         """
         open_file, close = self._opener(), os.close
         protected = self._context.unreadable.covered(self.real_path, [entry.name for entry in entries])
@@ -260,7 +268,7 @@ class Directory:
         return partial(syscalls.open_file, self.handle)
 
     def _check_readable(self, fd: int, name: str) -> os.stat_result:
-        """Return the status; raise for what is no regular file, or a protected one under another name."""
+        """Return the status. Raise an error for a special file or a hard link to a protected file."""
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", name)
@@ -272,7 +280,7 @@ class Directory:
         return oserrors.protected(self._child(name), self._context.display_path(self._real_child(name)))
 
     def close(self) -> None:
-        """Close the directory; again is harmless."""
+        """Close the directory. It may be closed twice."""
         handle, self._handle = self._handle, -1
         if handle != -1:
             syscalls.close(handle)

@@ -1,4 +1,4 @@
-"""Open files, their content and metadata, and the temporaries that are to replace them."""
+"""Open files: their content, nodes and metadata, and the temporaries that replace them."""
 
 import errno
 import os
@@ -18,13 +18,13 @@ from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
-BINARY: Final = "binary"  # the content of a file whose text is not kept, as it is never searched
-_MAX_ATTEMPTS = 20  # to open what others swap meanwhile
-_CHUNK = 64 * 1024  # read at once: a slow file is left after no more than this
-# Attributes that hold for the old content only, or that give it power: they go as the setuid bit does.
+BINARY: Final = "binary"  # `KeptText.content` of a binary file, which is never searched
+_MAX_ATTEMPTS = 20  # to open a path that other programs keep replacing
+_CHUNK = 64 * 1024  # bytes in each read; deadlines are checked between reads
+# Attributes that are valid for the old content only or grant it rights. They are dropped like the setuid bit.
 _DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
 _BUFFER_SIZE = 256 * 1024
-STALE = 3600.0  # seconds after which a temporary is nobody's: a change takes a fraction of one
+STALE = 3600.0  # seconds after which a temporary belongs to a dead process; a change takes far less
 _TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
 _MAX_CLEANED = 10_000
 _ACLS = {"system.posix_acl_access", "system.posix_acl_default"}
@@ -32,26 +32,26 @@ _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
 class KeptText(Hashable, Protocol):
-    """A file whose text is in memory, or of which it is known to be binary."""
+    """A file whose text, or the fact that it is binary, is kept in memory."""
 
-    content: str  # what a search has found its text to be, such as BINARY; "" for nothing yet
+    content: str  # the kind of text that a search found, such as BINARY; "" if none has looked
 
     def keep_as_binary(self) -> None:
-        """Drop the text, and keep that it is binary."""
+        """Drop the text and remember that it is binary."""
         ...
 
     def stat(self) -> os.stat_result:
-        """Return its status as it is now."""
+        """Return its present status."""
         ...
 
     @property
     def text(self) -> memoryview:
-        """Its bytes."""
+        """The bytes of the file."""
         ...
 
 
 class OpenFile:
-    """A regular file, open for reading, with its status when it was opened and its paths as `Directory`."""
+    """A regular file open for reading, with its status on opening, displayed path and real path."""
 
     __slots__ = ("fd", "path", "real_path", "stat")
 
@@ -65,7 +65,7 @@ class OpenFile:
         """Return the first bytes of the file."""
         chunks: list[bytes] = []
         length = 0
-        # One byte more than the size that is claimed: a file that grows, or claims nothing, is noticed.
+        # One byte more than the reported size, to notice a file that grows or reports no size.
         size = min(self.stat.st_size + 1, _CHUNK)
         try:
             os.lseek(self.fd, 0, os.SEEK_SET)
@@ -83,7 +83,7 @@ class OpenFile:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def read_whole(self, max_bytes: int) -> bytes:
-        """Return the content of a file that is to be changed; TooLargeError for more than `max_bytes`."""
+        """Return the whole content. Raises TooLargeError if it has more than `max_bytes`."""
         size = self.stat.st_size
         data = self.read(max_bytes + 1) if size <= max_bytes else b""
         size = max(size, len(data))
@@ -92,12 +92,12 @@ class OpenFile:
         return data
 
     def read_at(self, position: int, size: int) -> bytes:
-        """Return bytes from anywhere in the file."""
+        """Return up to `size` bytes from a position."""
         buffer = bytearray(size)
         return bytes(memoryview(buffer)[: self.read_into(position, memoryview(buffer))])
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill a buffer with bytes from anywhere in the file."""
+        """Fill a buffer with bytes from a position; return how many there were."""
         length = 0
         try:
             while length < len(buffer):
@@ -111,12 +111,12 @@ class OpenFile:
         return length
 
     def changed(self) -> bool:
-        """Return whether the file has changed since it was opened, by its size and times."""
+        """Return True if the size or times have changed since the file was opened."""
         now, facts = os.fstat(self.fd), ("st_size", "st_mtime_ns", "st_ctime_ns")
         return any(getattr(now, fact) != getattr(self.stat, fact) for fact in facts)
 
     def close(self) -> None:
-        """Close the file; again is harmless."""
+        """Close the file. It may be closed twice."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             syscalls.close(fd)
@@ -131,7 +131,7 @@ class OpenFile:
 def open_regular(
     context: RootContext, fd: int, path: str, real_path: str, *, check_access: bool = True
 ) -> OpenFile:
-    """Return an open file around a descriptor, or close it and raise when its content is protected."""
+    """Return an `OpenFile` that owns a descriptor. If the file may not be read, close it and raise."""
     try:
         status = os.fstat(fd)
         context.check_readable(status, path, real_path)
@@ -146,7 +146,7 @@ def open_regular(
 
 
 def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None:
-    """Return what is at a path whose links are resolved, but for the last; None where nothing is."""
+    """Return the node at a real path, or None if it does not exist. A link at the end is not followed."""
     try:
         with resolve_real(context, real_path) as resolved:
             return node_in(context, resolved, max_bytes)
@@ -155,10 +155,18 @@ def node_at(context: RootContext, real_path: str, max_bytes: int) -> Node | None
 
 
 def node_in(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
-    """Return what is at a resolved path, as `node_at`; TooLargeError for more than `max_bytes`."""
+    """Return the node at a resolved path. Raises TooLargeError if a file has more than `max_bytes`."""
+    staged, real_path = context.staged, resolved.real_path
+    if staged is not None and real_path in staged.nodes:
+        return staged.nodes[real_path]
+    found = None if resolved.missing else _node_on_disk(context, resolved, max_bytes)
+    if found is None and staged is not None and staged.is_directory(real_path):
+        return DirectoryNode()
+    return found
+
+
+def _node_on_disk(context: RootContext, resolved: ResolvedPath, max_bytes: int) -> Node | None:
     parent, name, real_path = resolved.parent, resolved.name, resolved.real_path
-    if resolved.missing:
-        return None
     for _ in range(_MAX_ATTEMPTS):
         try:
             status = syscalls.lstat(parent, name)
@@ -202,7 +210,7 @@ def _directory_node(parent: int, name: str) -> DirectoryNode:
 
 
 def metadata_of(fd: int, status: os.stat_result) -> Metadata:
-    """Return the metadata to copy to the replacement of an open file; of its mode only the permissions."""
+    """Return the metadata to copy to the replacement of an open file, without the setuid and setgid bits."""
     attributes: dict[str, bytes] = {}
     if hasattr(os, "listxattr"):
         try:
@@ -215,14 +223,15 @@ def metadata_of(fd: int, status: os.stat_result) -> Metadata:
 
 
 def read_start(fd: int, view: memoryview) -> int:
-    """Fill a buffer with the first bytes of an open file, by one call; return how many there were."""
+    """Fill a buffer with the first bytes of a file by one system call; return how many there were."""
     return _read_at(fd, (view,), 0)
 
 
 class ReadBuffer:
-    """The bytes of the file that was read last.
+    """A buffer that one file after the other is read into.
 
-    `data` has its `length` bytes, a NUL, then stale bytes of earlier files. It stays the same object.
+    `data` always stays the same object. It holds the `length` bytes of the current file, a NUL, and then old
+    bytes of earlier files.
     """
 
     __slots__ = ("_view", "_whole", "data", "length", "limit")
@@ -235,19 +244,20 @@ class ReadBuffer:
         self._whole = (self._view,)
 
     def copy(self) -> bytes:
-        """Return the bytes."""
+        """Return the bytes of the current file."""
         return bytes(self._view[: self.length])
 
     def fill(self, source: int | KeptText) -> int:
-        """Read a whole open file or kept text, and return how many bytes it has; -1 for more than the limit.
+        """Read a whole file or kept text; return its length in bytes, or -1 if that exceeds the limit.
 
-        A file is read by position, which refuses a FIFO, a socket or a terminal before a byte of it is gone.
+        The file is read by position, so that the system refuses FIFOs, sockets and terminals without taking
+        a byte from them.
         """
         if not isinstance(source, int):
             return self._copy(source.text)
         fd = source
         length = _read_at(fd, self._whole, 0)
-        # A read may give less than there is, and the size that is claimed may be none.
+        # A read may return less than the file has, and some files report no size.
         if length and (length == len(self.data) or _claimed_size(fd) != length):
             length = self._read_on(fd, length)
         self.length = length
@@ -294,7 +304,7 @@ class ReadBuffer:
 
 
 def _claimed_size(fd: int) -> int:
-    """Return the size of a file, half as fast as by its status again; -1 where only reading tells."""
+    """Return the reported size, or -1 if there is none. This takes half the time of `fstat`."""
     try:
         return os.lseek(fd, 0, os.SEEK_END)
     except OSError:  # a file of procfs
@@ -302,7 +312,7 @@ def _claimed_size(fd: int) -> int:
 
 
 def write_all(fd: int, content: bytes) -> None:
-    """Write a content to its last byte, however little the system takes at once."""
+    """Write all bytes, however few the system accepts at a time."""
     view = memoryview(content)
     while view:
         view = view[os.write(fd, view) :]
@@ -325,10 +335,9 @@ def create_temporary(
     replaced: os.stat_result | None,
     metadata: Metadata | None,
 ) -> list[str]:
-    """Create a temporary; return notes on what it does not have of the file that it replaces.
+    """Create a temporary for a node; return notes on what it lacks of the file that it replaces.
 
-    Without `metadata` the system decides which permissions of the node it gets. After a failure the
-    temporary may be there.
+    Without `metadata` the umask decides its permissions. After a failure the temporary may exist.
     """
     fd = syscalls.create_file(handle, name, node.mode if metadata is None else 0o600)
     try:
@@ -345,7 +354,6 @@ def create_temporary(
 
 
 def _notes_on(replaced: os.stat_result) -> list[str]:
-    """Return notes on what a replacement does not have of the file that it replaces."""
     notes: list[str] = []
     if replaced.st_nlink > 1:
         notes.append(f"the file had {replaced.st_nlink} hard links; the other names keep the old content")
@@ -355,19 +363,19 @@ def _notes_on(replaced: os.stat_result) -> list[str]:
 
 
 def unicode_duplicate_notes(directory: int, name: str) -> list[str]:
-    """Return a note if a new name in an open directory looks like another one there."""
+    """Return a note if a new name differs from another one in the directory only in its Unicode form."""
     if name.isascii():
         return []
     normal = unicodedata.normalize("NFC", name)
     with suppress(OSError):
         for other in syscalls.first_names(directory):
             if other != name and unicodedata.normalize("NFC", other) == normal:
-                return ["another name in its directory looks the same: it has another Unicode form"]
+                return ["another name in its directory looks the same in another Unicode form"]
     return []
 
 
 def sync_directory(handle: int) -> list[str]:
-    """Bring the names in a directory to the disk; a failure is only noted, as the change is done."""
+    """Sync a directory to the disk. The change is made already, so a failure is only noted."""
     try:
         opened = syscalls.open_directory(handle, ".")
         try:
@@ -375,12 +383,12 @@ def sync_directory(handle: int) -> list[str]:
         finally:
             syscalls.close(opened)
     except OSError as error:
-        return [f"durability_unconfirmed: the directory could not be brought to the disk ({error.strerror})"]
+        return [f"durability_unconfirmed: the directory could not be synced to the disk ({error.strerror})"]
     return []
 
 
 def remove_stale_temporaries(context: RootContext, handle: int) -> None:
-    """Remove temporaries that a killed process has left in a directory, when it is first changed."""
+    """Remove temporaries that a killed process left. Each directory is searched once."""
     names: list[str] = []
     with suppress(OSError):
         here = syscalls.lstat(handle, ".")
@@ -391,13 +399,13 @@ def remove_stale_temporaries(context: RootContext, handle: int) -> None:
         context.cleaned.add((here.st_dev, here.st_ino))
         names = [name for name in syscalls.first_names(handle) if _TEMPORARY.fullmatch(name)]
     for name in names:
-        with suppress(OSError):  # another process may have removed it just now
+        with suppress(OSError):  # another process may remove it too
             if time.time() - syscalls.lstat(handle, name).st_mtime > STALE:
                 os.unlink(name, dir_fd=handle)
 
 
 def apply_metadata(fd: int, metadata: Metadata) -> list[str]:
-    """Give a file or directory an owner, mode and attributes; return notes on what could not be kept."""
+    """Set owner, mode and attributes of a file or directory; return notes on those that could not be kept."""
     notes: list[str] = []
     mode, owner, attributes = metadata
     if owner is not None:
@@ -412,7 +420,7 @@ def apply_metadata(fd: int, metadata: Metadata) -> list[str]:
             os.removexattr(fd, name)  # inherited from the directory
     lost: list[str] = []
     for name, value in attributes.items():
-        if name in _ACLS and mode != metadata.mode:  # it would give the rights to another group
+        if name in _ACLS and mode != metadata.mode:  # it would grant the rights to another group
             lost.append(name)
             continue
         try:
@@ -435,7 +443,7 @@ def _change_owner(fd: int, owner: tuple[int, int], mode: int) -> tuple[list[str]
         try:
             os.fchown(fd, -1, group)
         except PermissionError:
-            # What one group was allowed is not for another.
+            # The rights of the old group must not go to another one.
             return [*notes, f"the group could not be kept: it was {group}"], mode & ~(stat.S_ISGID | 0o070)
         return notes, mode
     return [], mode

@@ -1,9 +1,8 @@
-"""The only files outside of the root that are read: the rule files that git reads for a tree that is there.
+"""Ignore rules from outside the root: of the repository above it and the user's global excludes.
 
-They come from the directories of a repository above the root, from the repository that a worktree belongs to,
-and from the user's global excludes. Their content is for matching names only and must never be displayed. No
-configuration of a repository is followed, nor one of the user that lies in the root or is reached through it:
-whoever may write in the tree could name any file as rules.
+These are the only files outside the root that are read. Their content serves to match names and must never
+be displayed. Git configuration inside the root, or reached through it, is not followed: otherwise a program
+that writes in the tree could name any file as a rule file.
 """
 
 import errno
@@ -12,8 +11,8 @@ import re
 import stat
 from dataclasses import dataclass, field
 
-RULE_FILES = (".gitignore", ".ignore")  # of a directory
-REPOSITORY = ("HEAD", "objects", "refs")  # names that a `.git` must have to be a repository
+RULE_FILES = (".gitignore", ".ignore")
+REPOSITORY = ("HEAD", "objects", "refs")  # names in the `.git` of each repository
 MAX_RULE_BYTES = 1024 * 1024
 _MAX_CONFIG_BYTES = 1024 * 1024
 _MAX_LINKS = 40
@@ -26,23 +25,23 @@ _VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|([^"#;]+)')
 class Above:
     """The rule files of one directory above the root."""
 
-    below: str  # the path from that directory to the root, with a `/` at its end
+    below: str  # the path from the directory to the root, ending in `/`
     gitignore: bytes | None = None
     ignore: bytes | None = None
-    exclude: bytes | None = None  # `info/exclude` of the repository that begins there
+    exclude: bytes | None = None  # `info/exclude`, if the directory is the top of the repository
 
 
 @dataclass(slots=True)
 class OuterRules:
-    """The rule files outside of a root that apply in it."""
+    """The rule files outside a root that apply to its files."""
 
-    # From the top of the repository down; empty where the root is in no repository, or is the top of one.
+    # From the top of the repository down; empty if the root is its top or in no repository.
     directories: list[Above] = field(default_factory=list[Above])
     excludes: bytes | None = None  # the user's global excludes
     unreadable: int = 0
 
     def read(self, path: str) -> bytes | None:
-        """Read a rule file, or count it as unreadable."""
+        """Return the content of a rule file, or None if it is missing or unreadable."""
         try:
             return _read_bounded(path, MAX_RULE_BYTES, follow=False)
         except (FileNotFoundError, NotADirectoryError):
@@ -53,7 +52,7 @@ class OuterRules:
 
 
 def read_outer_rules(root: str) -> OuterRules:
-    """Read the rule files outside of a root that apply in it."""
+    """Read the rule files outside a root that apply to its files."""
     rules = OuterRules()
     try:
         excludes = _global_excludes(root)
@@ -77,17 +76,16 @@ def read_outer_rules(root: str) -> OuterRules:
 
 
 def is_git_file(content: bytes) -> bool:
-    """Return True if a `.git` file is that of a worktree or a submodule."""
+    """Return True if a `.git` file belongs to a worktree or a submodule."""
     named = content[:8192].removeprefix(b"gitdir: ").rstrip(b"\r\n")
     return content.startswith(b"gitdir: ") and named != b"" and b"\0" not in named
 
 
 def _read_bounded(path: str, limit: int, *, follow: bool) -> bytes:
-    """Read a small regular file by path."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
     with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise ValueError("no regular file")
+            raise ValueError("not a regular file")
         content = opened.read(limit + 1)
     if len(content) > limit:
         raise ValueError("too large")
@@ -102,8 +100,8 @@ def _config(path: str, *, follow: bool = True) -> bytes | None:
 
 
 def _repository_above(root: str) -> str | None:
-    """Return the top of the repository that the root is below; None when it is itself the top of one."""
-    if _is_top(root, follow=False):  # whoever may write in the tree may have put the link there
+    """Return the top of the repository that contains the root; None if there is none or it is the root."""
+    if _is_top(root, follow=False):  # any program that writes in the tree may have made the link
         return None
     directory = os.path.dirname(root)
     while not _is_top(directory):
@@ -126,7 +124,7 @@ def _is_top(directory: str, *, follow: bool = True) -> bool:
 
 
 def _global_excludes(root: str) -> str | None:
-    """Return the path of the user's global excludes: what their configuration names, or git's default."""
+    """Return the path of the user's global excludes, from the configuration or git's default."""
     environment = os.environ
     home = environment.get("HOME") or os.path.expanduser("~")
     base = os.path.join(environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
@@ -148,7 +146,7 @@ def _if_outside(path: str, root: str) -> str | None:
 
 
 def _outside(path: str, root: str) -> str | None:
-    """Return a path with its links resolved; None if nothing is there or the way leads into the root."""
+    """Return a path with its links resolved; None if it does not exist or goes through the root."""
     root_status = os.stat(root)
     if "\0" in path or os.path.samestat(os.stat("/"), root_status):
         return None
@@ -182,7 +180,7 @@ def _outside(path: str, root: str) -> str | None:
 
 
 def _excludes_values(config: str) -> list[str]:
-    """Return the values of `core.excludesFile` in a git configuration; includes are not followed."""
+    """Return the values of `core.excludesFile`; includes are not followed."""
     values: list[str] = []
     section = ""
     for line in config.split("\n"):

@@ -1,4 +1,4 @@
-"""Events of directories from Linux's inotify, by its system calls alone."""
+"""`Inotify`: file events of directories on Linux."""
 
 import ctypes
 import errno
@@ -21,40 +21,40 @@ _MASK = (
 )
 RENAMES = MOVED_TO | CREATE | MOVED_FROM | DELETE
 ENDS = DELETE_SELF | UNMOUNT | IGNORED
-_HEADER = struct.Struct("iIII")  # of an event: its watch, mask, cookie, and the length of its name
+_HEADER = struct.Struct("iIII")  # an event: watch, mask, cookie, length of the name
 _BUFFER_SIZE = 64 * 1024
 _USUAL_LIMIT = 8192
 
-Names = dict[bytes, int]  # the events of each name of a directory, in one mask; b"" is itself
-Changes = dict[int, Names]  # by the number of the watch
+Names = dict[bytes, int]  # the event mask of each name in a directory; b"" is the directory itself
+Changes = dict[int, Names]  # by watch number
 
 
 class Inotify:
-    """A queue of events; OSError where the system has none, or no more of them."""
+    """A queue of events. Raises OSError if the system has no inotify or no queue left."""
 
     def __init__(self) -> None:
         self._fd = -1
         self._fd = _call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
 
     def add(self, directory: int) -> int:
-        """Watch an open directory, whatever its path leads to by now; the same one has the same number."""
+        """Watch an open directory, even if it was moved; return the number of its watch."""
         return _call("inotify_add_watch", self._fd, b"/proc/self/fd/%d" % directory, _MASK)
 
     def add_file(self, fd: int) -> int:
-        """Watch the attributes of an open file, of which the number of its links is one."""
+        """Watch the attributes of an open file, for example its link count."""
         return _call("inotify_add_watch", self._fd, b"/proc/self/fd/%d" % fd, ATTRIB)
 
     def remove(self, watch: int) -> None:
-        """End a watch, if it has not ended by itself."""
+        """End a watch. It may have ended already."""
         try:
             _call("inotify_rm_watch", self._fd, watch)
         except OSError:
             return
 
     def drain(self) -> tuple[Changes, bool]:
-        """Return the events that are there now, and whether there were more than the queue holds."""
+        """Return the waiting events, and True if the queue overflowed."""
         changes: Changes = {}
-        remaining = self._waiting()  # not those that come meanwhile, of which there may be no end
+        remaining = self._waiting()  # events keep coming meanwhile, perhaps without end
         while remaining > 0:
             try:
                 data = os.read(self._fd, _BUFFER_SIZE)
@@ -88,7 +88,7 @@ class Inotify:
 
 
 def watch_limit() -> int:
-    """Return how many watches a user may have in all processes."""
+    """Return the limit of watches for all processes of the user."""
     try:
         with open("/proc/sys/fs/inotify/max_user_watches", "rb") as setting:
             return int(setting.read())

@@ -1,7 +1,7 @@
-"""One writer at a time for each file: among the threads of this process, and among processes.
+"""File locks: one writer at a time for each file, among threads and among processes.
 
-Threads meet at a `threading.Lock`, processes at an `flock` on a file in a directory of the user's, outside of
-the workspace. The system frees that one when the process that has it ends, however it ends.
+Threads share a `threading.Lock`. Processes use `flock` on a file in a directory of the user, outside the
+workspace; the system frees it when the process ends.
 """
 
 import os
@@ -19,26 +19,26 @@ from agentfs.forks import watch_forks
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
 
-WAIT = 5.0
-ATTEMPTS = 20  # how often a change is begun anew because its path led to another file once it was locked
-STALE = 3600.0  # seconds after which a lock file is taken for that of a killed process: a change takes less
+WAIT = 5.0  # seconds
+ATTEMPTS = 20  # to lock a path that keeps leading to another file
+STALE = 3600.0  # seconds after which a lock file belongs to a killed process; a change takes far less
 _LOCK_NAME = re.compile("[0-9a-f]{12}")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
-_CHECK_EVERY = 0.05  # seconds of waiting for a thread between two looks at the clock
+_CHECK_EVERY = 0.05  # seconds between two checks of the deadline
 
 
 class _ProcessLocks:
-    """What this process has locked; a forked copy would never release it, and keeps nobody waiting."""
+    """The locks of this process. A forked copy drops them, because it would never release them."""
 
     def __init__(self) -> None:
         self.guard = threading.Lock()
-        self.threads = WeakValueDictionary[str, threading.Lock]()  # each lives while a thread uses it
+        self.threads = WeakValueDictionary[str, threading.Lock]()  # each exists while a thread uses it
         self.held = set[int]()  # descriptors of locked files
         watch_forks(self)
 
     def after_fork(self) -> None:
-        """Begin anew in a forked process."""
-        self.guard = threading.Lock()  # another thread may have had it
+        """Drop all locks in a forked process."""
+        self.guard = threading.Lock()  # another thread may hold it
         self.threads.clear()
         while self.held:
             syscalls.close(self.held.pop())
@@ -48,18 +48,18 @@ _locks = _ProcessLocks()
 
 
 def hold(fd: int) -> int:
-    """Note that a locked descriptor is of this process alone: a forked copy of the process closes its own."""
+    """Record a locked descriptor, so that a forked copy of the process closes it."""
     _locks.held.add(fd)
     return fd
 
 
 def is_held(fd: int) -> bool:
-    """Return True if this process has the lock; a forked copy does not."""
+    """Return True if this process holds the lock. A forked copy does not."""
     return fd in _locks.held
 
 
 def let_go(fd: int) -> None:
-    """Close a descriptor that `hold` took."""
+    """Close a descriptor that `hold` recorded."""
     if fd in _locks.held:
         _locks.held.discard(fd)
         syscalls.close(fd)
@@ -67,9 +67,14 @@ def let_go(fd: int) -> None:
 
 @contextmanager
 def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[bool]:
-    """Lock files, given the path of each by its `ResolvedPath.lock_key`; tell if a lock was waited for.
+    """Lock files; give True if that took waiting.
 
-    BusyError is raised after `WAIT` seconds for all of them, or at the deadline of the call.
+    Args:
+        paths: The path of each file for messages, by its `ResolvedPath.lock_key`.
+        root_path: The root, which cannot hold the lock files.
+
+    Raises:
+        BusyError: `WAIT` seconds, or the deadline of the call, passed before all were locked.
     """
     began = time.monotonic()
     end = call_context.deadline(WAIT)
@@ -83,7 +88,7 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[bool]:
             raise oserrors.locked(path, round(now - began, 1))
 
     locks: list[threading.Lock] = []
-    files: dict[str, int] = {}  # the lock files, with the descriptor of each, or 0 for a link to the first
+    files: dict[str, int] = {}  # the descriptor of each lock file; 0 for a hard link to the first
     try:
         for key in sorted(paths):
             with _locks.guard:
@@ -100,7 +105,7 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[bool]:
                 files[file] = _wait_for(file, next(iter(files), None), partial(check, names[file]))
         yield waited
     finally:
-        # Removed while they are locked: whoever waits sees that the file has lost its name, and starts again.
+        # Remove the files while they are locked: waiters notice the missing name and start again.
         descriptors = [*filter(None, files.values())]
         if all(map(is_held, descriptors)):
             for file in files:
@@ -113,7 +118,7 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[bool]:
 
 
 def _wait_for(file: str, first: str | None, check: Callable[[], None]) -> int:
-    """Lock a lock file; one after the `first`, which is locked, becomes a link to it: no descriptor."""
+    """Lock a lock file. All after the first become hard links to it, which take no descriptor; return 0."""
     pause = _FIRST_PAUSE
     while True:
         fd = open_locked(file, os.O_CREAT) if first is None else _link_or_open_locked(first, file)
@@ -125,13 +130,13 @@ def _wait_for(file: str, first: str | None, check: Callable[[], None]) -> int:
 
 
 def _link_or_open_locked(locked: str, file: str) -> int | None:
-    """Make a lock file a link to a locked one, and return 0; a descriptor where there are no links."""
+    """Make a lock file a hard link to a locked one and return 0, or a descriptor without hard links."""
     try:
         os.link(locked, file)
     except FileExistsError:
         with suppress(FileNotFoundError):
             fd = open_locked(file)
-            if fd is not None:  # that of a process that died
+            if fd is not None:  # of a process that died
                 os.unlink(file)
                 os.close(fd)
         return None
@@ -143,14 +148,14 @@ def _link_or_open_locked(locked: str, file: str) -> int | None:
 
 
 def open_locked(file: str, flags: int = 0) -> int | None:
-    """Open a file and lock it against other processes; None where another one has it, or removed it."""
+    """Open and lock a file; return None if another process holds or removed it."""
     fd = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     try:
         with suppress(FileNotFoundError):
             if syscalls.try_lock(fd) and os.path.samestat(status := os.fstat(fd), os.lstat(file)):
                 if status.st_nlink == 1:
                     return fd
-                # It is a link of a batch whose process died: its other links are not to wait.
+                # The process of a batch died. Its other hard links must not block.
                 os.unlink(file)
     except BaseException:
         os.close(fd)
@@ -160,9 +165,9 @@ def open_locked(file: str, flags: int = 0) -> int | None:
 
 
 def lock_directory(root_path: str) -> str | None:
-    """Return the directory of the locks, outside of a root, made if need be; None where there can be none.
+    """Return the directory of the locks, created if missing; None if no place outside the root is usable.
 
-    It does not depend on the environment, so that processes with different ones meet there.
+    It does not depend on environment variables, so that all processes of a user share it.
     """
     user = os.geteuid()
     inside = root_path.rstrip("/") + "/"
@@ -173,9 +178,9 @@ def lock_directory(root_path: str) -> str | None:
 
 
 def lock_directories(user: int) -> list[str]:
-    """Return the paths of the directories in which the locks of a user may be."""
+    """Return the candidates for the directory of a user's locks."""
     home = syscalls.home_of(user)
-    shared = f"/tmp/agentfs-{user}"  # noqa: S108 - it is used only when it is the user's own and no other's
+    shared = f"/tmp/agentfs-{user}"  # noqa: S108 - used only if the user owns it
     return [shared] if home is None else [os.path.join(home, ".cache", "agentfs", "locks"), shared]
 
 
@@ -191,12 +196,12 @@ def _is_ours(directory: str, user: int) -> bool:
 
 
 def remove_stale_locks(directory: str) -> None:
-    """Remove the lock files of processes that were killed."""
+    """Remove the lock files of killed processes."""
     names: list[str] = []
     with suppress(OSError):
         names = [name for name in os.listdir(directory) if _LOCK_NAME.fullmatch(name)]
     for file in (os.path.join(directory, name) for name in names):
-        with suppress(OSError):  # another process may have removed it just now
+        with suppress(OSError):  # another process may remove it too
             if time.time() - os.lstat(file).st_mtime > STALE and (fd := open_locked(file)) is not None:
                 try:
                     os.unlink(file)

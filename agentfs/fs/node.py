@@ -1,4 +1,4 @@
-"""What is at a path: nothing, a file, a link or a directory; and changes from one to another. Pure."""
+"""Nodes (files, links and directories), changes from one node to another, and their JSON form."""
 
 import os
 import stat
@@ -19,43 +19,43 @@ _DIRECTORY = 0o755
 
 
 class Metadata(NamedTuple):
-    """What a file or directory has besides its content; None leaves a thing to the system."""
+    """Mode, owner and attributes of a file or directory; None leaves a value to the system."""
 
-    mode: int  # permissions only; of a directory also the setgid and sticky bits
-    owner: tuple[int, int] | None = None  # the numbers of its user and its group
-    attributes: dict[str, bytes] | None = None  # the extended ones, access control lists among them
+    mode: int  # permissions; for a directory with the setgid and sticky bits
+    owner: tuple[int, int] | None = None  # the user and group ids
+    attributes: dict[str, bytes] | None = None  # extended attributes, with access control lists
 
 
 @dataclass(frozen=True)
 class FileNode:
-    """A regular file; those of equal mode and content are equal.
+    """A regular file. Files with equal mode and content are equal.
 
-    Without metadata it is a new one, which gets at most this mode: the system decides.
+    Without metadata it is a new file, whose mode the umask may restrict.
     """
 
     mode: int
     digest: str
     size: int
-    # Returns the content, which may come from where it takes no memory.
+    # Returns the content, which may be loaded from a store.
     load: Callable[[], bytes] = field(compare=False, repr=False)
     metadata: Metadata | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, mode: int, data: bytes, metadata: Metadata | None = None) -> "FileNode":
-        """Return the node of a file with this content in memory."""
+        """Return the node of a file whose content is in memory."""
         return cls(mode & _PERMISSIONS, revision_of(data), len(data), partial(bytes, data), metadata)
 
 
 @dataclass(frozen=True)
 class LinkNode:
-    """A symbolic link, with its target as written in it."""
+    """A symbolic link with its target as written."""
 
     target: str
 
 
 @dataclass(frozen=True)
 class DirectoryNode:
-    """A directory, without what is in it; all are equal. The mode None is what the system gives a new one."""
+    """A directory without its entries. All are equal. The mode None means the default of the system."""
 
     mode: int | None = field(default=None, compare=False)
     metadata: Metadata | None = field(default=None, compare=False, repr=False)
@@ -66,7 +66,7 @@ Node = FileNode | LinkNode | DirectoryNode
 
 @dataclass(frozen=True)
 class Change:
-    """What happens, or happened, at one real path; None is nothing."""
+    """A change of the node at a real path; None means that no node exists."""
 
     path: str
     before: Node | None
@@ -74,33 +74,33 @@ class Change:
 
     @property
     def of_directory(self) -> bool:
-        """Whether it makes, removes or changes a directory."""
+        """True if it creates, removes or changes a directory."""
         return isinstance(self.before, DirectoryNode) or isinstance(self.after, DirectoryNode)
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether it leaves what was there, the mode of a directory included."""
+        """True if before and after are equal, including the mode of a directory."""
         before, after = self.before, self.after
         if isinstance(before, DirectoryNode) and isinstance(after, DirectoryNode):
             return before.mode == after.mode
         return before == after
 
     def reversed(self) -> "Change":
-        """Return the change that takes this one back."""
+        """Return the change that undoes this one."""
         return Change(self.path, self.after, self.before)
 
 
 class Current(NamedTuple):
-    """A file before a change, with its path as it is displayed; the data None is no file."""
+    """A file before a change; `data` and `revision` are None if it does not exist."""
 
     path: str
     real_path: str
     data: bytes | None
-    revision: str | None  # None when nothing is there
+    revision: str | None
 
 
 class Changed(NamedTuple):
-    """What a change did, or would do, with the path as it is displayed and the revision afterwards."""
+    """The outcome of a change, or of a preview, with the displayed path and the new revision."""
 
     path: str
     real_path: str
@@ -111,26 +111,26 @@ class Changed(NamedTuple):
     notes: tuple[str, ...]
 
 
-class ConcurrentChange(Exception):  # noqa: N818 - a signal to begin again, never seen by users
-    """Another program changed the file after it was read: open it for update again."""
+class ConcurrentChange(Exception):  # noqa: N818 - caught by `Root.update`
+    """Another program changed the file after it was read, so the update must start again."""
 
 
-# Makes the error for a change that finds something else than `Change.before`, given what it finds.
+# Makes the error for a change whose path has another node than `Change.before`.
 Conflict = Callable[[Change, Node | None], AgentFSError | ConcurrentChange]
 
 
 class Recorder(Protocol):
-    """Records every change."""
+    """Records changes before they are made."""
 
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
-        """Return what is entered just before changes are made, and left when they are, or have failed.
+        """Return a context in which the changes are made, or fail.
 
-        It gives the changes as they are recorded: with contents that take no memory.
+        It gives the same changes with contents that are loaded from the store.
         """
         ...
 
     def alone(self) -> AbstractContextManager[object]:
-        """Return what keeps other recorded changes out while it is entered, in the same thread again too."""
+        """Return a reentrant lock that keeps out recorded changes of other threads."""
         ...
 
     def origin(self, path: str, node: Node | None) -> str:
@@ -139,17 +139,17 @@ class Recorder(Protocol):
 
 
 class StagedNodes:
-    """The nodes that the changes of a transaction leave, as long as they are not on disk."""
+    """The nodes that a transaction has changed; its commit writes them to the disk."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node | None] = {}  # None where something was removed
+        self.nodes: dict[str, Node | None] = {}  # None for removed nodes
         self.began = time.time()
         self.closed = False
-        self._below = Counter[str]()  # how many staged nodes there are below each directory
-        self._names: dict[str, set[str]] = {}  # of what is or was staged in each directory, or below it
+        self._below = Counter[str]()  # the number of staged nodes below each directory
+        self._names: dict[str, set[str]] = {}  # in each directory, names that lead to staged nodes
 
     def copy(self) -> "StagedNodes":
-        """Return the same nodes for a transaction within this one."""
+        """Return a copy for a nested transaction."""
         other = StagedNodes()
         other.nodes, other.began = self.nodes.copy(), self.began
         other._below = self._below.copy()
@@ -167,19 +167,19 @@ class StagedNodes:
             self._below[directory] += added
 
     def is_directory(self, path: str) -> bool:
-        """Return whether a directory is staged at a path, or has to be there for what is staged below it."""
+        """Return True if a directory is staged at a path, or a node below it."""
         return self._below[path] > 0 or isinstance(self.nodes.get(path), DirectoryNode)
 
     def contains(self, path: str) -> bool:
-        """Return whether anything is staged at a path or below it."""
+        """Return True if a node is staged at a path or below it."""
         return path in self.nodes or self.is_directory(path)
 
     def names(self, directory: str) -> list[str]:
-        """Return the names in a directory of which one is, or was, staged at it or below it."""
+        """Return the names in a directory that lead to a node that is or was staged."""
         return sorted(self._names.get(directory, ()))
 
     def status(self, path: str) -> os.stat_result | None:
-        """Return the status of what is staged at a path; None for nothing."""
+        """Return the status of the node staged at a path, or None."""
         match self.nodes.get(path):
             case FileNode(mode=mode, size=size):
                 return _status(stat.S_IFREG | mode, size, self.began)
@@ -189,7 +189,7 @@ class StagedNodes:
                 return _status(stat.S_IFDIR | _DIRECTORY, 0, self.began) if self.is_directory(path) else None
 
     def close(self) -> None:
-        """Drop all."""
+        """Drop all nodes."""
         self.closed = True
         self.nodes.clear()
         self._below.clear()
@@ -203,26 +203,26 @@ def _status(mode: int, size: int, time: float) -> os.stat_result:
 def revision_of(data: bytes) -> str:
     """Return the revision of a content: 32 hex digits of its hash.
 
-    An edit that was allowed for one content must not fit another, so nobody may find two with one revision.
+    A hash without known collisions, because an edit approved for one content must not apply to another.
     """
     return blake2b(data, digest_size=16).hexdigest()
 
 
 def revision_of_stat(status: os.stat_result) -> str:
-    """Return the revision of a file too large to hash, made from its status."""
+    """Return the revision of a file that is too large to hash, made from its status."""
     facts = f"{status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
     return "~" + revision_of(facts.encode())
 
 
 def entry_type(node: Node | None) -> EntryType:
-    """Return the type of a node as results name it; "file" for nothing."""
+    """Return the type of a node in results; "file" for None."""
     if isinstance(node, LinkNode):
         return "symlink"
     return "directory" if isinstance(node, DirectoryNode) else "file"
 
 
 def node_to_json(node: Node | None) -> list[Any] | None:
-    """Return a node as JSON has it, without the content of a file."""
+    """Return the JSON form of a node, without the content of a file."""
     match node:
         case None:
             return None
@@ -235,7 +235,7 @@ def node_to_json(node: Node | None) -> list[Any] | None:
 
 
 def node_from_json(plain: list[Any] | None) -> Node | None:
-    """Return the node that `node_to_json` made this of; the content of a file cannot be loaded."""
+    """Return the node from its JSON form. Loading the content of a file fails."""
     match plain or []:
         case ["file", mode, digest, size, *metadata]:
             return FileNode(mode, digest, size, _content_missing, _metadata_from_json(mode, metadata))
@@ -259,7 +259,7 @@ def _metadata_from_json(mode: int, plain: list[Any]) -> Metadata | None:
         owner, attributes = plain
         kept = attributes and {str(name): bytes.fromhex(value) for name, value in attributes.items()}
         return Metadata(mode, owner and (int(owner[0]), int(owner[1])), kept)
-    except (ValueError, TypeError, AttributeError):  # none were written, or not by this version
+    except (ValueError, TypeError, AttributeError):  # absent, or written by another version
         return None
 
 

@@ -1,4 +1,4 @@
-"""Typed errors for those of the system, with what is there instead and what to call next."""
+"""Typed errors for system errors, with a message and a hint for the model."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ import stat
 import unicodedata
 from typing import Any
 
-from agentfs.advice import Advice, Joined, call
+from agentfs.advice import Advice, Joined, call, plural
 from agentfs.errors import (
     AgentFSError,
     BusyError,
@@ -36,12 +36,12 @@ _KINDS = {
     stat.S_IFCHR: "a character device",
     stat.S_IFBLK: "a block device",
 }
-# The class, the message about the path at which it failed, and the hint.
+# The class, the message with the path that failed, and the hint.
 _BY_ERRNO: dict[int, tuple[type[AgentFSError], str, str]] = {
     errno.ELOOP: (LinkLoopError, "{} is a symbolic link that cannot be followed here.", ""),
-    errno.ENAMETOOLONG: (NameTooLongError, "The name {} is longer than this file system takes.", ""),
-    errno.EBUSY: (RefusedError, "{} is a mount point, or in use by the system.", ""),
-    errno.EILSEQ: (InvalidPathError, "The name {} is not one that this file system takes.", ""),
+    errno.ENAMETOOLONG: (NameTooLongError, "The name {} is too long for this file system.", ""),
+    errno.EBUSY: (RefusedError, "{} is a mount point or in use by the system.", ""),
+    errno.EILSEQ: (InvalidPathError, "The name {} is not valid on this file system.", ""),
     **dict.fromkeys(
         (errno.ENXIO, errno.EOPNOTSUPP),
         (SpecialFileError, "{} is a socket or device, not a regular file.", _ONLY_REGULAR),
@@ -51,7 +51,7 @@ _BY_ERRNO: dict[int, tuple[type[AgentFSError], str, str]] = {
 
 def from_oserror(error: OSError, path: str, failed_at: str | None = None) -> AgentFSError:
     """Return the typed form of an OSError."""
-    if isinstance(error, AgentFSError):  # several of them are also an OSError
+    if isinstance(error, AgentFSError):  # several types are also OSErrors
         return error
     match error.errno:
         case errno.ENOENT:
@@ -60,7 +60,7 @@ def from_oserror(error: OSError, path: str, failed_at: str | None = None) -> Age
             return not_a_directory(path, failed_at)
         case errno.EISDIR:
             return not_a_file(path)
-        case errno.EBADF:  # only a root that was closed during the call
+        case errno.EBADF:  # the root was closed during the call
             return closed()
         case number:
             where = quote(path if failed_at is None else failed_at)
@@ -74,12 +74,12 @@ def from_oserror(error: OSError, path: str, failed_at: str | None = None) -> Age
 
 
 def typed(error: Exception, path: str) -> Exception:
-    """Return the typed form of an error of the system, and any other error as it is."""
+    """Return the typed form of an OSError; return other errors unchanged."""
     return from_oserror(error, path) if isinstance(error, OSError) else error
 
 
 def missing(path: str, failed_at: str | None = None, similar: tuple[str, ...] = ()) -> NotFoundError:
-    """Return not_found for a path, with paths that are spelled much like it."""
+    """Return `not_found` for a path. `similar` has paths with a similar spelling."""
     details = _details(path)
     if similar:
         details["similar"] = [display_name(other) for other in similar]
@@ -98,7 +98,7 @@ def _hint_for_missing(path: str, failed_at: str, similar: tuple[str, ...]) -> st
             return f"{quote(similar[0])} is there: the same letters in another Unicode form."
         return f"Did you mean {' or '.join(map(quote, similar))}?"
     if re.fullmatch(r"@\w+_[0-9a-f]{4,}", path):
-        return "A kept result is lost when its process ends, or newer ones replace it: make its call again."
+        return "A stored result is lost when its process ends or newer ones replace it: repeat its call."
     if path.startswith("~"):
         return "`~` is not expanded."
     if "://" in path or path.startswith("file:"):
@@ -107,17 +107,17 @@ def _hint_for_missing(path: str, failed_at: str, similar: tuple[str, ...]) -> st
 
 
 def not_usable(path: str, only: list[str]) -> OutsideWorkspaceError:
-    """Return outside_workspace for a path inside the root where nothing may be used."""
+    """Return `outside_workspace` for a path inside the root but outside the allowed directories."""
     hint = (
-        f"Give a path in {' or '.join(map(quote, only))}." if only else "Tell the user that nothing may be."
+        f"Give a path in {' or '.join(map(quote, only))}." if only else "Tell the user that none is allowed."
     )
     return OutsideWorkspaceError(
-        f"{quote(path)} is outside of what may be used.", hint=hint, details=_details(path)
+        f"{quote(path)} is outside the allowed directories.", hint=hint, details=_details(path)
     )
 
 
 def not_a_directory(path: str, failed_at: str | None = None, *, readable: bool = True) -> NotDirectoryError:
-    """Return not_a_directory for a path, `failed_at` being the part of it that is a file."""
+    """Return `not_a_directory` for a path. `failed_at` is the part of it that is a file."""
     where = path if failed_at is None else failed_at
     read = Advice("Call ", call("read", path=display_name(where)), " to see its content.")
     return NotDirectoryError(
@@ -128,16 +128,16 @@ def not_a_directory(path: str, failed_at: str | None = None, *, readable: bool =
 
 
 def not_a_file(path: str) -> NotAFileError:
-    """Return not_a_file for a path."""
+    """Return `not_a_file` for a path."""
     return NotAFileError(
         f"{quote(path)} is a directory, not a file.",
-        hint=Advice("Call ", call("ls", path=display_name(path)), " to see what is in it."),
+        hint=Advice("Call ", call("ls", path=display_name(path)), " to see its entries."),
         details=_details(path),
     )
 
 
 def not_regular(path: str, mode: int) -> AgentFSError:
-    """Return the error for what is no regular file."""
+    """Return the error for a path that is not a regular file."""
     if stat.S_ISDIR(mode):
         return not_a_file(path)
     kind = _KINDS.get(stat.S_IFMT(mode), "something else")
@@ -147,22 +147,22 @@ def not_regular(path: str, mode: int) -> AgentFSError:
 
 
 def outside(path: str, link: str | None = None) -> OutsideWorkspaceError:
-    """Return outside_workspace for a path, naming the link that leads out but not where it leads."""
+    """Return `outside_workspace` for a path. The error names the link that leads out but not its target."""
     through = "" if link is None else f" through the symbolic link {quote(link)}"
     return OutsideWorkspaceError(
         f"{quote(path)} leads out of the workspace{through}.",
-        hint="Only what lies under the workspace root can be reached.",
+        hint="Only paths under the workspace root can be reached.",
         details=_details(path) if link is None else _details(path, link=display_name(link)),
     )
 
 
 def protected(path: str, real_path: str, *, readable: bool = False) -> ProtectedError:
-    """Return protected for a path."""
+    """Return `protected` for a path."""
     being = "" if display_name(real_path) == display_name(path) else f", being {quote(real_path)}"
     what, hint = (
-        ("it can be read and not changed", "Ask the user to make this change.")
+        ("it can be read but not changed", "Ask the user to make this change.")
         if readable
-        else ("its contents are neither shown nor changed", "Ask the user for what you need of it.")
+        else ("its contents are neither shown nor changed", "Ask the user for what you need.")
     )
     return ProtectedError(
         f"{quote(path)} is protected{being}: {what}.",
@@ -172,16 +172,16 @@ def protected(path: str, real_path: str, *, readable: bool = False) -> Protected
 
 
 def read_only(path: str | None = None) -> ReadOnlyError:
-    """Return read_only for a path, or for any change."""
+    """Return `read_only` for a path, or for all changes."""
     return ReadOnlyError(
         f"{'Nothing' if path is None else quote(path)} can{'' if path is None else 'not'} be changed:"
-        " this workspace may only be read.",
+        " this workspace is read-only.",
         details=None if path is None else _details(path),
     )
 
 
 def write_protected(path: str, mode: int) -> RefusedError:
-    """Return refused for a file that its mode protects."""
+    """Return `refused` for a file without write permission."""
     return RefusedError(
         f"{quote(path)} is write-protected on disk (mode {stat.S_IMODE(mode):04o}).",
         hint="Ask the user to make it writable.",
@@ -190,33 +190,26 @@ def write_protected(path: str, mode: int) -> RefusedError:
 
 
 def too_large(path: str, size: int, limit: int) -> TooLargeError:
-    """Return too_large for a file that is to be searched or changed."""
+    """Return `too_large` for a file that should be searched or changed."""
     return TooLargeError(
-        f"{quote(path)} has {size} bytes; a file that is searched or changed has at most {limit}.",
+        f"{quote(path)} has {plural(size, 'byte')}; the limit for search and changes is {limit}.",
         hint=Advice("Read it by pages: call ", call("read", path=path, offset=1), "."),
         details={"path": path, "size": size, "limit": limit},
     )
 
 
 def kept_changing(path: str) -> BusyError:
-    """Return busy for a path that led to something else each time."""
-    return BusyError(
-        f"{quote(path)} kept changing while it was being changed.", hint=_TRY_AGAIN, details=_details(path)
-    )
+    """Return `busy` for a path that led to another file in each attempt."""
+    return BusyError(f"{quote(path)} kept changing during the call.", hint=_TRY_AGAIN, details=_details(path))
 
 
 def locked(path: str, seconds: float) -> BusyError:
-    """Return busy for a file whose lock another call holds."""
+    """Return `busy` for a file that another call has locked."""
     return BusyError(
         f"Another call has been changing {quote(path)} for {seconds:g} seconds.",
         hint=_TRY_AGAIN,
         details=_details(path),
     )
-
-
-def link_note(path: str, real_path: str) -> list[str]:
-    """Return a note for a file that was reached through a link: which one it is."""
-    return [] if path == display_name(real_path) else [f"through a link: this is {quote(real_path)}"]
 
 
 def _details(path: str, **others: object) -> dict[str, Any]:

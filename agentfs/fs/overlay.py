@@ -1,4 +1,4 @@
-"""A root on which changes are only staged: they see one another, and reach the disk together, later."""
+"""`OverlayRoot`: the root of a transaction, whose changes stay in memory until the commit."""
 
 import os
 import stat
@@ -11,19 +11,18 @@ from typing import cast
 
 from agentfs.errors import ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.apply import check_may_change_at
-from agentfs.fs.batch import Applied, Terms
+from agentfs.fs.apply import Applied, Terms
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, DirEntry
-from agentfs.fs.file import OpenFile, open_regular, write_all
-from agentfs.fs.node import Change, DirectoryNode, FileNode, Node, Recorder, StagedNodes
+from agentfs.fs.file import OpenFile, node_at, open_regular, write_all
+from agentfs.fs.node import Change, DirectoryNode, FileNode, Recorder, StagedNodes
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.root import Root
 
 
 class StagedEntry:
-    """What `os.DirEntry` is, of what is staged."""
+    """A staged node in the form of `os.DirEntry`."""
 
     __slots__ = ("_status", "name")
 
@@ -32,27 +31,27 @@ class StagedEntry:
         self._status = status
 
     def is_file(self, *, follow_symlinks: bool = False) -> bool:
-        """Return whether it is a regular file; no link is followed."""
+        """Return True for a regular file; links are not followed."""
         del follow_symlinks
         return stat.S_ISREG(self._status.st_mode)
 
     def is_dir(self, *, follow_symlinks: bool = False) -> bool:
-        """Return whether it is a directory; no link is followed."""
+        """Return True for a directory; links are not followed."""
         del follow_symlinks
         return stat.S_ISDIR(self._status.st_mode)
 
     def is_symlink(self) -> bool:
-        """Return whether it is a link."""
+        """Return True for a link."""
         return stat.S_ISLNK(self._status.st_mode)
 
     def stat(self, *, follow_symlinks: bool = False) -> os.stat_result:
-        """Return its status; no link is followed."""
+        """Return its status; links are not followed."""
         del follow_symlinks
         return self._status
 
 
 class OverlayDirectory(Directory):
-    """An open directory as it is staged; without a handle where it is not on disk."""
+    """A directory with its staged entries; without a handle if it is not on disk."""
 
     __slots__ = ("_staged",)
 
@@ -61,7 +60,7 @@ class OverlayDirectory(Directory):
         self._staged = cast("StagedNodes", context.staged)
 
     def scan_parts(self, size: int) -> Iterator[list[DirEntry]]:
-        """Yield what is in the directory in parts, what is staged first."""
+        """Yield lists of up to `size` entries, staged ones first."""
         entries = chain.from_iterable(self._entries(size))
         while part := list(islice(entries, size)):
             yield part
@@ -79,14 +78,14 @@ class OverlayDirectory(Directory):
                 yield [entry for entry in part if entry.name not in staged]
 
     def has(self, name: str) -> bool:
-        """Return whether a name is in the directory, as it is staged."""
+        """Return True if a name exists in the directory."""
         path = self._real_child(name)
         if path in self._staged.nodes:
             return self._staged.status(path) is not None
         return super().has(name) or self._staged.is_directory(path)
 
     def open_directory(self, name: str) -> "OverlayDirectory":
-        """Open a directory in this one; a link is not followed."""
+        """Open a directory in this one; links are not followed."""
         path, real_path = self._child(name), self._real_child(name)
         handle = -1
         try:
@@ -99,7 +98,7 @@ class OverlayDirectory(Directory):
         return OverlayDirectory(self._context, handle, path, real_path)
 
     def open_file(self, name: str) -> OpenFile:
-        """Open a regular file such as a rule file; a link is not followed."""
+        """Open a regular file such as a rule file; links are not followed."""
         path, real_path = self._child(name), self._real_child(name)
         if real_path in self._staged.nodes:
             if not self._context.may_read(real_path):
@@ -121,13 +120,13 @@ class OverlayDirectory(Directory):
         return open_name
 
     def close(self) -> None:
-        """Close the directory; again is harmless."""
+        """Close the directory. It may be closed twice."""
         if self.handle != -1:
             super().close()
 
 
 def check_directory(staged: StagedNodes, path: str, real_path: str) -> None:
-    """Raise where what is staged at a path is no directory."""
+    """Raise an error if the node staged at a path is not a directory."""
     if not staged.is_directory(real_path):
         raise (
             oserrors.missing(path) if staged.nodes.get(real_path) is None else oserrors.not_a_directory(path)
@@ -135,21 +134,21 @@ def check_directory(staged: StagedNodes, path: str, real_path: str) -> None:
 
 
 def open_staged(staged: StagedNodes, path: str, real_path: str) -> OpenFile:
-    """Open a regular file that is staged for reading."""
+    """Open a staged file for reading."""
     node = staged.nodes.get(real_path)
     if not isinstance(node, FileNode):
         raise oserrors.not_a_file(path) if staged.is_directory(real_path) else oserrors.missing(path)
-    with tempfile.TemporaryFile(prefix="agentfs-") as temporary:
+    with tempfile.TemporaryFile(prefix="agentfs-", buffering=0) as temporary:
+        write_all(temporary.fileno(), node.load())
         fd = os.dup(temporary.fileno())
-    write_all(fd, node.load())
     return OpenFile(fd, os.fstat(fd), path, real_path)
 
 
 class OverlayRoot(Root):
-    """What `Root` is, with changes kept in memory on top of it; the root itself stays as it is."""
+    """A root with staged changes in memory on top of another root, which stays unchanged."""
 
     def __init__(self, root: Root) -> None:
-        context = root._context  # noqa: SLF001 - it is a root itself
+        context = root._context  # noqa: SLF001 - a root itself
         self._staged = StagedNodes() if context.staged is None else context.staged.copy()
         self._context = replace(context, staged=self._staged)
         self.path = root.path
@@ -158,15 +157,15 @@ class OverlayRoot(Root):
         self.recorder: Recorder | None = None
 
     def close(self) -> None:
-        """Drop what was staged; no other call works afterwards."""
+        """Drop the staged changes and refuse later calls."""
         self._staged.close()
 
     def is_staged(self, real_path: str) -> bool:
-        """Return whether anything is staged at a path whose links are resolved, or below it."""
+        """Return True if a node is staged at a real path or below it."""
         return self._staged.contains(real_path)
 
     def open_file(self, path: str) -> OpenFile:
-        """Open a regular file for reading, as it is staged."""
+        """Open a regular file for reading."""
         context = self._context
         with ResolvedPath(context, path, self._split(path), follow_last=True) as resolved:
             displayed, real_path = resolved.display_path, resolved.real_path
@@ -179,7 +178,7 @@ class OverlayRoot(Root):
         return open_staged(self._staged, path, real_path)
 
     def open_directory(self, path: str) -> OverlayDirectory:
-        """Open a directory, as it is staged."""
+        """Open a directory."""
         resolved = ResolvedPath(self._context, path, self._split(path or "."), follow_last=True)
         return self._opened(resolved, path)
 
@@ -196,16 +195,6 @@ class OverlayRoot(Root):
                     raise
             return OverlayDirectory(self._context, handle, resolved.display_path, resolved.real_path)
 
-    def node(self, real_path: str, *, max_bytes: int) -> Node | None:
-        """Return what is at a path, as it is staged."""
-        if not real_path:
-            return DirectoryNode()
-        staged = self._staged
-        if real_path in staged.nodes:
-            return staged.nodes[real_path]
-        found = super().node(real_path, max_bytes=max_bytes)
-        return DirectoryNode() if found is None and staged.is_directory(real_path) else found
-
     @contextmanager
     def _locked(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
         with (
@@ -214,19 +203,8 @@ class OverlayRoot(Root):
         ):
             yield resolved
 
-    def _node_in(self, resolved: ResolvedPath, max_bytes: int) -> Node | None:
-        return self.node(resolved.real_path, max_bytes=max_bytes)
-
-    def check_replaceable_at(self, resolved: ResolvedPath, path: str) -> None:
-        """Refuse to give a file a new content where that would fail when the transaction ends."""
-        staged = self._staged.nodes.get(resolved.real_path)
-        if isinstance(staged, FileNode) and not staged.mode & 0o222:
-            raise oserrors.write_protected(path, staged.mode)
-        if not self.is_staged(resolved.real_path):
-            super().check_replaceable_at(resolved, path)
-
     def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
-        """Stage several changes: all of them, or none; the base class makes them at the end."""
+        """Stage several changes: all of them or none. The commit makes them."""
         self.check_open()
         with self._alone():
             removed = {change.path for change in changes if change.after is None}
@@ -234,10 +212,11 @@ class OverlayRoot(Root):
             kept: list[str] = []
             for change in sorted(changes, key=lambda change: change.path, reverse=True):
                 if terms.held is None:
-                    check_may_change_at(self._context, change.path)
+                    with resolve_real(self._context, change.path, create_parents=True) as resolved:
+                        resolved.check_may_change()
                 present = self.node(change.path, max_bytes=terms.max_bytes)
                 if change.of_directory and present == change.after:
-                    continue  # it is made, or removed, already
+                    continue  # made or removed already
                 if present != change.before:
                     raise terms.conflict(change, present)
                 if isinstance(present, DirectoryNode) and self._has_others(change.path, removed):
@@ -251,7 +230,7 @@ class OverlayRoot(Root):
             return Applied(tuple(kept))
 
     def _has_others(self, directory: str, removed: set[str]) -> bool:
-        """Return whether anything is in a directory that does not go with what is removed."""
+        """Return True if a directory has an entry that is not removed with it."""
         with self._opened(resolve_real(self._context, directory), directory) as opened:
             paths = [f"{directory}/{entry.name}" for entry in opened.scan()]
         return any(
@@ -261,20 +240,19 @@ class OverlayRoot(Root):
         )
 
     def _is_implied(self, path: str) -> bool:
-        """Return whether a directory is there only for what is staged below it."""
+        """Return True if a directory exists only because a node below it is staged."""
         staged = self._staged
         unknown = path not in staged.nodes and staged.is_directory(path)
-        return unknown and super().node(path, max_bytes=0) is None
+        return unknown and node_at(replace(self._context, staged=None), path, max_bytes=0) is None
 
     def _alone(self) -> AbstractContextManager[object]:
-        """Return a context in which no other thread changes anything in the transaction."""
         return nullcontext() if self.recorder is None else self.recorder.alone()
 
     def _stage(self, changes: tuple[Change, ...], recorder: Recorder | None) -> None:
         made = dict.fromkeys(change.path for change in changes)
         for change in changes:
             above = change.path if change.after is not None else ""
-            while above := os.path.dirname(above):  # a directory that was removed is one again
+            while above := os.path.dirname(above):  # a removed directory is created again
                 if above not in made and self._staged.nodes.get(above, change) is None:
                     made[above] = None
                     changes = (*changes, Change(above, None, DirectoryNode()))

@@ -1,7 +1,7 @@
-"""The directories that agentfs keeps for itself, which no workspace changes: locks, states, packages.
+"""The directories of agentfs itself, which no workspace may change: locks, states and packages.
 
-They are told by device and inode, or by the file that marks a state directory, so it does not matter which
-path leads there. Whoever could write in them could plant a recovery log or the code of the next `connect`.
+They are recognised by device and inode, or by the file that marks a state directory, whatever path leads
+there. A model that writes in them could plant a recovery log or the code of the next `connect`.
 """
 
 import os
@@ -13,15 +13,14 @@ from itertools import chain
 
 from agentfs.fs import syscalls
 from agentfs.fs.lock import lock_directories
-from agentfs.fs.protect import fold
 
-STATE_MARK = "agentfs.lock"  # in every state directory
-_PACKAGES = "agentfs-packages"  # as `remote.bootstrap_far` names it
+STATE_MARK = "agentfs.lock"  # a file in every state directory
+_PACKAGES = "agentfs-packages"  # the same name as in `remote.bootstrap_far`
 _FLAGS = syscalls.open_flags("O_RDWR", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 
 
 class OwnDirectories:
-    """The directories of this user, as they concern the workspaces on one root."""
+    """The directories of this user, as seen from one root."""
 
     def __init__(self, root_path: str) -> None:
         self._paths = list(_paths())
@@ -29,7 +28,7 @@ class OwnDirectories:
         self._made_if_missing = {path for path in self._paths if os.path.realpath(path).startswith(inside)}
 
     def identities(self) -> set[tuple[int, int]]:
-        """Return the device and inode of each directory; one that belongs in the root is made if missing."""
+        """Return the device and inode of each directory. Those inside the root are created if missing."""
         found: set[tuple[int, int]] = set()
         for path in self._paths:
             with suppress(OSError):
@@ -41,7 +40,7 @@ class OwnDirectories:
 
 
 class OwnDirectory:
-    """One of these directories, whose files only this user may use. All methods raise OSError."""
+    """A directory of agentfs, whose files only the user may open. All methods may raise OSError."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -63,29 +62,29 @@ class OwnDirectory:
         return os.path.join(self.path, name)
 
     def open(self, name: str, flags: int = 0) -> int:
-        """Open or create a file to read and write."""
+        """Open a file to read and write; create it if missing."""
         return os.open(self.path_of(name), _FLAGS | os.O_CREAT | flags, 0o600)
 
     def read(self, name: str) -> str:
-        """Return the text of a file; "" if it is missing."""
+        """Return the text of a file, or "" if it is missing."""
         with suppress(FileNotFoundError), open(self.path_of(name), encoding="ascii") as file:
             return file.read()
         return ""
 
     def write(self, name: str, text: str) -> None:
-        """Replace a file as a whole."""
+        """Replace a file atomically."""
         temporary = self.path_of(f"{name}-{os.getpid()}")
         with open(temporary, "w", encoding="ascii") as file:
             file.write(text)
         os.replace(temporary, self.path_of(name))
 
     def is_unused_for(self, seconds: float) -> bool:
-        """Return True if nothing in the directory was written within some seconds."""
+        """Return True if nothing in the directory has changed for some seconds."""
         files = (os.path.join(top, name) for top, _, names in os.walk(self.path) for name in names)
         return all(time.time() - os.lstat(each).st_mtime > seconds for each in chain([self.path], files))
 
     def remove(self) -> None:
-        """Remove the directory, which has no name any more while that lasts."""
+        """Remove the directory, under another name so that nobody uses it meanwhile."""
         old = f"{self.path}-{os.getpid()}"
         os.rename(self.path, old)
         shutil.rmtree(old, ignore_errors=True)
@@ -99,7 +98,7 @@ def boot_id() -> str:
 
 
 def is_below(path: str, top: str) -> bool:
-    """Return True if a path lies in a directory, also through a link or, as Linux tells, a mount."""
+    """Return True if a path lies in a directory, also through a link or, on Linux, a mount."""
     over = path
     while True:
         with suppress(OSError):
@@ -117,11 +116,11 @@ def _is_mounted_below(path: str, top: str) -> bool:
         return False
 
     def locate(path: str) -> tuple[str, str] | None:
-        """Return the file system of a path, and the path in it."""
+        """Return the device of a path and the path on that device."""
         over = [mount for mount in mounts if _starts_with(path, mount.point)]
         if not over:
             return None
-        found = max(reversed(over), key=lambda mount: len(mount.point))  # the later one hides
+        found = max(reversed(over), key=lambda mount: len(mount.point))  # a later mount hides an earlier one
         return found.device, found.part.rstrip("/") + path[len(found.point.rstrip("/")) :] or "/"
 
     target = locate(path)
@@ -146,13 +145,8 @@ def is_own(status: os.stat_result, own: set[tuple[int, int]], handle: int) -> bo
     return True
 
 
-def is_mark(name: str) -> bool:
-    """Return True if a file of this name would mark its directory as a state directory."""
-    return fold(name) == STATE_MARK
-
-
 def contains(path: str) -> bool:
-    """Return True if a directory, given its path without links, is one of agentfs' own or lies in one."""
+    """Return True if a real path is a directory of agentfs or lies in one."""
     own = OwnDirectories(path).identities()
     while True:
         with suppress(OSError):
@@ -174,6 +168,6 @@ def _paths() -> Iterator[str]:
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     if os.path.isabs(cache):
         yield os.path.join(cache, _PACKAGES)
-    for shared in ("/tmp", "/dev/shm"):  # noqa: S108 - their names are compared only
+    for shared in ("/tmp", "/dev/shm"):  # noqa: S108 - the names are only compared
         if os.path.isdir(shared):
             yield os.path.join(shared, f"{_PACKAGES}-{user}")

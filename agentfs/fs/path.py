@@ -1,10 +1,11 @@
-"""What a path may be: rules on its text alone, and how names are displayed."""
+"""Paths as text: parsing, limits, and how names are displayed."""
 
 import posixpath
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from agentfs.advice import plural
 from agentfs.errors import InvalidPathError, NameTooLongError, OutsideWorkspaceError
 from agentfs.visible import one_line, quoted, unvisible
 
@@ -12,47 +13,39 @@ MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
 MAX_PARTS = 256
 
-_SIMPLE = re.compile(r"(?![./])[ !#-9;=@-\[\]-{}]{1,255}(?<!/)\Z").match
 _DRIVE = re.compile(r"[A-Za-z]:\\")
 
 
 class ParsedPath(NamedTuple):
-    """A path from the root on in its names and `..`, without empty parts and `.`."""
+    """A path from the root as names and `..`, without empty parts and `.`."""
 
     parts: tuple[str, ...]
-    directory: bool = False  # whether it ends as only a directory may, in `/`, `/.` or `/..`
-    climbs: bool = False  # whether it has a `..`
-    escaped: bool = (
-        False  # whether it has what may be a byte displayed as `\xe9`, or a character as `⟦U+202E⟧`
-    )
-
-
-def is_simple(path: str) -> bool:
-    """Return whether a path needs no parsing: short, relative, and its names plain and not special."""
-    return "//" not in path and "/." not in path and _SIMPLE(path) is not None
+    directory: bool = False  # True if it ends in `/`, `/.` or `/..`, so that it must be a directory
+    climbs: bool = False  # True if it has a `..`
+    escaped: bool = False  # True if it may contain an escape such as `\xe9` or `⟦U+202E⟧`
 
 
 def is_plain(text: str) -> bool:
-    """Return whether no file system takes a name for another one, except for its case, dots and spaces."""
+    """Return True if file systems may confuse a name with others only by case, final dots and spaces."""
     return text.isascii() and "~" not in text
 
 
 def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
-    """Parse a requested path, and refuse what its text alone decides."""
+    """Parse a requested path. Raises an error if its text is invalid or leads out of the root."""
     if not path:
         raise _invalid(path, "The path is empty.")
     if "\0" in path:
-        raise _invalid(path, f"The path {quote(path)} holds a NUL character, which no file name has.")
+        raise _invalid(path, f"The path {quote(path)} contains a NUL character, which is not allowed.")
     if not path.isascii():
-        # Surrogates that represent bytes are joined again: several may be one character of UTF-8, and one
-        # file would otherwise have two spellings.
+        # Several surrogates that represent bytes may form one UTF-8 character. Decode them, so that each
+        # file has one spelling.
         try:
             path = path.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            message = f"The path {quote(path)} holds a lone surrogate, which no file name has."
+            message = f"The path {quote(path)} contains a lone surrogate, which is not allowed."
             raise _invalid(path, message) from None
     if path.startswith("\\\\") or _DRIVE.match(path):
-        raise _invalid(path, f"{quote(path)} is a Windows path, and this is not Windows.")
+        raise _invalid(path, f"{quote(path)} is a Windows path, but this is not Windows.")
     pieces: Sequence[str] = path.split("/")
     if path[0] == "/":
         below = parts_below(absolute_parts(path), roots)
@@ -62,7 +55,7 @@ def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
                 hint="Give a relative path, without a leading `/`.",
                 details={"path": display_name(path)},
             )
-        # The end of the text still decides whether a directory is meant.
+        # Keep the end of the text, which tells that a directory is meant.
         pieces = [*below, ""] if not below or pieces[-1] in {"", "."} else below
     parts = tuple([piece for piece in pieces if piece not in {"", "."}])
     _check_lengths(path, parts)
@@ -75,7 +68,7 @@ def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
 
 
 def split_link(target: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath | None:
-    """Parse the target of a link; an absolute one from the root on, or None when it is not under the root."""
+    """Parse the target of a link; return None for an absolute one outside the root."""
     pieces = target.split("/")
     parts = absolute_parts(target)
     if target.startswith("/"):
@@ -92,12 +85,12 @@ def absolute_parts(path: str) -> tuple[str, ...]:
 
 
 def parts_below(parts: tuple[str, ...], roots: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Return what of an absolute path lies below a root, or None; `..` within the root's name is outside."""
+    """Return the parts below the first root that an absolute path starts with, or None."""
     return next((parts[len(root) :] for root in roots if parts[: len(root)] == root), None)
 
 
 def display_name(name: str) -> str:
-    r"""Return a name or path as it is displayed: bytes that are not UTF-8 as `\xe9`."""
+    r"""Return a name or path to display, with bytes that are not UTF-8 as `\xe9`."""
     if name.isascii():
         return name
     try:
@@ -111,7 +104,7 @@ def display_name(name: str) -> str:
 
 
 def path_from(start: str, path: str) -> str:
-    """Return a path as it is written from a directory."""
+    """Return a path relative to a directory."""
     if not start:
         return path
     relative = posixpath.relpath(f"/{path}", f"/{start}")
@@ -119,13 +112,13 @@ def path_from(start: str, path: str) -> str:
 
 
 def parse_display_name(name: str) -> str:
-    r"""Return the name that is displayed so: `\xe9` is the byte, `⟦U+202E⟧` the character; else the same."""
+    r"""Return the name that is displayed in this form, where `\xe9` is a byte and `⟦U+202E⟧` a character."""
     escaped = re.sub(r"\\x([89a-f][0-9a-f])", lambda found: chr(0xDC00 + int(found[1], 16)), unvisible(name))
     return escaped if name in {display_name(escaped), one_line(display_name(escaped))} else name
 
 
 def quote(path: str) -> str:
-    """Return a path for a message: in quotes, on one line, cut when it is very long."""
+    """Return a path for a message: in quotes, on one line, and cut if it is very long."""
     displayed = display_name(path)
     if len(displayed) > 240:
         displayed = f"{displayed[:120]}…{displayed[-60:]}"
@@ -140,17 +133,18 @@ def _invalid(path: str, message: str) -> InvalidPathError:
 def _check_lengths(path: str, parts: Sequence[str]) -> None:
     if len(path) * 4 <= MAX_NAME_BYTES:
         return
-    size = _bytes_in(path)
     longest = max(parts, key=_bytes_in, default="")
-    what = ""
-    if size > MAX_PATH_BYTES:
-        what = f"The path {quote(path)} has {size} bytes; a path may have {MAX_PATH_BYTES}."
-    elif _bytes_in(longest) > MAX_NAME_BYTES:
-        what = f"The name {quote(longest)} has {_bytes_in(longest)} bytes; a name may have {MAX_NAME_BYTES}."
-    elif len(parts) > MAX_PARTS:
-        what = f"The path {quote(path)} has {len(parts)} parts; a path may have {MAX_PARTS}."
-    if what:
-        raise NameTooLongError(what, hint="Give a shorter path.", details={"path": display_name(path)[:255]})
+    for what, named, count, noun, limit in (
+        ("path", path, _bytes_in(path), "byte", MAX_PATH_BYTES),
+        ("name", longest, _bytes_in(longest), "byte", MAX_NAME_BYTES),
+        ("path", path, len(parts), "part", MAX_PARTS),
+    ):
+        if count > limit:
+            raise NameTooLongError(
+                f"The {what} {quote(named)} has {plural(count, noun)}; the limit is {limit}.",
+                hint="Give a shorter path.",
+                details={"path": display_name(path)[:255]},
+            )
 
 
 def _bytes_in(text: str) -> int:

@@ -1,55 +1,75 @@
-"""How a batch of changes is made: where new contents wait, what is kept meanwhile, and what is renamed."""
+"""The plan of a batch of changes, and the recovery log that keeps it on disk until the batch is done.
 
+The log names every path of the batch with its old and new node and its second names. It exists from before
+the first change until after the last one. The writing process locks it, so a log without a lock belongs to a
+dead process. The next process that opens the root undoes that batch.
+
+A log is found by the device and inode of the root. Another directory may get both later, so the log also has
+the path of the root and the time when it was created.
+"""
+
+import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
+from agentfs.errors import FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
-from agentfs.fs.node import Change, DirectoryNode, FileNode, Node
+from agentfs.fs.file import write_all
+from agentfs.fs.lock import hold, is_held, let_go, lock_directory, open_locked, remove_stale_locks
+from agentfs.fs.node import Change, DirectoryNode, FileNode, Node, node_from_json, node_to_json
 from agentfs.fs.resolve import resolve_real
 
+_VERSION = 3  # of the recovery log
+_LEFT = b"left "
 _SECOND_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.(?:tmp|part)", re.DOTALL)
 
-StepKind = Literal["make", "rename", "put", "remove", "unmake"]  # directories are made, renamed and unmade
+StepKind = Literal[
+    "make", "rename", "put", "remove", "unmake"
+]  # put and remove: files and links; the others: directories
 
 
 @dataclass
 class PlannedChange:
-    """How one change of a batch is made; each path may be ""."""
+    """The plan of one change; each path may be ""."""
 
     change: Change
-    temporary: str = ""  # where the new content waits
-    backup: str = ""  # a second name of what is there now
-    source: str = ""  # the removed file that the new content is moved from, or the directory that is renamed
-    inode: int = 0  # of the directory `source`, which is renamed with all in it
-    entries: frozenset[str] = frozenset()  # the paths of everything in that directory, from there
-    late: bool = False  # whether a file is replaced by a directory, here or above, or the other way round
+    temporary: str = ""  # the file with the new content, before it is renamed
+    backup: str = ""  # a hard link to the old file
+    source: str = ""  # the removed file, or the directory, that moves here
+    inode: int = 0  # of `source`, if it is a directory that is renamed with all its entries
+    entries: frozenset[str] = frozenset()  # the paths of all entries in that directory, relative to it
+    late: bool = False  # True if a file and a directory replace one another here or above
 
 
 def new_temporary(suffix: str = "tmp") -> str:
-    """Return a name for a temporary; `remove_stale_temporaries` recognises those that end in `.tmp`."""
+    """Return a new name for a temporary. `remove_stale_temporaries` removes old ones that end in `.tmp`."""
     return f".agentfs-{os.urandom(8).hex()}.{suffix}"
 
 
 def is_second_name(path: str) -> bool:
-    """Return True for the path of a temporary, a backup, or the private directory of some."""
+    """Return True for the path of a temporary, a backup, or a private directory for them."""
     return _SECOND_NAME.fullmatch(path) is not None
 
 
-def plan_single(changes: Sequence[Change]) -> list[PlannedChange] | None:
-    """Return how to make one change, or a new file with the new directories above it; None for others.
+def is_single(changes: Sequence[Change]) -> bool:
+    """Return True for one change, or for a new file with the new directories above it.
 
-    One rename or removal makes it, so it needs no recovery log: a kill leaves at most empty directories.
+    One rename or removal makes the change, so it needs no recovery log. A kill leaves at most empty
+    directories.
     """
-    if len(changes) > 1:
-        files = [each for each in changes if not _is_made_on_the_way(each)]
-        if len(files) != 1:
-            return None
-        if not all(each in files or _is_above(each.path, files[0].path) for each in changes):
-            return None
+    files = [each for each in changes if not _is_made_on_the_way(each)]
+    if len(changes) == 1 or len(files) != 1:
+        return len(changes) == 1
+    return all(each in files or _is_above(each.path, files[0].path) for each in changes)
+
+
+def plan_single(changes: Sequence[Change]) -> list[PlannedChange]:
+    """Return the plan of changes for which `is_single` is true."""
     return [
         PlannedChange(change, os.path.join(os.path.dirname(change.path), new_temporary()))
         for change in changes
@@ -65,7 +85,7 @@ def _is_above(directory: str, path: str) -> bool:
 
 
 def directories_above(path: str) -> Iterator[str]:
-    """Yield the directories above a path, from the inside out."""
+    """Yield the directories above a path, innermost first."""
     while path := os.path.dirname(path):
         yield path
 
@@ -73,7 +93,7 @@ def directories_above(path: str) -> Iterator[str]:
 def plan_changes(
     context: RootContext, changes: Sequence[Change], *, rename_directories: bool
 ) -> list[PlannedChange]:
-    """Return how to make each of the changes."""
+    """Return the plan of each change."""
     paths = {change.path for change in changes}
     turning = {
         change.path
@@ -83,7 +103,7 @@ def plan_changes(
     plans = _plan_renames(context, changes, turning) if rename_directories else []
     moved = {path for plan in plans for path in (plan.change.path, plan.source)}
     changes = [each for each in changes if moved.isdisjoint([each.path, *directories_above(each.path)])]
-    # Each removed file is moved to one path only; of equal ones, those whose paths come in the same order.
+    # Pair each created file with a removed one of equal content, if there is one, both in path order.
     removed: dict[FileNode, list[str]] = {}
     for change in sorted(changes, key=lambda change: change.path, reverse=True):
         if isinstance(change.before, FileNode) and change.after is None:
@@ -91,16 +111,16 @@ def plan_changes(
     places: dict[str, str] = {}
     for change in sorted(changes, key=lambda change: change.path):
         above = list(directories_above(change.path))
-        # Second names are in a directory that outlives all changes of the batch. If that is not the file's
-        # own, which others may be unable to enter, they are in a private one.
+        # Second names are in a directory that exists before and after the batch. Outside the directory of the
+        # file, which may be closed to other users, they go into a private directory.
         outermost = next((path for path in reversed(above) if path in paths), change.path)
         directory = os.path.dirname(outermost)
         if outermost != change.path:
             place = os.path.join(directory, new_temporary("part"))
             directory = places.setdefault(directory, place)
         plan = PlannedChange(change, late=not turning.isdisjoint([change.path, *above]))
-        # Unlike the temporary of a single change they are never swept when they look old: a hard link keeps
-        # the mtime of its file.
+        # The suffix keeps `remove_stale_temporaries` off: a hard link keeps the mtime of its file, so it can
+        # look old.
         plan.temporary = os.path.join(directory, new_temporary("part"))
         plan.backup = os.path.join(directory, new_temporary("part"))
         if isinstance(change.after, FileNode) and change.before is None:
@@ -110,7 +130,7 @@ def plan_changes(
 
 
 def _plan_renames(context: RootContext, changes: Sequence[Change], turning: set[str]) -> list[PlannedChange]:
-    """Return plans that rename removed directories to created ones with equal content, outermost first."""
+    """Return plans that rename removed directories to created ones with equal entries, outermost first."""
     steady = [each for each in changes if turning.isdisjoint([each.path, *directories_above(each.path)])]
     removed = _contents_of({each.path: each.before for each in steady if each.after is None})
     created = _contents_of({each.path: each.after for each in steady if each.before is None})
@@ -137,7 +157,7 @@ def _plan_renames(context: RootContext, changes: Sequence[Change], turning: set[
 
 
 def _contents_of(nodes: Mapping[str, Node | None]) -> dict[str, list[tuple[str, Node | None, int | None]]]:
-    """Return for each directory everything in it, itself first: relative path, node, mode of a directory."""
+    """Return for each directory itself and all entries: relative path, node, and mode of a directory."""
     contents: dict[str, list[tuple[str, Node | None, int | None]]] = {}
     for path, node in sorted(nodes.items()):
         mode = node.mode if isinstance(node, DirectoryNode) else None
@@ -154,7 +174,7 @@ def _is_directory(node: Node | None) -> bool:
 
 
 def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChange]]:
-    """Return what is to be done, in order: where possible, the new comes before the old goes."""
+    """Return the steps in order. If possible, new nodes are created before old ones are removed."""
     steps: list[tuple[StepKind, PlannedChange]] = []
     for late in (False, True):
         made: list[tuple[StepKind, PlannedChange]] = []
@@ -176,3 +196,140 @@ def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChan
                 removed.insert(0, ("remove", plan))
         steps += [*removed, *unmade, *made, *put] if late else [*made, *put, *removed, *unmade]
     return steps
+
+
+class RecoveryLog:
+    """The log of one batch. With `keep` it stays after closing, for the next process that opens the root."""
+
+    def __init__(self, fd: int, path: str, *, keep: bool = False) -> None:
+        self._fd = hold(fd)
+        self._path = path
+        self.keep = keep
+
+    def write(self, content: bytes) -> None:
+        """Append to the log. Raises OSError."""
+        write_all(self._fd, content)
+        os.fsync(self._fd)
+
+    def note_left(self, paths: Iterable[str]) -> None:
+        """Record which paths are still to be undone. All others may have left only second names."""
+        with suppress(OSError):
+            self.write(b"\n" + _LEFT + json.dumps(sorted(paths)).encode() + b"\n")
+
+    def close(self) -> None:
+        """Unlock the log and, without `keep`, remove it."""
+        if not self.keep and is_held(self._fd):
+            with suppress(OSError):
+                os.unlink(self._path)
+        let_go(self._fd)
+
+
+@contextmanager
+def recovery_log(
+    context: RootContext, root_path: str, plans: Sequence[PlannedChange]
+) -> Generator[RecoveryLog | None]:
+    """Keep a log on disk while a batch is applied; give None if there is no directory for it."""
+    directory = lock_directory(root_path)
+    if directory is None:
+        yield None
+        return
+    rows = [_row(plan) for plan in plans]
+    born = syscalls.birth_time(context.shared_handle.handle.fd)
+    content = json.dumps({"version": _VERSION, "root": root_path, "born": born, "rows": rows}).encode()
+    with ExitStack() as stack:
+        try:
+            log = stack.enter_context(closing(_new_log(os.path.join(directory, _prefix(context)))))
+            log.write(content)
+        except OSError as error:
+            raise FileIOError(
+                f"The recovery log outside the workspace failed: {error.strerror or error}.",
+                hint="Nothing was changed. Free disk space and try again.",
+                details={"errno": error.errno},
+            ) from None
+        yield log
+
+
+def _new_log(prefix: str) -> RecoveryLog:
+    while True:
+        path = f"{prefix}{os.urandom(8).hex()}"
+        # A process that opens the root at this moment may remove the empty log as that of a dead process.
+        fd = open_locked(path, os.O_CREAT | os.O_EXCL)
+        if fd is not None:
+            return RecoveryLog(fd, path)
+
+
+def unfinished_batches(
+    context: RootContext, root_path: str
+) -> Generator[tuple[list[PlannedChange], set[str], RecoveryLog]]:
+    """Yield the batches of dead processes, with the paths to undo.
+
+    Each log is kept unless the caller sets its `keep` to False.
+    """
+    directory = lock_directory(root_path)
+    if directory is None:
+        return
+    remove_stale_locks(directory)
+    try:
+        prefix = _prefix(context)
+        names = sorted(name for name in os.listdir(directory) if name.startswith(prefix))
+    except OSError:
+        return
+    for path in (os.path.join(directory, name) for name in names):
+        with suppress(OSError):
+            fd = open_locked(path)
+            if fd is None:
+                continue
+            with closing(RecoveryLog(fd, path, keep=True)) as log, open(fd, "rb", closefd=False) as file:
+                found = _parse(file.read())
+                if found is None:
+                    continue
+                born = syscalls.birth_time(context.shared_handle.handle.fd)
+                same_birth = None if found.born is None or born is None else found.born == born
+                if found.plans and (found.root == root_path if same_birth is None else same_birth):
+                    yield found.plans, found.left, log
+                elif not found.plans or same_birth is False:  # the root of the log no longer exists
+                    log.keep = False
+
+
+class _Parsed(NamedTuple):
+    root: str
+    born: int | None
+    plans: list[PlannedChange]
+    left: set[str]  # the paths still to be undone
+
+
+def _parse(log: bytes) -> _Parsed | None:
+    """Return the content of a log, or None for a log of another version."""
+    first, *notes = log.split(b"\n")
+    try:
+        content: dict[str, Any] = json.loads(first)
+        if content["version"] != _VERSION:
+            return None
+        root, born, plans = content["root"], content["born"], [_plan(row) for row in content["rows"]]
+    except (ValueError, KeyError, TypeError):
+        return _Parsed("", None, [], set())  # written in part, so the batch had not begun
+    left = {plan.change.path for plan in plans}
+    for note in notes:
+        if note.startswith(_LEFT) and note.endswith(b"]"):  # ignore a note written in part
+            left = set(json.loads(note.removeprefix(_LEFT)))
+    return _Parsed(root, born, plans, left)
+
+
+def _prefix(context: RootContext) -> str:
+    here = syscalls.lstat(context.shared_handle.handle.fd, ".")
+    return f"repair-{here.st_dev:x}-{here.st_ino:x}-"
+
+
+def _row(plan: PlannedChange) -> list[Any]:
+    change = plan.change
+    nodes = node_to_json(change.before), node_to_json(change.after)
+    return [change.path, *nodes, plan.temporary, plan.backup, plan.source if plan.inode else "", plan.inode]
+
+
+def _plan(row: list[Any]) -> PlannedChange:
+    path, before, after, temporary, backup, source, inode = row
+    if any(name and not is_second_name(name) for name in (temporary, backup)):
+        msg = "not a second name"
+        raise ValueError(msg)
+    change = Change(path, node_from_json(before), node_from_json(after))
+    return PlannedChange(change, temporary, backup, source, inode)

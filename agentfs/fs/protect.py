@@ -1,4 +1,4 @@
-"""Protected names: pure rules on the real path of a file, whatever spelling a file system takes for it."""
+"""Protected names: pattern rules on real paths, in every spelling that a file system accepts."""
 
 import re
 import unicodedata
@@ -6,27 +6,27 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, cached_property
 from typing import NamedTuple
 
-# Unicode's default ignorable code points, which folding file systems leave out when they compare names.
+# Default ignorable code points of Unicode, which some file systems ignore when they compare names.
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _SHORT_GIT = re.compile(r"git~[0-9]+")
-# How editors and other programs name the copy of a file: Emacs, Vim and nano, git, patch and merge tools.
+# Names of backups by Emacs, Vim, nano, git, patch and merge tools.
 _BACKUP_ENDS = (".bak", ".backup", ".lock", ".old", ".orig", ".save", ".swp", ".swo", ".swn")
 _BACKUP = re.compile(rf"#(.+)#|(.+?)(?:\.~[0-9]+~|~|{'|'.join(map(re.escape, _BACKUP_ENDS))})", re.DOTALL)
-_MAX_CACHED = 65_536  # names, and directories, that are known to be ordinary
+_MAX_CACHED = 65_536  # ordinary names, and ordinary directories
 
 
 class _Rule(NamedTuple):
-    """One pattern: its names from the last one up, folded; each may have `*`, and `**` is any number."""
+    """A pattern as folded names, last one first. A name may have `*`; `**` is any number of names."""
 
     exception: bool
     below: bool
     names: tuple[str, ...]
 
     def matches(self, parts: Sequence[str]) -> bool:
-        """Return whether the pattern names the path, or a directory above it when it covers what is below."""
+        """Return True if the pattern matches the path or, with `below`, a directory above it."""
         counts = range(1, len(parts) + 1) if self.below else (len(parts),)
         return any(self._ends(parts[:count]) for count in counts)
 
@@ -35,11 +35,11 @@ class _Rule(NamedTuple):
 
 
 def _ends_with(parts: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether the first of some parts match all names; both run from the last name up."""
+    """Return True if the names match the first parts. Both have the last name of a path first."""
     for at, name in enumerate(names):
         if name == "**":
             rest = names[at + 1 :]
-            first = at or 1  # below the other names there must be something
+            first = at or 1  # at the end of a pattern `**` matches at least one name
             return any(_ends_with(parts[start:], rest) for start in range(first, len(parts) + 1))
         if at >= len(parts):
             return False
@@ -49,19 +49,19 @@ def _ends_with(parts: Sequence[str], names: Sequence[str]) -> bool:
 
 
 class NameMatcher:
-    """One list of protected names, of which the last that matches decides."""
+    """A list of protected names. The last pattern that matches a path decides."""
 
     def __init__(self, patterns: Sequence[str], *, backups: bool = False) -> None:
-        """Take patterns as `Protect` describes them; `backups` protects copies of these names too."""
+        """Compile patterns in the syntax of `Protect`. With `backups`, backups of these names match too."""
         self._patterns = patterns
         self._backups = backups
         self._rules = tuple(map(_rule, patterns))
         names = [rule.names for rule in self._rules if not rule.exception]
         ends = _BACKUP_ENDS if backups else ()
-        # A pattern of several names is met in a directory on the way, which is not ordinary then.
+        # A pattern of several names makes a directory on the way not ordinary.
         alone = [each[0] for each in names if not any(name.strip("*") for name in each[1:])]
         self._is_ordinary = _ordinary_test(alone, ends)
-        # What lies below is decided from the first name on that is more than stars.
+        # For a directory, the outermost name that is not all wildcards decides.
         self._is_ordinary_above = _ordinary_test(
             [next((name for name in reversed(each) if name.strip("*")), each[-1]) for each in names], ends
         )
@@ -70,12 +70,12 @@ class NameMatcher:
 
     @cached_property
     def literals(self) -> tuple[str, ...]:
-        """The names without `*` that are protected wherever they are."""
+        """The names without `*` that are protected in every directory."""
         names = (pattern.rstrip("/") for pattern in self._patterns if not pattern.startswith("!"))
         return tuple(name for name in names if "/" not in name and "*" not in name and self.covers(name))
 
     def covers(self, real_path: str) -> bool:
-        """Return whether a path is protected."""
+        """Return True if a path is protected."""
         directory, _, name = real_path.rpartition("/")
         if name in self._ordinary_names and self._ordinary_directories.get(directory):
             return False
@@ -84,7 +84,7 @@ class NameMatcher:
         return any(map(self._matches_rules, _interpretations(real_path, backups=self._backups)))
 
     def covered(self, directory: str, names: Sequence[str]) -> Collection[str]:
-        """Return those of the names in a directory, given its real path, that are protected."""
+        """Return the protected ones of some names in a directory, which is given by its real path."""
         prefix = f"{directory}/" if directory else ""
         if not self._in_ordinary_directory(directory):
             return [name for name in names if self.covers(prefix + name)]
@@ -104,7 +104,7 @@ class NameMatcher:
         return ordinary
 
     def _in_ordinary_directory(self, directory: str) -> bool:
-        """Return whether no pattern begins in the names of a directory's path."""
+        """Return True if no pattern starts to match in the path of a directory."""
         ordinary = self._ordinary_directories.get(directory)
         if ordinary is None:
             parent, _, name = directory.rpartition("/")
@@ -122,14 +122,14 @@ class NameMatcher:
 
 
 def fold(name: str) -> str:
-    """Return a name as the least exact of file systems compares it."""
+    """Return the form of a name in which equal names are the same file on some file system."""
     name = fold_letters(name).lower()
     name = name.rstrip(". ") or name
     return ".git" if _SHORT_GIT.fullmatch(name) else name
 
 
 def fold_letters(text: str) -> str:
-    """Return a text without the differences in case, composition and ignorable characters."""
+    """Return a text without differences in case, Unicode form and ignorable characters."""
     if text.isascii():
         return text.casefold()
     text = unicodedata.normalize("NFC", _IGNORABLE.sub("", text))
@@ -138,20 +138,20 @@ def fold_letters(text: str) -> str:
 
 @cache
 def name_matcher(patterns: tuple[str, ...], *, backups: bool = False) -> NameMatcher:
-    """Return the matcher of a list of patterns; the same list gives the same one."""
+    """Return the cached matcher of a list of patterns."""
     return NameMatcher(patterns, backups=backups)
 
 
 def _interpretations(path: str, *, backups: bool) -> Iterable[list[str]]:
-    """Return what the names of a path may mean, folded."""
+    """Return the folded forms of a path, with the originals of backups and NTFS streams."""
     parts = path.split("/") if path else []
-    # To NTFS what follows a `:` names a stream of the file before it; to others it is part of the name.
+    # On NTFS the text after a `:` names a stream of the file; elsewhere it is part of the name.
     streams = [[part.partition(":")[0] or part for part in parts]] if ":" in path else []
     folded = [[fold(part) for part in each] for each in (parts, *streams)]
     if not backups:
         return folded
     originals = [[_original(part) for part in each] for each in folded]
-    # Vim puts a dot before the name of a swap file that has none.
+    # Vim adds a dot to the front of swap file names.
     undotted = [
         [name.removeprefix(".") if name != part else part for part, name in zip(each, names, strict=True)]
         for each, names in zip(folded, originals, strict=True)
@@ -160,18 +160,18 @@ def _interpretations(path: str, *, backups: bool) -> Iterable[list[str]]:
 
 
 def _original(name: str) -> str:
-    """Return the name of the file that a backup is of, or the name itself."""
+    """Return the original name of a backup, or the name itself."""
     while found := _BACKUP.fullmatch(name):
         name = fold(found[1] or found[2])
     return name
 
 
 def _ordinary_test(names: Sequence[str], ends: Sequence[str]) -> Callable[[str], bool]:
-    """Return a quick test that is true for names that have one interpretation, which none of these match.
+    """Return a fast test that is True only for names that no pattern can match in any form.
 
-    Nearly all names of a tree end here.
+    It decides for nearly all names of a tree.
     """
-    # Folding cuts off a dot or space at the end; `#` and the ends are those of backups, as is a `~`.
+    # Folding removes a final dot or space. `#`, `~` and `ends` mark backups.
     suffixes = (".", " ", "#", *ends, *(n[1:] for n in names if n[0] == "*" and "*" not in n[1:]))
     literals = frozenset(name for name in names if "*" not in name)
     wildcards = [_regex(name).pattern for name in names if "*" in name and not name.endswith(suffixes)]

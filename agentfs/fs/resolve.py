@@ -1,8 +1,8 @@
-"""Resolve a path into an open parent directory and a name in it: the one resolver of every operation.
+"""`ResolvedPath`: a path resolved into an open parent directory and a name, and checked for changes.
 
-The path is walked name by name from a descriptor on the root. Each directory is kept open and the system
-follows no link, so that a directory swapped for a link meanwhile cannot lead outside; links are read and
-walked in the same way. In a transaction what is staged hides what is on disk.
+The path is walked name by name from a descriptor on the root, and each directory is kept open. The system
+follows no link; links are read and walked in the same way. So a directory that another program replaces by a
+link cannot lead outside. In a transaction, staged nodes hide those on disk.
 """
 
 import errno
@@ -30,13 +30,13 @@ from agentfs.fs.path import (
     split_link,
 )
 from agentfs.fs.protect import fold
-from agentfs.nearest import closest
+from agentfs.text.nearest import closest
 
 MAX_LINKS = 40
 _MAX_RETRIES = 128
 _SIMILAR_NAMES = 5000
-_IGNORED = "\u00ad"  # a character that folding file systems leave out
-# What systems say when O_NOFOLLOW meets a link: Linux and macOS, FreeBSD, NetBSD; ENOTDIR with O_DIRECTORY.
+_IGNORED = "\u00ad"  # a character that some file systems ignore in names
+# Errors of O_NOFOLLOW for a link, on Linux, macOS, FreeBSD and NetBSD; with O_DIRECTORY it is ENOTDIR.
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
 
 
@@ -44,7 +44,7 @@ _CLOSED = RootHandle(-1)
 
 
 class ResolvedPath:
-    """An open parent directory and a name in it. A context manager: entering it walks the path."""
+    """An open parent directory with a name. A context manager, which walks the path on entering."""
 
     def __init__(
         self,
@@ -58,8 +58,13 @@ class ResolvedPath:
     ) -> None:
         """Prepare the walk.
 
-        `follow` is whether links are followed, by default what the policy says; `follow_last`, whether a link
-        at the last name is, too; `create_parents`, whether directories on the way may be missing.
+        Args:
+            context: The root and its settings.
+            path: The path for error messages.
+            parsed: The path to walk.
+            follow: Follow links; None takes the setting of the policy.
+            follow_last: Follow a link at the last name too.
+            create_parents: Allow missing directories on the way.
         """
         self._context = context
         self._follow = follow
@@ -74,12 +79,12 @@ class ResolvedPath:
         self._real: list[str] = []
         self._link_count = 0
         self._last_link = ""
-        self._after_link = 0  # how many parts were pending behind the link that was followed last
+        self._after_link = 0  # the number of pending parts behind the last link
         self._retries = 0
-        self.parent = self._root.fd  # the parent directory, or the last directory above it that exists
-        self.name = "."  # the last name, not followed; "." where the path ends in `parent` itself
-        self.real_path = ""  # from the root on, links resolved except the last; "" is the root
-        self.missing: list[str] = []  # the directories between them that do not exist yet
+        self.parent = self._root.fd  # the parent directory, or the last existing directory above it
+        self.name = "."  # the last name, not followed; "." if the path is `parent` itself
+        self.real_path = ""  # relative to the root, all links resolved except the last; "" is the root
+        self.missing: list[str] = []  # names of missing directories between `parent` and `name`
 
     def __enter__(self) -> Self:
         try:
@@ -95,15 +100,15 @@ class ResolvedPath:
         self.close()
 
     def close(self) -> None:
-        """Close the directories that were entered, and release the root."""
+        """Close the entered directories and release the root."""
         self._close_directories()
         self._root = _CLOSED
 
     def open(self, open_name: Callable[[int, str], int]) -> int:
-        """Return what `open_name(parent, name)` opens; a link that it refuses is followed first."""
+        """Return the descriptor from `open_name(parent, name)`, following links that it refuses."""
         while True:
             if self.missing:
-                raise self.not_found()
+                raise self.error_of(errno.ENOENT)
             try:
                 return open_name(self.parent, self.name)
             except OSError as error:
@@ -112,13 +117,13 @@ class ResolvedPath:
             self._walk()
 
     def follow_last_link(self) -> None:
-        """Follow the link at the last name, and whatever it leads to, while there is one."""
+        """Follow the link at the last name, if there is one, to its end."""
         while self.name != "." and (target := self.target()) is not None:
             self._expand_link(self.name, target)
             self._walk()
 
     def target(self) -> str | None:
-        """Return the target of the link at the last name, as it is written; None where there is no link."""
+        """Return the target of the link at the last name as written, or None without a link."""
         staged = self._context.staged
         if staged is not None and (path := self.real_path) in staged.nodes:
             node = staged.nodes[path]
@@ -130,28 +135,28 @@ class ResolvedPath:
 
     @cached_property
     def display_path(self) -> str:
-        """The path as it was requested, normalised and fit to show; resolved where it has a `..`."""
+        """The requested path, normalised for display; the real path if the request has a `..`."""
         parsed = self._parsed
         return self._context.display_path(self.real_path if parsed.climbs else "/".join(parsed.parts))
 
     @property
     def lock_key(self) -> str:
-        """What identifies the file for its lock, whatever path leads to it."""
+        """The key of the lock of the file, whatever path leads to it."""
         here = syscalls.lstat(self.parent, ".")
         return f"{here.st_dev}:{here.st_ino}:{'/'.join(map(fold, [*self.missing, self.name]))}"
 
     @property
     def missing_directories(self) -> list[str]:
-        """The real paths of the directories on the way that do not exist yet, outermost first."""
+        """The real paths of the missing directories on the way, outermost first."""
         return ["/".join([*self._real, *self.missing[:count]]) for count in range(1, len(self.missing) + 1)]
 
     def enter_made(self) -> None:
-        """Enter the outermost missing directory, which has just been made."""
+        """Enter the outermost missing directory, which the caller has just created."""
         self._push(syscalls.enter(self.parent, self.missing[0]), self.missing[0])
         del self.missing[0]
 
     def other(self, real_path: str) -> Self | None:
-        """Return the path of a name in a directory that is open here; None for any other path."""
+        """Return a real path resolved in a directory that is open here, or None for other directories."""
         *above, name = real_path.split("/")
         depth = len(above)
         if above != self._real[:depth]:
@@ -163,7 +168,7 @@ class ResolvedPath:
         return other
 
     def stat(self) -> os.stat_result | None:
-        """Return the status of the last name, not followed; None where nothing exists."""
+        """Return the status of the last name, not followed, or None if it does not exist."""
         staged = self._context.staged
         if staged is not None and (path := self.real_path) in staged.nodes:
             return staged.status(path)
@@ -176,17 +181,72 @@ class ResolvedPath:
             raise self.error(error) from None
         return None if staged is None else staged.status(self.real_path)
 
-    def is_write_protected(self, status: os.stat_result | None) -> bool:
-        """Return True if the name or a directory on the way may not be changed, whatever path leads there.
+    def check_may_change(self) -> None:
+        """Raise ProtectedError or, by the permission rules, RefusedError if the path may not be changed."""
+        context, real_path = self._context, self.real_path
+        if context.unreadable.covers(real_path):
+            raise oserrors.protected(self._path, context.display_path(real_path))
+        if self._is_write_protected(self.stat()):
+            raise oserrors.protected(self._path, context.display_path(real_path), readable=True)
+        if context.access is not None:
+            context.access.check_change(real_path)
 
-        `status` is that of the name.
-        """
-        if any(map(own_directories.is_mark, [*self.missing, self.name])):
+    def _is_write_protected(self, status: os.stat_result | None) -> bool:
+        """Return True if the file, one of its hard links or a directory above it may not be changed."""
+        context = self._context
+        if context.unwritable.covers(self.real_path):
+            return True
+        if own_directories.STATE_MARK in map(fold, [*self.missing, self.name]):
+            return True
+        if status is not None and context.is_hard_link_to(status, context.unwritable):
             return True
         try:
             return self._leads_to_own_or_protected(status)
         except OSError as error:
             raise self.error(error) from None
+
+    def check_hard_links(self) -> None:
+        """Raise RefusedError if the file has hard links and the policy refuses to change such files."""
+        if self._context.hardlinks != "refuse":
+            return
+        status = self.stat()
+        if status is not None and status.st_nlink > 1:
+            raise RefusedError(
+                f"{quote(self._path)} has {status.st_nlink} hard links; such files are not changed here.",
+                hint="Ask the user whether to change the other names too.",
+                details={"path": display_name(self._path), "links": status.st_nlink},
+            )
+
+    def check_replaceable(self) -> None:
+        """Raise the error with which replacing or creating the file would fail."""
+        staged = self._context.staged
+        if staged is not None and staged.contains(self.real_path):
+            node = staged.nodes.get(self.real_path)
+            if isinstance(node, FileNode) and not node.mode & 0o222:
+                raise oserrors.write_protected(self._path, node.mode)
+            return
+        status = self.stat()
+        if status is not None:
+            self._check_writable(status)
+            self.check_hard_links()
+        number = syscalls.access_errno(self.parent, ".", os.W_OK | os.X_OK)
+        if not number and status is not None and os.geteuid() not in {0, status.st_uid}:
+            here = syscalls.lstat(self.parent, ".")
+            if here.st_mode & stat.S_ISVTX and os.geteuid() != here.st_uid:
+                number = errno.EPERM
+        if number:
+            raise self.error_of(number)
+
+    def _check_writable(self, status: os.stat_result) -> None:
+        # A rename needs no permission on the file itself. A read-only file is refused all the same, even for
+        # the superuser.
+        if not status.st_mode & 0o222:
+            raise oserrors.write_protected(self._path, status.st_mode)
+        number = syscalls.access_errno(self.parent, self.name, os.W_OK)
+        if number == errno.EACCES:
+            raise oserrors.write_protected(self._path, status.st_mode)
+        if number:
+            raise self.error_of(number)
 
     def _leads_to_own_or_protected(self, status: os.stat_result | None) -> bool:
         own = self._context.own.identities()
@@ -199,13 +259,13 @@ class ResolvedPath:
         protected = own | self._context.protected_identities(self._context.unwritable).keys()
         return any(own_directories.is_own(syscalls.lstat(fd, "."), protected, fd) for fd in self._directories)
 
-    def not_found(self, name: str | None = None) -> AgentFSError:
-        """Return the error for a name that is not there."""
-        return self.error(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), name)
+    def error_of(self, number: int, name: str | None = None) -> AgentFSError:
+        """Return the error for an errno at a name in the parent, by default the last name."""
+        return self.error(OSError(number, os.strerror(number)), name)
 
     def error(self, error: OSError, name: str | None = None) -> AgentFSError:
-        """Return the typed form of an error at a name in the parent; by default at the last name."""
-        if isinstance(error, AgentFSError):  # several of them are also an OSError
+        """Return the typed form of an error at a name in the parent, by default the last name."""
+        if isinstance(error, AgentFSError):  # several types are also OSErrors
             return error
         name = self.name if name is None else name
         failed_at = self._context.display_path(self._real_path(None if name == "." else name)) or "."
@@ -233,7 +293,8 @@ class ResolvedPath:
                 self.real_path = self._real_path(name)
                 return
             self._enter(name)
-        self._check_usable()
+        if self._context.only is not None:
+            self._check_usable()
         self.name = "."
         self.real_path = self._real_path()
 
@@ -244,7 +305,7 @@ class ResolvedPath:
             if isinstance(node, LinkNode):
                 self._expand_link(name, node.target)
             elif isinstance(node, FileNode):
-                raise self.error(OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)), name)
+                raise self.error_of(errno.ENOTDIR, name)
             else:
                 self._enter_missing(name)
             return
@@ -264,7 +325,7 @@ class ResolvedPath:
 
     def _enter_missing(self, name: str) -> None:
         if not (self._create_parents or self._is_staged_directory(name)):
-            raise self.not_found(name)
+            raise self.error_of(errno.ENOENT, name)
         self.missing.append(name)
 
     def _is_staged_directory(self, name: str | None = None) -> bool:
@@ -290,7 +351,7 @@ class ResolvedPath:
         self.parent = self._directory_at(len(self._directories))
 
     def _follow_refused(self, error: OSError, name: str) -> bool:
-        """Follow the link at a name that the system refused to open; False when no link is to blame."""
+        """Follow the link that made an open call fail. Return False if a link was not the cause."""
         if error.errno not in _MAY_BE_LINK:
             return False
         try:
@@ -309,7 +370,7 @@ class ResolvedPath:
             )
         if not (self._follow or self._context.follow):
             raise RefusedError(
-                f"{quote(link)} is a symbolic link, and this workspace follows none.",
+                f"{quote(link)} is a symbolic link, and this workspace does not follow links.",
                 hint="Name the file itself.",
                 details={"path": display_name(self._path), "link": display_name(link)},
             )
@@ -317,7 +378,7 @@ class ResolvedPath:
         if self._link_count > MAX_LINKS:
             raise LinkLoopError(
                 f"{quote(self._path)} goes through more than {MAX_LINKS} symbolic links.",
-                hint="Links that lead to each other lead nowhere; name the file itself.",
+                hint="Links that lead to each other have no end; name the file itself.",
                 details={"path": display_name(self._path)},
             )
         parsed = split_link(target, self._context.roots)
@@ -334,13 +395,13 @@ class ResolvedPath:
         self._pending.extend(reversed(parsed.parts))
         if len(self._pending) + len(self._real) > MAX_PARTS:
             raise NameTooLongError(
-                f"With its links resolved the path has more than {MAX_PARTS} parts.",
+                f"With links resolved, the path has more than {MAX_PARTS} parts.",
                 hint="Name the file itself.",
                 details={"path": display_name(self._path)},
             )
 
     def _retry_swapped(self, error: OSError, name: str) -> bool:
-        # It was a link when it was opened and is none now, or the other way round: walk to it again.
+        # Another program replaced a link by a directory, or the other way round: try the name again.
         try:
             mode = syscalls.lstat(self.parent, name).st_mode
         except OSError:
@@ -372,7 +433,7 @@ class ResolvedPath:
         return "/".join(parts if name is None else [*parts, name])
 
     def _is_readable(self, name: str) -> bool:
-        """Return whether a name in the parent is of a regular file whose content may be shown."""
+        """Return True if a name in the parent is a regular file whose content may be shown."""
         real_path, staged = self._real_path(name), self._context.staged
         if not self._context.may_read(real_path):
             return False
@@ -384,7 +445,7 @@ class ResolvedPath:
             return False
 
     def _spelling(self, written: str) -> str:
-        """Return the name in the parent that is meant, which may be written or spelled in another way."""
+        """Return the name in the parent that a written name stands for, in its exact spelling."""
         name = written
         if not self.missing:
             unescaped = parse_display_name(written) if self._parsed.escaped else written
@@ -401,7 +462,7 @@ class ResolvedPath:
         return name
 
     def _similar(self, name: str) -> tuple[str, ...]:
-        """Return the paths of names in the parent that are spelled much like a missing one."""
+        """Return the paths of names in the parent with a spelling similar to a missing one."""
         if self.missing:
             return ()
         try:
@@ -411,17 +472,17 @@ class ResolvedPath:
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
         wanted = unicodedata.normalize("NFC", name).casefold()
         close = closest(wanted, folded, 2, 0.75)
-        if not close:  # in a short name, two letters that changed places are much
+        if not close:  # swapped letters in a short name
             close = [other for other in folded if sorted(other) == sorted(wanted)][:2]
         paths = [self._real_path(folded[key]) for key in close]
         return tuple(self._context.display_path(path) for path in paths if self._context.is_usable(path))
 
 
 def _listed_name(handle: int, name: str, status: os.stat_result) -> str:
-    """Return the name that the listing of a directory has for what a file system found by a name.
+    """Return the listed name of a file that was found by a name.
 
-    Only file systems that fold names find one by another spelling. On others no spelling but the name itself
-    leads there, so that nothing need be listed.
+    Some file systems find a file by other spellings, for example in another case. The directory is listed
+    only if this one does.
     """
     if is_plain(name) or not _has_other_spelling(handle, name, status):
         return name
@@ -432,7 +493,8 @@ def _listed_name(handle: int, name: str, status: os.stat_result) -> str:
             if listed == name:
                 return name
             alike = fold(listed) == folded
-            if inode == status.st_ino and (alike or not same_file):  # of hard links the one that is alike
+            # Among hard links, prefer the similar name.
+            if inode == status.st_ino and (alike or not same_file):
                 same_file = listed
             elif alike:  # a mount point is listed with another inode
                 same_name = listed
@@ -450,7 +512,10 @@ def _has_other_spelling(handle: int, name: str, status: os.stat_result) -> bool:
     return False
 
 
-def resolve_real(context: RootContext, real_path: str, *, create_parents: bool = False) -> ResolvedPath:
-    """Resolve a real path: a link on the way is an error, and names are taken as they are."""
+def resolve_real(
+    context: RootContext, real_path: str, *, create_parents: bool = False, requested: str | None = None
+) -> ResolvedPath:
+    """Resolve a real path, on which every link is an error. Errors name `requested` if it is given."""
     parsed = ParsedPath(tuple(real_path.split("/")))
-    return ResolvedPath(context, real_path, parsed, follow=False, create_parents=create_parents)
+    path = real_path if requested is None else requested
+    return ResolvedPath(context, path, parsed, follow=False, create_parents=create_parents)

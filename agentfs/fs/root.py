@@ -1,5 +1,6 @@
-"""`Root`: one directory tree; every byte that is read or written in it goes through here."""
+"""`Root`: one directory tree. All reads and changes in it go through this class."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -21,8 +22,7 @@ from agentfs.errors import (
     closed,
 )
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.apply import apply_changes, check_may_change, check_replaceable, repair
-from agentfs.fs.batch import Applied, Terms
+from agentfs.fs.apply import Applied, Terms, apply_changes, repair
 from agentfs.fs.context import FileAccess, RootContext, RootHandle, SharedHandle
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
@@ -39,63 +39,61 @@ from agentfs.fs.node import (
     Node,
     Recorder,
 )
-from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, is_simple, quote, split_path
+from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, quote, split_path
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry, WatchReport
 
-_MAX_ABOVE = 5  # names that an absolute path of another root may have too many
+_MAX_ABOVE = 5  # leading names dropped from an absolute path to find a similar path inside the root
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 class KeptTree(Protocol):
-    """A tree whose listings and texts are kept in memory; only the package `watch` has one."""
+    """A tree that keeps listings and texts in memory, as the package `watch` implements it."""
 
-    texts: Any  # those in memory, as `watch.kept_texts` has them
-    derived: dict[Any, Any]  # from what is around the tree
+    texts: Any  # the `KeptTexts` of `watch.kept_texts`
+    derived: dict[Any, Any]  # a cache of data from outside the tree
 
     def call(self) -> AbstractContextManager[bool]:
-        """Bring the tree up to date for a search; give False if there is no time for it."""
+        """Update the tree for a search; give False if there is no time for it."""
         ...
 
     def open(self, context: RootContext, path: str, real_path: str) -> Directory | None:
-        """Return the directory at a real path, to be displayed by `path`; None if it is not kept."""
+        """Return the directory at a real path, displayed as `path`, or None if it is not kept."""
         ...
 
     def close(self) -> None:
-        """Give everything back."""
+        """Free all resources."""
 
     def forget(self) -> None:
-        """Drop all that is kept."""
+        """Drop all kept data."""
 
     @property
     def report(self) -> WatchReport:
-        """What is kept, and why the rest is not."""
+        """Counts of kept files, and reasons why others are not kept."""
         ...
 
 
 class Root:
-    """One directory tree, and the only way into it.
+    """One directory tree, and the only way to read and change it.
 
-    Every path is walked one name at a time from a descriptor on the root, each directory kept open and no
-    link followed by the system, so that what is swapped meanwhile cannot lead outside. It may be used by
-    several threads. A context manager.
+    Confinement is explained in `resolve.py`. Methods may be called from several threads. A context manager.
     """
 
-    watch: KeptTree | None = None  # set by whoever wants listings and texts to be kept
-    tree: KeptTree | None = None  # the same, brought up to date, in a search under way
+    watch: KeptTree | None = None  # set by `keep_tree`
+    tree: KeptTree | None = None  # `watch`, up to date, during a search
 
     def __init__(self, path: str | os.PathLike[str], policy: Policy) -> None:
         if sys.platform == "win32":
             raise UnsupportedSystemError(
-                "A workspace cannot be opened on Windows: it does not open files relative to a directory.",
+                "A workspace cannot be opened on Windows, which does not open files relative to a directory.",
                 hint="Run it on Linux (WSL or a container too); macOS is expected to work.",
             )
         given = os.path.abspath(path)
         if "\0" in given:
-            raise InvalidPathError(f"The workspace root {quote(given)} holds a NUL character.")
+            raise InvalidPathError(f"The workspace root {quote(given)} contains a NUL character.")
         self.path = os.path.realpath(given)
         self.policy = policy
         self.recorder: Recorder | None = None
@@ -111,7 +109,7 @@ class Root:
             ) from None
         except OSError as error:
             raise oserrors.from_oserror(error, given) from None
-        # The root may be known to the model by either spelling.
+        # The model may know the root by either spelling.
         roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
         self._context = RootContext(
             SharedHandle(RootHandle(handle)),
@@ -123,14 +121,14 @@ class Root:
             durability=policy.durability,
             own=own_directories.OwnDirectories(self.path),
         )
-        # What had to be done after a process died in the middle of several changes, in words.
+        # Sentences about changes of dead processes that were undone.
         self.recovery_notes: tuple[str, ...] = ()
-        if not policy.read_only:  # nobody may write through a root that is only read, repairs neither
+        if not policy.read_only:  # a read-only root is not repaired either
             if own_directories.contains(self.path):
                 self.close()
                 raise RefusedError(
-                    f"The workspace root {quote(given)} lies in a directory that agentfs keeps for itself.",
-                    hint="Choose another root, or open this one with Policy(read_only=True).",
+                    f"The workspace root {quote(given)} lies in a directory of agentfs itself.",
+                    hint="Choose another root or open this one with Policy(read_only=True).",
                     details={"path": given},
                 )
             try:
@@ -140,7 +138,7 @@ class Root:
                 raise
 
     def with_policy(self, policy: Policy) -> "Root":
-        """Return the same root under another policy; they are closed together."""
+        """Return a view of this root under another policy. Both close together."""
         for field in fields(policy):
             if field.name not in VIEWED and getattr(policy, field.name) != getattr(self.policy, field.name):
                 raise InvalidArgumentError(
@@ -152,26 +150,26 @@ class Root:
         return other
 
     def starting_in(self, workdir: str) -> Self:
-        """Return the same root, where relative paths start in a directory and are displayed from there."""
+        """Return a view in which relative paths start in a directory and are displayed from there."""
         return self._with(workdir=self._real_directory(workdir))
 
     @property
     def top(self) -> Self:
-        """The same root, where relative paths start at the root itself."""
+        """The view in which relative paths start at the root."""
         return self._with(workdir="") if self._context.workdir else self
 
     @property
     def unrestricted(self) -> Self:
-        """The same root, where all of it may be used: for ignore rules, which lie above what they ignore."""
+        """The view in which all paths may be used, for ignore rules above the allowed directories."""
         context = self._context
         return self._with(workdir="", only=None) if context.workdir or context.only is not None else self
 
     def restricted_to(self, only: Sequence[str]) -> Self:
-        """Return the same root, where nothing outside of some directories may be used or is named."""
+        """Return a view in which paths outside some directories are neither used nor named."""
         return self._with(only=tuple(self.resolve(path)[1] for path in only))
 
     def for_call(self, access: FileAccess) -> Self:
-        """Return the same root for one call; they are closed together."""
+        """Return a view with the permission rules of one call. Both close together."""
         return self._with(access=access)
 
     def _with(self, **settings: Any) -> Self:
@@ -180,12 +178,12 @@ class Root:
         return other
 
     def keep_tree(self, make: Callable[[RootContext], KeptTree]) -> None:
-        """Keep listings and texts from now on, in a tree that `make` makes; see `watching`."""
+        """Keep listings and texts in the tree that `make` returns; see `watching`."""
         self.watch = make(self.unrestricted._context)  # noqa: SLF001 - its own
 
     @contextmanager
     def watching(self) -> Generator[Self]:
-        """Give the same root for one search, with what is kept brought up to date; other searches wait."""
+        """Give a view for one search, whose kept tree is up to date. Other searches wait meanwhile."""
         if self.watch is None:
             yield self
             return
@@ -194,7 +192,7 @@ class Root:
 
     @property
     def unwatched(self) -> Self:
-        """The same root, where everything is taken from the disk."""
+        """The view that reads everything from the disk."""
         return self._with_tree(None)
 
     def _with_tree(self, tree: KeptTree | None) -> Self:
@@ -204,33 +202,38 @@ class Root:
 
     @property
     def usable_directories(self) -> list[str]:
-        """The directories from which everything that may be used is reached, as `top` takes them."""
+        """The directories that may be used, as paths for `top`."""
         only = self._context.only
         return ["."] if only is None else [display_name(directory) or "." for directory in only]
 
     def path_from_top(self, path: str) -> str:
-        """Return a path as it is requested at `top`."""
+        """Return a path of this view as a path for `top`."""
         start = self._context.workdir
         return path if not start or path.startswith("/") else f"{display_name(start)}/{path}"
 
     def display_path(self, real_path: str) -> str:
-        """Return a path as it is displayed here."""
+        """Return a path to display in this view."""
         return self._context.display_path(real_path) or "."
 
     def is_usable(self, real_path: str) -> bool:
-        """Return whether a path lies where things may be used and named."""
+        """Return True if a path may be used and named."""
         return self._context.is_usable(real_path)
 
+    def link_notes(self, path: str, real_path: str) -> list[str]:
+        """Return a note that names the file that a displayed path leads to, if that is through a link."""
+        named = self.display_path(real_path)
+        return [] if path == named else [f"through a link: this is {quote(named)}"]
+
     def display_path_if_usable(self, real_path: str) -> str | None:
-        """Return a path as it is displayed here; None where it may not be named."""
+        """Return a path to display in this view, or None if it may not be named."""
         return self.display_path(real_path) if self.is_usable(real_path) else None
 
     def may_show(self, real_path: str) -> bool:
-        """Return whether a file may be shown, by protected names and permission rules."""
+        """Return True if protected names and permission rules let a file be shown."""
         return self.is_usable(real_path) and self._context.may_read(real_path)
 
     def may_show_recorded(self, real_path: str) -> bool:
-        """Return whether recorded content of a file, which may be gone, may be shown now."""
+        """Return True if recorded content of a file may be shown now. The file may no longer exist."""
         if not self.may_show(real_path):
             return False
         try:
@@ -238,12 +241,10 @@ class Root:
                 status = resolved.stat()
         except (AgentFSError, OSError):
             return True
-        if status is None or status.st_nlink == 1:
-            return True
-        return not self._context.is_hard_link_to(status, self._context.unreadable)
+        return status is None or not self._context.is_hard_link_to(status, self._context.unreadable)
 
     def close(self) -> None:
-        """Close the root; again is harmless, calls under way end in peace, and no later one works."""
+        """Close the root. Current calls finish; later ones fail. It may be closed twice."""
         self._context.shared_handle.handle = RootHandle(-1)
         if self.watch is not None:
             self.watch.close()
@@ -261,9 +262,8 @@ class Root:
 
     @property
     def containment(self) -> Containment:
-        """What confines calls to the root, and what keeps writers apart, as it works at this moment."""
-        root = self._context.shared_handle.handle
-        fd = syscalls.open_beneath(root.fd, ".", directory=True)
+        """The mechanisms that confine calls and separate writers, as they work at this moment."""
+        fd = self._open_beneath(".", directory=True)
         if fd >= 0:
             syscalls.close(fd)
         return {
@@ -274,17 +274,12 @@ class Root:
 
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading."""
-        context = self._context
-        simple = not context.workdir and is_simple(path)
-        parsed = None if simple else self._split(path)
-        direct = path if parsed is None else "" if parsed.directory else _direct_path(parsed)
-        if direct and context.is_usable(direct):
-            root = context.shared_handle.handle
-            fd = syscalls.open_beneath(root.fd, direct)
-            del root  # an exception that is kept must not keep the root open
+        context, parsed = self._context, self._split(path)
+        if not parsed.directory and (direct := self._direct_path(parsed)):
+            fd = self._open_beneath(direct)
             if fd >= 0:
-                return open_regular(context, fd, direct if simple else context.display_path(direct), direct)
-        with ResolvedPath(context, path, parsed or self._split(path)) as resolved:
+                return open_regular(context, fd, context.display_path(direct), direct)
+        with ResolvedPath(context, path, parsed) as resolved:
             fd = resolved.open(syscalls.open_file)
             if resolved.name == ".":
                 syscalls.close(fd)
@@ -294,24 +289,21 @@ class Root:
     def open_directory(self, path: str) -> Directory:
         """Open a directory."""
         context, parsed = self._context, self._split(path or ".")
-        direct = _direct_path(parsed)
-        if direct and context.is_usable(direct):
-            root = context.shared_handle.handle
-            handle = syscalls.open_beneath(root.fd, direct, directory=True)
-            del root
-            if handle != -1:
+        if direct := self._direct_path(parsed):
+            handle = self._open_beneath(direct, directory=True)
+            if handle >= 0:
                 return Directory(context, handle, context.display_path(direct), direct)
         with ResolvedPath(context, path, parsed) as resolved:
             handle = resolved.open(syscalls.open_directory)
             return Directory(context, handle, resolved.display_path, resolved.real_path)
 
     def enter_directory(self, path: str) -> Directory:
-        """Open a directory to walk through; in a watched search it is taken from what is kept."""
+        """Open a directory for a walk, from the kept tree in a watched search."""
         if self.tree is None:
             return self.open_directory(path)
         context, parsed = self._context, self._split(path or ".")
-        direct = _direct_path(parsed)
-        if (direct or not parsed.parts) and context.is_usable(direct):
+        direct = self._direct_path(parsed)
+        if direct or (not parsed.parts and context.is_usable("")):
             found = self.tree.open(context, context.display_path(direct), direct)
             if found is not None:
                 return found
@@ -322,14 +314,23 @@ class Root:
         opened.close()
         return found
 
+    def _direct_path(self, parsed: ParsedPath) -> str:
+        """Return the real path if the parts name it directly and it may be used; else ""."""
+        path = "" if parsed.climbs or parsed.escaped else "/".join(parsed.parts)
+        return path if is_plain(path) and self._context.is_usable(path) else ""
+
+    def _open_beneath(self, real_path: str, *, directory: bool = False) -> int:
+        root = self._context.shared_handle.handle  # a reference keeps it open
+        return syscalls.open_beneath(root.fd, real_path, directory=directory)
+
     @property
     def derived(self) -> dict[Any, Any] | None:
-        """What searches have derived from what is around a watched tree; None in any other."""
+        """A cache of data from outside a watched tree; None in other trees."""
         return None if self.tree is None else self.tree.derived
 
     @property
     def texts(self) -> Any:
-        """The texts in memory, if one look at all of them tells which files to search."""
+        """The texts in memory; None if the tree is not watched or the call has permission rules."""
         return None if self.tree is None or self._context.access is not None else self.tree.texts
 
     def _real_directory(self, path: str) -> str:
@@ -337,23 +338,23 @@ class Root:
             return directory.real_path
 
     def entry(self, path: str) -> Entry:
-        """Return what a path names."""
+        """Return the typed entry at a path."""
         with ResolvedPath(self._context, path, self._split(path or ".")) as resolved:
             if resolved.name == "." and not resolved.missing:
                 syscalls.close(resolved.open(syscalls.open_directory))
             status = resolved.stat()
             if status is None:
-                raise resolved.not_found()
+                raise resolved.error_of(errno.ENOENT)
             path, real_path = resolved.display_path or ".", resolved.real_path
             name = os.path.basename(path) if resolved.name == "." else resolved.name
             return entry_of(self._context, path, real_path, name, status)
 
     def has_linked_secrets(self) -> bool:
-        """Return whether a protected file of the root has a second name; see `Directory.read_files`."""
+        """Return True if a protected file of the root has a hard link; see `Directory.read_files`."""
         return self._context.has_hard_link_to(self._context.unreadable)
 
     def exists(self, path: str) -> bool:
-        """Return whether a path names something; a link at the end counts, wherever it leads."""
+        """Return True if a path exists. A link at its end counts, even if its target is missing."""
         try:
             self.entry(path)
         except (NotFoundError, NotDirectoryError):
@@ -368,39 +369,69 @@ class Root:
         max_bytes: int,
         preview: bool = False,
     ) -> tuple[Changed, _R]:
-        """Replace a file by the bytes that `compute` returns beside what it found.
+        """Read a file under its lock and replace or create it with a new content.
 
-        `compute` is called again if another program changes the file meanwhile.
-        """
-        for _ in range(ATTEMPTS):
-            with suppress(ConcurrentChange), self.open_for_update(path, max_bytes=max_bytes) as update:
-                data, found = compute(update.current)
-                return update.replace(data, preview=preview), found
-        raise oserrors.kept_changing(path)
+        A link at the end is followed. The mode is kept, without setuid and setgid.
 
-    @contextmanager
-    def open_for_update(self, path: str, *, max_bytes: int) -> Generator["FileUpdate"]:
-        """Open a file, or the name of a new one, to read and replace it under its lock.
+        Args:
+            path: The file. Missing directories above it are created.
+            compute: Gets the file and returns the new content and a second value. It is called again if
+                another program changes the file meanwhile.
+            max_bytes: The limit for the old content.
+            preview: Check everything and change nothing.
 
-        A link at the end is kept: what it leads to is opened, and created when it is not there. The mode is
-        kept, setuid and setgid are not. `ConcurrentChange` says that another program changed the file
-        meanwhile, and nothing was written.
+        Returns:
+            The outcome and the second value of `compute`.
         """
         parsed = self._split(path)
         if self.policy.read_only:
             raise oserrors.read_only(path)
         try:
-            with self._locked(path, parsed) as resolved:
-                if resolved.name == ".":
-                    raise oserrors.not_a_file(path)
-                check_may_change(self._context, resolved, path)
-                yield FileUpdate(self, resolved, self._node_in(resolved, max_bytes), max_bytes)
+            for _ in range(ATTEMPTS):
+                with suppress(ConcurrentChange), self._locked(path, parsed) as resolved:
+                    return self._replace(resolved, path, compute, max_bytes, preview)
         except OSError as error:
             raise oserrors.from_oserror(error, path) from None
+        raise oserrors.kept_changing(path)
+
+    def _replace(
+        self,
+        resolved: ResolvedPath,
+        path: str,
+        compute: Callable[[Current], tuple[bytes, _R]],
+        max_bytes: int,
+        preview: bool,
+    ) -> tuple[Changed, _R]:
+        """Make one attempt of `update` at a locked path."""
+        if resolved.name == ".":
+            raise oserrors.not_a_file(path)
+        resolved.check_may_change()
+        before = node_in(self._context, resolved, max_bytes)
+        shown, real_path = resolved.display_path, resolved.real_path
+        if isinstance(before, LinkNode):  # links were followed, so it is new
+            raise ConcurrentChange
+        if isinstance(before, DirectoryNode):
+            raise oserrors.not_a_file(shown)
+        data, revision = (None, None) if before is None else (before.load(), before.digest)
+        after, found = compute(Current(shown, real_path, data, revision))
+        mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
+        node = FileNode.of(mode, after, metadata)
+        notes: Sequence[str] = self.link_notes(shown, real_path)
+        if after != data:
+            resolved.check_replaceable()
+            if not preview:
+                terms = Terms(max_bytes, _begin_again, self.recorder, held=resolved)
+                try:
+                    notes = (*notes, *self._apply([Change(real_path, before, node)], terms).notes)
+                except NotFoundError:
+                    if before is not None:
+                        raise
+                    raise ConcurrentChange from None  # another program removed the directory
+        return Changed(shown, real_path, data, after, before is None, node.digest, tuple(notes)), found
 
     @contextmanager
     def _locked(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
-        """Resolve a path whose file nobody else changes who takes its lock."""
+        """Resolve a path and lock its file."""
 
         def target() -> ResolvedPath:
             return ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True)
@@ -412,7 +443,7 @@ class Root:
                     if not waited:
                         yield resolved
                         return
-                    # The path may lead elsewhere by now; then it is the wrong lock.
+                    # If the path now leads elsewhere, this is the wrong lock.
                     with target() as again:
                         if again.lock_key == key:
                             yield again
@@ -427,20 +458,22 @@ class Root:
         conflict: Conflict,
         recorder: Recorder | None = None,
         undoing: bool = False,
-        held: ResolvedPath | None = None,
     ) -> Applied:
-        """Make several changes, at most one for each path, as one: all of them, or none.
+        """Make several changes as one: all of them or none.
 
-        What is there must be what each has as `before`; `conflict` makes the error if it is not. Missing
-        directories above what is created are made. With `undoing` a path that is already as wanted counts as
-        changed, and a directory stays if something else is in it. A removed directory and a created one with
-        equal content are one rename, if the system can do it. `held` is the path of the only change, if the
-        caller has locked and checked it.
+        A removed directory and a created one with equal entries become one rename, if the system can do it.
+
+        Args:
+            changes: At most one for each path. Missing directories above created nodes are created too.
+            max_bytes: The limit for the content of a file.
+            conflict: Makes the error for a path whose node differs from `before`.
+            recorder: Records the changes; by default `self.recorder`.
+            undoing: Accept paths that already have the wanted node, and keep directories with other entries.
         """
         if self.policy.read_only:
             raise oserrors.read_only()
         try:
-            return self._apply(changes, Terms(max_bytes, conflict, recorder or self.recorder, undoing, held))
+            return self._apply(changes, Terms(max_bytes, conflict, recorder or self.recorder, undoing))
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
 
@@ -448,7 +481,7 @@ class Root:
         return apply_changes(self._context, self.path, changes, terms)
 
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
-        """Return where a path leads, as it is displayed and as a real path; nothing need be there yet."""
+        """Return the displayed and the real form of a path, which need not exist."""
         parsed = self._split(path)
         with ResolvedPath(
             self._context, path, parsed, follow_last=follow_last, create_parents=create_parents
@@ -456,7 +489,7 @@ class Root:
             return resolved.display_path, resolved.real_path
 
     def ignores_case(self, real_path: str) -> bool:
-        """Return whether the file system takes a path in other case for the same file."""
+        """Return True if the file system finds the same file by a path in another case."""
         parts = real_path.split("/")
         for count in range(len(parts), 0, -1):
             name, other = parts[count - 1], parts[count - 1].swapcase()
@@ -469,31 +502,24 @@ class Root:
                         return os.path.samestat(found, syscalls.lstat(resolved.parent, other))
                     return False
             except (AgentFSError, OSError):
-                continue  # nothing is there: the directory above decides
+                continue  # missing: the directory above decides
         with suppress(OSError):
             return os.path.samefile(self.path, self.path.swapcase())
         return False
 
     def real_path(self, path: str, *, creating: bool = False) -> str:
-        """Return where a path leads: from the root on, links resolved but for the last."""
+        """Return the real path: relative to the root, all links resolved except the last."""
         return self.resolve(path, create_parents=creating, follow_last=False)[1]
 
     def node(self, real_path: str, *, max_bytes: int) -> Node | None:
-        """Return what is at a path whose links are resolved, but for the last."""
+        """Return the node at a real path, or None. A link at the end is not followed."""
         return node_at(self._context, real_path, max_bytes)
 
-    def _node_in(self, resolved: ResolvedPath, max_bytes: int) -> Node | None:
-        return node_in(self._context, resolved, max_bytes)
-
     def check_replaceable(self, real_path: str, path: str) -> None:
-        """Refuse to give a file a new content where that would fail now; `path` is named in the error."""
-        with resolve_real(self._context, real_path, create_parents=True) as resolved:
-            check_may_change(self._context, resolved, path)
-            self.check_replaceable_at(resolved, path)
-
-    def check_replaceable_at(self, resolved: ResolvedPath, path: str) -> None:
-        """Refuse as `check_replaceable`, for a path that may be changed."""
-        check_replaceable(self._context, resolved, path)
+        """Raise the error, naming `path`, with which replacing or creating a file would fail."""
+        with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:
+            resolved.check_may_change()
+            resolved.check_replaceable()
 
     def _split(self, path: str) -> ParsedPath:
         try:
@@ -501,7 +527,7 @@ class Root:
         except OutsideWorkspaceError as error:
             parts = path.split("/")
             inner = ("/".join(parts[above:]).strip("/") for above in range(1, _MAX_ABOVE))
-            with suppress(Exception):  # it serves a hint only
+            with suppress(Exception):  # only for a hint
                 if inside := next((each for each in inner if each and self.exists(each)), None):
                     error.details["similar"] = [inside]
                     error.hint = f"Did you mean {quote(inside)}? Without a leading `/` a path is relative."
@@ -512,58 +538,12 @@ class Root:
         return parsed._replace(parts=(*start.split("/"), *parsed.parts))
 
 
-class FileUpdate:
-    """A file that is open for update; nobody else who takes its lock changes it meanwhile."""
-
-    def __init__(self, root: Root, resolved: ResolvedPath, before: Node | None, max_bytes: int) -> None:
-        path, real_path = resolved.display_path, resolved.real_path
-        if isinstance(before, LinkNode):  # it was followed, so it has just been made
-            raise ConcurrentChange
-        if isinstance(before, DirectoryNode):
-            raise oserrors.not_a_file(path)
-        self._root = root
-        self._resolved = resolved
-        self._before = before
-        self._max_bytes = max_bytes
-        data, revision = (None, None) if before is None else (before.load(), before.digest)
-        self.current = Current(path, real_path, data, revision)
-
-    def replace(self, after: bytes, *, preview: bool = False) -> Changed:
-        """Give the file a new content, or create it with the directories above it."""
-        path, real_path, data, _ = self.current
-        before = self._before
-        notes: Sequence[str] = oserrors.link_note(path, self._root.display_path(real_path))
-        mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
-        node = FileNode.of(mode, after, metadata)
-        if after != data:
-            self._root.check_replaceable_at(self._resolved, path)
-            if not preview:
-                notes = (*notes, *self._apply(Change(real_path, before, node)))
-        return Changed(path, real_path, data, after, before is None, node.digest, tuple(notes))
-
-    def _apply(self, change: Change) -> tuple[str, ...]:
-        try:
-            return self._root.apply(
-                [change], max_bytes=self._max_bytes, conflict=_begin_again, held=self._resolved
-            ).notes
-        except NotFoundError:
-            if change.before is not None:
-                raise
-            raise ConcurrentChange from None  # the directory was removed meanwhile
-
-
 def _begin_again(_change: Change, _found: Node | None) -> ConcurrentChange:
     return ConcurrentChange()
 
 
-def _direct_path(parsed: ParsedPath) -> str:
-    """Return the path for the system, if it may be walked by no more than its names; else ""."""
-    path = "" if parsed.climbs or parsed.escaped else "/".join(parsed.parts)
-    return path if is_plain(path) else ""
-
-
 def watched(search: Callable[Concatenate[Root, _P], _R]) -> Callable[Concatenate[Root, _P], _R]:
-    """Let a search take what is kept of the tree, where that is watched."""
+    """Decorate a search so that it uses the kept tree of a watched root."""
 
     @wraps(search)
     def call(root: Root, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:

@@ -1,8 +1,8 @@
-"""System calls on one name in an open directory; none follows a link at that name.
+"""System calls on one name in an open directory. None of them follows a link at that name.
 
-Names are opened relative to a descriptor, so that no directory swapped above them can lead elsewhere. All
-raise OSError; for a link in the way that is ELOOP or ENOTDIR. `openat2` and `renameat2` of Linux are called
-through the C library. That they work is not remembered: a filter of system calls may come at any time.
+Names are opened relative to a descriptor, so that a replaced directory above them cannot lead elsewhere. All
+calls raise OSError, with ELOOP or ENOTDIR for a link. `openat2` and `renameat2` of Linux are called through
+the C library, and tried each time: a filter of system calls may be installed at any time.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import select
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
@@ -22,16 +22,16 @@ if sys.platform != "win32":  # agentfs can be imported there, but no workspace o
     import fcntl
     import pwd
 
-# What systems say where there are no hard links, or none between two directories.
+# Errors if a hard link is impossible, in general or between two directories.
 NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _LIST_SECONDS = 0.1
-_OPENAT2 = 437  # the same number on every architecture that CPython supports
+_OPENAT2 = 437  # on every architecture that CPython supports
 _RENAME_NOREPLACE = 1
 _AT_EMPTY_PATH, _STATX_BTIME = 0x1000, 0x800
 _RESOLVE_FLAGS = 0x02 | 0x04 | 0x08  # no magic links, no symbolic links, beneath
 _MOUNTS = "/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2})")
-# By the type that statfs reports: ext, XFS, Btrfs, tmpfs, ramfs, F2FS, ZFS, overlay, bcachefs, JFS, SquashFS,
+# File system types in statfs: ext, XFS, Btrfs, tmpfs, ramfs, F2FS, ZFS, overlay, bcachefs, JFS, SquashFS,
 # EROFS.
 _LOCAL = frozenset({
     0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x858458F6, 0xF2F52010, 0x2FC12FC1, 0x794C7630, 0xCA451A4E,
@@ -40,8 +40,7 @@ _LOCAL = frozenset({
 
 
 def open_flags(*names: str) -> int:
-    """Return flags of `os.open` together; those that the system does not have are left out."""
-    # By name: agentfs can be imported on Windows too, which has few of them.
+    """Combine flags of `os.open`. Flags that the system does not have, as on Windows, are left out."""
     return sum(getattr(os, name, 0) for name in names)
 
 
@@ -49,32 +48,32 @@ _FILE = open_flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
 _CREATE = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW")
 _ROOT = open_flags("O_RDONLY", "O_DIRECTORY")
 _SCAN = open_flags("O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
-# O_PATH opens a directory that may be passed through but not listed, too.
+# O_PATH also opens a directory that may be entered but not listed.
 _ENTER = open_flags("O_PATH" if hasattr(os, "O_PATH") else "O_RDONLY", "O_NOFOLLOW", "O_DIRECTORY")
 
 
 def open_root(path: str) -> int:
-    """Open the root, links in its own path followed."""
+    """Open the root, following links in its path."""
     return os.open(path, _ROOT)
 
 
 def enter(handle: int, name: str) -> int:
-    """Open a directory to go on from."""
+    """Open a directory to walk through."""
     return os.open(name, _ENTER, dir_fd=handle)
 
 
 def open_directory(handle: int, name: str) -> int:
-    """Open a directory to scan."""
+    """Open a directory to list."""
     return os.open(name, _SCAN, dir_fd=handle)
 
 
 def open_file(handle: int, name: str) -> int:
-    """Open whatever is there for reading."""
+    """Open a file of any type for reading."""
     return os.open(name, _FILE, dir_fd=handle)
 
 
 def open_beneath(handle: int, path: str, *, directory: bool = False) -> int:
-    """Open a file or directory for reading by `openat2`, with no link on the way; -1 when that fails."""
+    """Open a path without links for reading by `openat2`; return -1 if that fails."""
     call = c_function("syscall")
     if call is None:
         return -1
@@ -88,8 +87,8 @@ def create_file(handle: int, name: str, mode: int) -> int:
 
 
 def close(handle: int) -> None:
-    """Close a descriptor through which nothing was written, so that a failure loses nothing."""
-    try:  # `suppress` would take longer than the call
+    """Close a descriptor through which nothing was written. A failure loses nothing and is ignored."""
+    try:  # `suppress` takes longer than the call
         os.close(handle)
     except OSError:
         return
@@ -98,15 +97,6 @@ def close(handle: int) -> None:
 def lstat(handle: int, name: str) -> os.stat_result:
     """Return the status of a name."""
     return os.stat(name, dir_fd=handle, follow_symlinks=False)
-
-
-def statuses(handle: int, names: Iterable[str]) -> list[tuple[str, os.stat_result]]:
-    """Return those of some names that exist, each with its status."""
-    found: list[tuple[str, os.stat_result]] = []
-    for name in names:
-        with suppress(OSError):
-            found.append((name, os.stat(name, dir_fd=handle, follow_symlinks=False)))
-    return found
 
 
 def readlink(handle: int, name: str) -> str:
@@ -126,22 +116,23 @@ def names(handle: int) -> Iterator[tuple[str, int]]:
 
 
 def typed_names(handle: int) -> Iterator[tuple[str, str]]:
-    """Yield the names in an open directory, each with its type: one of "fdlo", or "?" if that is unknown."""
+    """Yield the names in a directory, each with its type: one of "fdlo", or "?" if it is unknown."""
     with os.scandir(handle) as entries:
         for entry in entries:
             try:
-                type_ = "l" if entry.is_symlink() else "o"
                 if entry.is_file(follow_symlinks=False):
                     type_ = "f"
                 elif entry.is_dir(follow_symlinks=False):
                     type_ = "d"
+                else:
+                    type_ = "l" if entry.is_symlink() else "o"
             except OSError:
                 type_ = "?"
             yield entry.name, type_
 
 
 def first_names(handle: int) -> Iterator[str]:
-    """Yield names in a directory, as many as the system gives in a tenth of a second."""
+    """Yield the names that the system lists within a tenth of a second."""
     end = time.monotonic() + _LIST_SECONDS
     for name, _ in names(handle):
         yield name
@@ -150,9 +141,9 @@ def first_names(handle: int) -> Iterator[str]:
 
 
 def access_errno(handle: int, name: str, mode: int) -> int:
-    """Return the errno that would refuse access to a name; 0 if access is granted.
+    """Return the errno that refuses access to a name, or 0 if access is granted.
 
-    Nothing is opened, because closing a file that was open for writing wakes programs that watch it.
+    Nothing is opened: closing a file that was open for writing is an event for programs that watch it.
     """
     effective, no_follow = os.access in os.supports_effective_ids, os.access in os.supports_follow_symlinks
     if os.access(name, mode, dir_fd=handle, effective_ids=effective, follow_symlinks=not no_follow):
@@ -165,22 +156,22 @@ def access_errno(handle: int, name: str, mode: int) -> int:
 
 
 def replace(handle: int, source: str, name: str, *, to: int | None = None) -> None:
-    """Rename within the directory, or into another one, over what is there."""
+    """Rename a file over any file at the new name, in this directory or another one."""
     os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle if to is None else to)
 
 
 def rename_directory(handle: int, source: str, to: int, name: str) -> None:
-    """Rename a directory with all in it to a name that must be free, in this directory or another one."""
+    """Rename a directory to a name that must be free, in this directory or another one."""
     number = rename_no_replace(handle, source, name, to=to)
     if number in {errno.ENOSYS, errno.EINVAL}:
-        # A plain rename of a directory replaces nothing but an empty directory.
+        # A plain rename of a directory replaces only an empty directory.
         os.rename(source, name, src_dir_fd=handle, dst_dir_fd=to)
     elif number:
         raise OSError(number, os.strerror(number), name)
 
 
 def rename_new(handle: int, source: str, name: str) -> None:
-    """Rename within the directory to a name that must be free."""
+    """Rename a file within the directory to a name that must be free."""
     number = rename_no_replace(handle, source, name)
     if number == 0:
         return
@@ -189,12 +180,12 @@ def rename_new(handle: int, source: str, name: str) -> None:
     if not link_into(handle, source, handle, name):
         _rename_over_placeholder(handle, source, name)
         return
-    with suppress(OSError):  # the file has its name; what is left of the old one is removed later as a stray
+    with suppress(OSError):  # the file has its new name; a stale old name is removed later
         os.unlink(source, dir_fd=handle)
 
 
 def rename_no_replace(handle: int, source: str, name: str, *, to: int | None = None) -> int:
-    """Rename within a directory, or into another one, by `renameat2`; return its errno, ENOSYS without it."""
+    """Rename to a free name by `renameat2`. Return its errno: 0 for success, ENOSYS if it is missing."""
     call = c_function("renameat2")
     if call is None:
         return errno.ENOSYS
@@ -205,7 +196,7 @@ def rename_no_replace(handle: int, source: str, name: str, *, to: int | None = N
 
 
 def link_into(handle: int, source: str, to: int, name: str) -> bool:
-    """Make a hard link in another directory; return False where there can be none."""
+    """Make a hard link in a directory; return False if hard links are impossible."""
     try:
         os.link(source, name, src_dir_fd=handle, dst_dir_fd=to, follow_symlinks=False)
     except OSError as error:
@@ -216,7 +207,7 @@ def link_into(handle: int, source: str, to: int, name: str) -> bool:
 
 
 def _rename_over_placeholder(handle: int, source: str, name: str) -> None:
-    """Rename to a free name where there are no hard links: an empty file takes the name, and is replaced."""
+    """Rename to a free name without hard links: create an empty file at the name and replace it."""
     fd = create_file(handle, name, 0o600)
     try:
         replace(handle, source, name)
@@ -231,8 +222,10 @@ def _rename_over_placeholder(handle: int, source: str, name: str) -> None:
 
 
 def new_directory_mode(handle: int, name: str) -> int:
-    """Return the permissions that the system gives a new directory, found by making one."""
-    # The umask cannot be read without changing it, for all threads at once.
+    """Return the permissions of a new directory, by creating one.
+
+    The umask cannot be read without changing it for all threads.
+    """
     os.mkdir(name, dir_fd=handle)
     try:
         return lstat(handle, name).st_mode & 0o777
@@ -241,7 +234,7 @@ def new_directory_mode(handle: int, name: str) -> int:
 
 
 def sync(fd: int, *, to_medium: bool) -> None:
-    """Bring a file to the disk. It is never tried again: after a failure the pages count as written."""
+    """Sync a file to the disk. Do not retry a failure: the system counts the pages as written."""
     full_sync: int | None = getattr(fcntl, "F_FULLFSYNC", None)
     if to_medium and full_sync is not None:  # macOS, where fsync stops at the drive's cache
         fcntl.fcntl(fd, full_sync)
@@ -250,7 +243,7 @@ def sync(fd: int, *, to_medium: bool) -> None:
 
 
 def try_lock(fd: int) -> bool:
-    """Lock an open file against other processes, without waiting; return whether it is locked now."""
+    """Try to lock an open file against other processes, without waiting; return True if it is locked."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -260,7 +253,7 @@ def try_lock(fd: int) -> bool:
 
 @cache
 def home_of(user: int) -> str | None:
-    """Return the home directory of a user, whatever the environment says; None if there is none."""
+    """Return the home directory of a user from the user database, or None."""
     try:
         return pwd.getpwuid(user).pw_dir
     except KeyError:
@@ -268,14 +261,14 @@ def home_of(user: int) -> str | None:
 
 
 def lock_as_process(fd: int) -> None:
-    """Lock an open file for as long as this process lives, so that `locking_process` tells its number."""
+    """Lock an open file until this process ends, so that `locking_process` returns its id."""
     fcntl.lockf(fd, fcntl.LOCK_EX)
 
 
 def locking_process(fd: int) -> int:
-    """Return the process that has locked a file so; 0 for none, and for one in another container.
+    """Return the id of the process that locked a file by `lock_as_process`; 0 if none is visible.
 
-    The system tells it: a number in a file may be that of a process that was started since.
+    An id written to a file could since belong to another process.
     """
     if sys.platform == "linux":
         layout, values, at = "hhqqi", (fcntl.F_WRLCK, 0, 0, 0, 0), 4
@@ -286,16 +279,16 @@ def locking_process(fd: int) -> int:
 
 
 def file_system(handle: int) -> int:
-    """Return the type of the file system that an open directory is on, as Linux numbers it; 0 for unknown."""
+    """Return the type of the file system of an open directory on Linux, or 0."""
     call = c_function("fstatfs")
     if call is None:
         return 0
-    status = (ctypes.c_long * 64)()  # struct statfs, which begins with the type
+    status = (ctypes.c_long * 64)()  # struct statfs; the type is the first field
     return status[0] & 0xFFFFFFFF if call(handle, status) == 0 else 0
 
 
 def birth_time(handle: int) -> int | None:
-    """Return the time in nanoseconds when an open directory was made; None if the system does not tell."""
+    """Return the creation time of an open directory in nanoseconds, or None."""
     seconds = getattr(os.fstat(handle), "st_birthtime", None)  # macOS, BSD
     if seconds is not None:
         return int(seconds * 1e9)
@@ -311,7 +304,7 @@ def birth_time(handle: int) -> int | None:
 
 @cache
 def c_function(name: str) -> Callable[..., int] | None:
-    """Return a function of the C library on Linux; None where there is none."""
+    """Return a function of the C library on Linux, or None."""
     if sys.platform != "linux":
         return None
     try:
@@ -325,7 +318,7 @@ def c_function(name: str) -> Callable[..., int] | None:
 
 @cache
 def _how(flags: int) -> tuple[Any, Any, Any]:
-    # struct open_how: flags, mode, resolve. The kernel only reads it, so that all threads may share one.
+    # struct open_how: flags, mode, resolve. The kernel only reads it, so threads may share one.
     how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, 0, _RESOLVE_FLAGS)
     return ctypes.c_long(_OPENAT2), ctypes.byref(how), ctypes.c_long(ctypes.sizeof(how))
 
@@ -334,14 +327,14 @@ class Mount(NamedTuple):
     """A line of the mount table."""
 
     number: str
-    parent: str  # the number of the mount that it lies on
+    parent: str  # the number of the mount above it
     device: str
     part: str  # the directory or file of the device that is mounted
     point: str  # the path where it is mounted
 
 
 def mount_table() -> list[Mount]:
-    """Return the mounts that this process sees. Raises OSError if the system does not tell."""
+    """Return the mounts that this process sees. Raises OSError if there is no mount table."""
     fd = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return _read(fd)
@@ -350,7 +343,7 @@ def mount_table() -> list[Mount]:
 
 
 class Mounts:
-    """The mounts in an open directory. Raises OSError if the system does not tell."""
+    """The mounts in an open directory. Raises OSError if there is no mount table."""
 
     def __init__(self, directory: int) -> None:
         self._directory = directory
@@ -361,7 +354,7 @@ class Mounts:
         self._mounts = self._below()
 
     def changed(self) -> bool:
-        """Return True if a mount came or went since the last call."""
+        """Return True if a mount was added or removed since the last call."""
         if not self._poll.poll(0):
             return False
         before = self._mounts
@@ -376,13 +369,13 @@ class Mounts:
         return any(mount.point == real_path for mount in self._mounts)
 
     def _below(self) -> list[Mount]:
-        """Return the mounts in the directory by their path below it, wherever it was moved to."""
+        """Return the mounts in the directory, even if it was moved, with points relative to it."""
         top = os.readlink(f"/proc/self/fd/{self._directory}").rstrip("/") + "/"
         found = [mount for mount in _read(self._fd) if f"{mount.point}/".startswith(top)]
         return [mount._replace(point=mount.point[len(top) :]) for mount in found]
 
     def close(self) -> None:
-        """Stop observing the mounts."""
+        """Close the mount table."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             close(fd)
@@ -392,7 +385,7 @@ class Mounts:
 
 
 def without_events(handle: int) -> str:
-    """Return why events of a directory's file system may not reach us; "" where all do."""
+    """Return why inotify may miss changes in an open directory; "" if it does not."""
     type_ = file_system(handle)
     return "" if type_ in _LOCAL else f"a file system without events (type {type_:#x})"
 
@@ -400,7 +393,7 @@ def without_events(handle: int) -> str:
 def _read(fd: int) -> list[Mount]:
     os.lseek(fd, 0, os.SEEK_SET)
     with open(fd, "rb", closefd=False) as file:
-        lines = file.read().split(b"\n")  # a name may have any other line end
+        lines = file.read().split(b"\n")  # names may contain other line ends
     return [Mount(*map(_decoded, line.split(b" ")[:5])) for line in lines if line]
 
 

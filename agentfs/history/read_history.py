@@ -55,11 +55,11 @@ class PersistentReadTracker(ReadTracker):
         try:
             self._restore(database)
         except Damage as damage:
-            generation = self._cache.generation  # so that no line id comes to mean another line
+            generation = self._generation  # so that no line id comes to mean another line
             super().__init__()
-            self._cache.generation = generation
+            self._generation = generation
             self.damage, self._must_clear = str(damage), True
-        self._written_generation = self._cache.generation
+        self._written_generation = self._generation
         self._unwritten.clear()
         if self._must_clear:
             self._write(database)
@@ -99,7 +99,7 @@ class PersistentReadTracker(ReadTracker):
     def _restore(self, database: Database) -> None:
         (generation,) = database.read("SELECT value FROM meta WHERE key = 'generation'")
         try:
-            self._cache.generation = max([int(json.loads(value)) for (value,) in generation], default=0)
+            self._generation = max([int(json.loads(value)) for (value,) in generation], default=0)
             (rows,) = database.read_checked(("reads", "texts"), _READ_HISTORY)
             for raw_path, revision, number, record, check, raw_text, text_check in rows:
                 if check != checksum(raw_path, revision, number, record) or (
@@ -116,13 +116,14 @@ class PersistentReadTracker(ReadTracker):
             raise Damage("a row holds what no read history writes") from None
 
     def _restore_version(self, path: str, revision: str, plain: dict[str, Any], text: str | None) -> None:
+        record = ReadRecord(revision, is_read=False)
         if "ranges" in plain:
             ranges = tuple((first, last) for first, last in plain["ranges"])
-            self._keep(path, ReadRecord(revision, ranges, plain["total"], plain["whole"]), text)
-        if "ids" in plain and text is not None:
-            self._add_ids((path, revision), text, plain["ids"].split())
-            if plain["latest"] and self._cache.ids_of((path, revision)) is not None:
-                self._set_latest_ids(path, revision)
+            record = ReadRecord(revision, ranges, plain["total"], plain["whole"])
+        ids = plain.get("ids") if text is not None else None
+        self._put(path, record._replace(text=text, ids=ids))
+        if ids is not None and plain["latest"]:
+            self._set_latest_ids(path, revision)
 
     def _try_to_write(self) -> None:
         if self._database is not None and (self._unwritten or self._must_clear):
@@ -133,42 +134,43 @@ class PersistentReadTracker(ReadTracker):
 
     def _write(self, database: Database) -> None:
         """Write the versions that have changed as they are now, in one transaction."""
-        statements, texts = [*_CLEAR] if self._must_clear else [], self._cache.texts
+        statements = [*_CLEAR] if self._must_clear else []
         keys = self._known() if self._must_clear else self._unwritten
         for key in keys:
             path, revision = to_bytes(key[0]), key[1]
-            if plain := self._plain(*key):
+            record = self._get(*key)
+            if record is not None:
+                plain = self._plain(key[0], record)
                 self._number += 1
                 row = (path, revision, self._number, to_json(plain))
                 statements.append((_PUT_READ, (*row, checksum(*row))))
             else:
                 statements.append((_DROP_READ, (path, revision)))
-            if key not in texts:
+            if record is None or record.text is None:
                 statements.append((_DROP_TEXT, (path, revision)))
             elif self._must_clear or key not in self._stored:
-                text = to_bytes(texts[key])
+                text = to_bytes(record.text)
                 statements.append((_PUT_TEXT, (path, revision, text, checksum(path, revision, text))))
-        if self._cache.generation != self._written_generation:
-            statements.append(put_meta("generation", self._cache.generation))
+        if self._generation != self._written_generation:
+            statements.append(put_meta("generation", self._generation))
         database.write(statements)
         if self._must_clear:
             self._stored.clear()
         for key in keys:
-            (self._stored.add if key in texts else self._stored.discard)(key)
-        self._written_generation = self._cache.generation
+            (self._stored.add if key in self._texts else self._stored.discard)(key)
+        self._written_generation = self._generation
         self._unwritten.clear()
         self._must_clear = False
 
-    def _known(self) -> dict[Key, None]:
-        """Return every version in memory, the latest used last."""
-        keys = [(path, revision) for path, records in self._records.items() for revision in records]
-        return dict.fromkeys([*keys, *self._cache.texts])
+    def _known(self) -> list[Key]:
+        """Return every revision in memory, the latest used last."""
+        return [(path, revision) for path, versions in self._files.items() for revision in versions]
 
-    def _plain(self, path: str, revision: str) -> dict[str, Any]:
-        """Return the record and the line ids of a version as JSON; nothing if it was dropped."""
+    def _plain(self, path: str, record: ReadRecord) -> dict[str, Any]:
+        """Return the record and the line ids of a revision as JSON."""
         plain: dict[str, Any] = {}
-        if (record := self._record(path, revision)) is not None:
+        if record.is_read:
             plain |= {"ranges": record.ranges, "total": record.total, "whole": record.whole}
-        if (ids := self._cache.ids_of((path, revision))) is not None:
-            plain |= {"ids": ids, "latest": self._cache.latest_ids.get(path) == revision}
+        if record.ids is not None:
+            plain |= {"ids": record.ids, "latest": self._latest_ids.get(path) == record.revision}
         return plain

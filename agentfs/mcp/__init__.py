@@ -1,4 +1,4 @@
-"""An MCP server over one workspace, on the official SDK (the extra `mcp`): `agentfs mcp --root DIR`."""
+"""The MCP server for one workspace, on the official SDK (the extra `mcp`): `agentfs mcp --root DIR`."""
 
 from agentfs.mcp.workspace_server import WATCH_BYTES, WorkspaceServer
 

@@ -1,7 +1,7 @@
 """MCP's frames over standard input and output, on the SDK's transport.
 
-The SDK's own line source (2.3) keeps a frame of any length, replaces bytes that are not UTF-8, leaves a
-broken frame unanswered, and reads in a thread that no signal ends. `_Frames` takes its place.
+`_Frames` replaces the SDK's own reader (2.3), which keeps a frame of any length, replaces bytes that are not
+UTF-8, does not answer a broken frame, and reads in a thread that no signal ends.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from mcp.shared.message import SessionMessage
 
 from agentfs.errors import FileIOError
 
-# A file of the largest size that may be changed, with every character escaped, fits.
+# The largest file that may be edited fits, even with every character escaped.
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 _REFUSAL = f"The frame is not a JSON-RPC message in UTF-8 of at most {MAX_FRAME_BYTES:,} bytes."
-_Streams = tuple[Any, Any]  # the SDK's, generic over what we do not use
+_Streams = tuple[Any, Any]  # the SDK's generic types
 
 
 @contextlib.asynccontextmanager
 async def stdio() -> AsyncGenerator[_Streams]:
     """Open the streams for a server on standard input and output.
 
-    Meanwhile standard input is empty and standard output is standard error, so that nothing else gets among
-    the frames.
+    Until the end, file descriptor 0 is empty and 1 is standard error, so that no other output or input mixes
+    with the frames.
     """
-    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - as Python has it
-        raise FileIOError("The server speaks over standard input and output, and one of them is closed.")
+    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
+        raise FileIOError("The server needs standard input and output, and one of them is closed.")
     with _private_stdin() as source, _private_stdout() as output:
         frames = _Frames(source)
         streams = cast("anyio.AsyncFile[str]", frames), cast("anyio.AsyncFile[str]", _Output(output))
@@ -44,20 +44,20 @@ async def stdio() -> AsyncGenerator[_Streams]:
             frames.outgoing = outgoing
             with _ended_by_interrupt(frames):
                 yield incoming, outgoing
-            sys.stdout.flush()  # what was printed meanwhile is for standard error
+            sys.stdout.flush()  # while descriptor 1 is still standard error
             frames.end()
 
 
 class _Frames:
-    """The frames of a client that are messages; the others are answered with an error."""
+    """Yields the valid frames of a client; answers the others with an error."""
 
     def __init__(self, source: BinaryIO) -> None:
         self.outgoing: Any = None
         self._source = source
         self._loop = asyncio.get_running_loop()
         self._lines: asyncio.Queue[bytes] = asyncio.Queue()
-        self._room = threading.Semaphore()  # for one line, so that input is read only as it is used
-        # A daemon, because it may wait for input for ever.
+        self._room = threading.Semaphore()  # for one line: input is read only as fast as it is used
+        # A daemon, because it may wait for input forever.
         threading.Thread(target=self._read, name="agentfs-mcp-input", daemon=True).start()
 
     def end(self) -> None:
@@ -75,14 +75,14 @@ class _Frames:
                 if len(line) <= MAX_FRAME_BYTES:
                     types.jsonrpc_message_adapter.validate_json(text, by_name=False)
                     return text
-            except ValueError:  # pydantic's error is one too
+            except ValueError:  # includes the error of pydantic
                 pass
             with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await self.outgoing.send(SessionMessage(_refusal(line)))
         raise StopAsyncIteration
 
     def _read(self) -> None:
-        with contextlib.suppress(RuntimeError, OSError):  # the loop has ended, or the input is broken
+        with contextlib.suppress(RuntimeError, OSError):  # the loop has ended, or reading failed
             while line := self._source.readline(MAX_FRAME_BYTES + 1):
                 rest = line
                 while len(line) > MAX_FRAME_BYTES and rest and not rest.endswith(b"\n"):
@@ -94,7 +94,7 @@ class _Frames:
 
 
 class _Output:
-    """Standard output without a buffer, which would keep what a client that has gone did not take."""
+    """Standard output without a buffer: nothing is left to flush when the client has gone."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -103,7 +103,7 @@ class _Output:
         await anyio.to_thread.run_sync(self._write_all, text.encode())
 
     async def flush(self) -> None:
-        """Do nothing: all is written."""
+        """Do nothing: `write` has no buffer."""
 
     def _write_all(self, frame: bytes) -> None:
         left = memoryview(frame)
@@ -112,7 +112,7 @@ class _Output:
 
 
 def _refusal(line: bytes) -> types.JSONRPCError:
-    """Return the answer to a frame that is not a message; its id is that of the frame if it can be read."""
+    """Return the answer to an invalid frame, with the id of the frame if it can be read."""
     identity: Any = None
     with contextlib.suppress(ValueError, RecursionError):
         frame: Any = json.loads(line) if len(line) <= MAX_FRAME_BYTES else None
@@ -125,14 +125,14 @@ def _refusal(line: bytes) -> types.JSONRPCError:
 
 @contextlib.contextmanager
 def _private_stdin() -> Generator[BinaryIO]:
-    """Open a duplicate of standard input, which is empty meanwhile."""
+    """Open a duplicate of standard input; descriptor 0 is empty during the block."""
     private = os.dup(0)
     empty, writable = os.pipe()
     os.dup2(empty, 0)
     os.close(empty)
     os.close(writable)
     try:
-        # It stays open: a thread may still wait on it, and another file must not get its number.
+        # Never closed: a thread may still read it, and another file must not get its number.
         yield os.fdopen(private, "rb", closefd=False)
     finally:
         os.dup2(private, 0)
@@ -140,27 +140,27 @@ def _private_stdin() -> Generator[BinaryIO]:
 
 @contextlib.contextmanager
 def _private_stdout() -> Generator[int]:
-    """Give a duplicate of standard output, which is standard error meanwhile."""
+    """Duplicate standard output; descriptor 1 is standard error during the block."""
     private = os.dup(1)
     with contextlib.suppress(OSError):  # standard error is closed
         os.dup2(2, 1)
     try:
-        yield private  # it stays open, as that of standard input
+        yield private  # never closed, for the same reason
     finally:
         os.dup2(private, 1)
 
 
 @contextlib.contextmanager
 def _ended_by_interrupt(frames: _Frames) -> Generator[None]:
-    """Take the first SIGINT for the end of input, which lets the server end in order."""
+    """Treat the first SIGINT as the end of input, so that the server ends in order."""
     loop = asyncio.get_running_loop()
 
     def end() -> None:
-        loop.remove_signal_handler(signal.SIGINT)  # another one interrupts at once
+        loop.remove_signal_handler(signal.SIGINT)  # the next one interrupts at once
         frames.end()
 
-    unable = (ValueError, RuntimeError, NotImplementedError)  # this is not the main thread, or on Windows
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for what runs in the background
+    unable = (ValueError, RuntimeError, NotImplementedError)  # not the main thread, or Windows
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # ignored in the background
         with contextlib.suppress(*unable):
             loop.add_signal_handler(signal.SIGINT, end)
     try:

@@ -1,4 +1,4 @@
-"""The tools of one workspace as an MCP server; a client's roots narrow what it serves."""
+"""The MCP server of one workspace's tools, narrowed by the client's roots."""
 
 import asyncio
 import os
@@ -11,6 +11,7 @@ from mcp.server.lowlevel import Server
 from pydantic import ValidationError
 
 import agentfs
+from agentfs.advice import plural
 from agentfs.errors import AgentFSError, RefusedError
 from agentfs.limits import MIB, Limits
 from agentfs.mcp.stdio import stdio
@@ -20,19 +21,19 @@ from agentfs.tools.result import from_error
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
 
-# Offered besides the default tools, as clients often have no shell.
+# Offered besides the default tools, because clients often have no shell.
 _MORE_TOOLS = ("delete", "move", "undo", "replace")
 WATCH_BYTES = 128 * MIB
-_ROOTS_SECONDS = 10.0  # how long a client may take to list its roots
+_ROOTS_SECONDS = 10.0  # for a client to list its roots
 
-_Context = Any  # the SDK's ServerRequestContext, generic over what we do not use
+_Context = Any  # the SDK's ServerRequestContext, a generic type
 
 
 class WorkspaceServer:
     """The tools of one workspace for one client.
 
-    A client's roots only narrow what is served: those outside the root are ignored. The workspace stays the
-    same, so that read history and journal outlive a change of roots.
+    A client's roots only narrow the tree: roots outside it are ignored. The workspace stays the same, so read
+    history and journal outlive a change of roots.
     """
 
     def __init__(
@@ -51,18 +52,18 @@ class WorkspaceServer:
         """Open the workspace.
 
         Args:
-            root: The directory that is served.
-            names: The methods to offer, by default the default tools, delete, move, undo and replace; where
-                nothing may change, those that read.
+            root: The directory to serve.
+            names: The methods to offer. By default the default tools, delete, move, undo and replace, or only
+                those that read if the policy forbids changes.
             prefix: A prefix for the name of each tool.
-            dialect: Whose names, arguments and output.
-            policy: What may be changed, and how.
-            state: The directory where journal and read history outlive the server.
-            command: A command that leads to where the root is, as of `connect`; None for here. The client's
-                roots then count for nothing: they are directories here.
-            structured: Send the typed data of each result too, and its schema. Some clients then show their
+            dialect: The dialect of names, arguments and output.
+            policy: The policy of the workspace.
+            state: A directory where journal and read history outlive the server.
+            command: A command prefix as for `connect`, if the root is on another machine. The client's roots
+                are then ignored, because they name local directories.
+            structured: Also send the typed data of each result, and its schema. Some clients then show their
                 model the data instead of the text.
-            watch_bytes: Bytes of names and texts that are kept in memory for searches; None to watch nothing.
+            watch_bytes: Bytes of names and texts to keep in memory for searches; None to watch nothing.
         """
         self._policy = policy or Policy()
         self._names = names
@@ -94,17 +95,17 @@ class WorkspaceServer:
             on_list_tools=self._list,
             on_call_tool=self._call,
         )
-        # As an argument of the constructor it warns of its deprecation, though today's clients still send it.
+        # The constructor's argument for this handler is deprecated, but clients still send the notification.
         self.server.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
 
     def run(self) -> None:
-        """Serve one client as `serve` does, on an event loop of its own."""
+        """Run `serve` on its own event loop."""
         asyncio.run(self.serve())
 
     async def serve(self) -> None:
-        """Serve one client over standard input and output, until it goes."""
+        """Serve one client over standard input and output until it leaves."""
         try:
             async with stdio() as (incoming, outgoing):
                 await self.server.run(incoming, outgoing, self.server.create_initialization_options())
@@ -118,8 +119,8 @@ class WorkspaceServer:
         if names is None and self._dialect == "agentfs":
             names = [*workspace.tools().names, *_MORE_TOOLS]
         if self._policy.read_only or self._policy.mode == "plan":
-            # Tools that only change files would always be refused. A dialect's one tool that does everything
-            # is offered all the same: some of its commands read.
+            # Tools that only change files would always be refused. A dialect whose one tool does everything
+            # keeps it, because some of its commands read.
             reads = _read_only_tools(workspace.tools(names, dialect=self._dialect))
             if reads or _read_only_tools(workspace.tools(dialect=self._dialect)):
                 names = reads
@@ -142,25 +143,25 @@ class WorkspaceServer:
 
     async def _roots_changed(self, context: _Context, params: Any) -> None:
         del context, params
-        self._roots_announced += 1  # asked for again on the next call
+        self._roots_announced += 1  # the next call asks for them again
 
     async def _narrowed(self, context: _Context) -> Toolset:
-        """Return the tools within the client's roots, asked for once and whenever they have changed."""
+        """Return the tools within the client's roots, which are requested once and after each change."""
         session = context.session
         capable = session.client_capabilities and session.client_capabilities.roots
         if self._is_remote or not capable or not session.can_send_request:
             return self._tools
         if self._roots_known != self._roots_announced:
-            # Calls that come meanwhile wait for the same answer.
+            # Concurrent calls wait for the same answer.
             if self._roots_request is None or self._roots_request.done():
                 self._roots_request = asyncio.create_task(self._ask_for_roots(session))
-                # Its error is raised for those that wait; without any it is not to be logged.
+                # Its error is raised in waiting calls. Without any, asyncio must not log it.
                 self._roots_request.add_done_callback(lambda task: task.cancelled() or task.exception())
             await asyncio.shield(self._roots_request)
         return self._tools
 
     async def _ask_for_roots(self, session: Any) -> None:
-        """Narrow the tools to the client's roots; ask again where they change before the reply."""
+        """Narrow the tools to the client's roots; ask again if they change before the reply."""
         while self._roots_known != self._roots_announced:
             announced = self._roots_announced
             try:
@@ -168,8 +169,8 @@ class WorkspaceServer:
                     listed = await session.send_request(types.ListRootsRequest(), types.ListRootsResult)
             except (MCPError, TimeoutError, ValidationError) as error:
                 raise RefusedError(
-                    "The client has roots but did not list them, so nothing may be used.",
-                    hint="Nothing was done. Try again once the client answers, or tell the user.",
+                    "The client has roots but did not list them, so no tool may be used.",
+                    hint="Nothing was changed. Try again, or tell the user.",
                 ) from error
             only = await asyncio.to_thread(_inside, self._workspace.root, listed.roots)
             if only != self._only:
@@ -183,7 +184,7 @@ def _read_only_tools(tools: Toolset) -> list[str]:
 
 
 def _inside(root: str, listed: Sequence[types.Root]) -> list[str] | None:
-    """Return the directories of the root that are in a client's roots, relative to it; None for all of it."""
+    """Return the part of the root in a client's roots, as relative directories; None for all of it."""
     paths = [path for path in map(_path_of, listed) if path is not None]
     if any(os.path.commonpath([root, path]) == path for path in paths):
         return None
@@ -191,7 +192,7 @@ def _inside(root: str, listed: Sequence[types.Root]) -> list[str] | None:
 
 
 def _view_of(workspace: Workspace, only: list[str] | None) -> Workspace:
-    """Return a view on some directories; where it is a single one, paths are relative to it."""
+    """Return a view on some directories; with a single one, paths are relative to it."""
     if only is None:
         return workspace
     single = len(only) == 1 and os.path.isdir(os.path.join(workspace.root, only[0]))
@@ -205,16 +206,16 @@ def _path_of(root: types.Root) -> str | None:
         if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not os.path.isabs(path):
             return None
         return os.path.realpath(path)
-    except ValueError:  # no URL, or no path
+    except ValueError:  # not a URL, or not a path
         return None
 
 
 def _progress_reporter(context: _Context) -> Callable[[int], None]:
-    """Return a callback that sends progress from a call's thread; the SDK drops what was not requested."""
+    """Return a callback that sends progress from a call's thread; the SDK drops progress nobody requested."""
     loop = asyncio.get_running_loop()
 
     def report(entries: int) -> None:
-        message = context.session.report_progress(entries, None, f"{entries:,} entries")
+        message = context.session.report_progress(entries, None, plural(entries, "entry", "entries"))
         asyncio.run_coroutine_threadsafe(message, loop)
 
     return report

@@ -1,1 +1,1 @@
-"""What a pattern matches: bounded, planned, compiled; files passed over unseen, lines found in the rest."""
+"""Regular expressions: syntax, compilation within bounds, required literals, and the search of lines."""

@@ -1,7 +1,7 @@
-"""Compile a pattern within bounds, or refuse it with its position and a pattern that works.
+"""Compile a regular expression, or refuse it with the position of the mistake and a pattern that works.
 
-`regex` has a timeout for matching and none for compiling, and some short patterns compile for minutes or into
-gigabytes. So length, depth and the product of the repeats are bounded first.
+`regex` has a timeout for matching, but not for compiling, and some short patterns compile for minutes or take
+gigabytes. So length, depth and the product of the repeats are checked first.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from agentfs.advice import Advice, Retry
+from agentfs.advice import Advice, Retry, plural
 from agentfs.errors import InvalidPatternError
 from agentfs.patterns.engine import engine as regex_engine
 from agentfs.patterns.engine import engine_note
@@ -19,11 +19,11 @@ from agentfs.patterns.syntax import MAX_CHARACTERS, Syntax, escape, literal_synt
 from agentfs.text import visible
 
 _MAX_DEPTH = 50
-_MAX_COST = 20_000  # the dearest pattern below it that was tried compiles in 0.2 s
-_MAX_STACK = 128 * 1024 * 1024  # bytes that the engine may take to match one line
+_MAX_COST = 20_000  # the slowest tested pattern within it compiles in 0.2 s
+_MAX_STACK = 128 * 1024 * 1024  # bytes that the engine may use to match one line
 
-# Bytes of the engine's stack for each character that a repeated group has matched, as measured: for the
-# group, and for each choice and capture in it.
+# Measured bytes of the engine's stack for each character that a repeated group has matched: for the group
+# itself, and for each choice and each capture inside the group.
 _STACK_GROUP, _STACK_CHOICE, _STACK_CAPTURE = 96, 24, 64
 _GROUP_COST = 8  # the engine's work for groups grows with their square
 _EXCERPT = 60  # characters of the pattern shown on either side of a mistake
@@ -32,7 +32,7 @@ _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(
 
 
 class CompiledRegex(Protocol):
-    """What is used of a compiled pattern of the `regex` module."""
+    """The part of a compiled `regex` pattern that is used here."""
 
     def search(
         self, text: str, /, *, timeout: float | None = None, concurrent: bool = False
@@ -42,7 +42,7 @@ class CompiledRegex(Protocol):
     def finditer(
         self, text: str, /, *, timeout: float | None = None, concurrent: bool = False
     ) -> Iterator[re.Match[str]]:
-        """Find all matches; TimeoutError when together they take more than `timeout` seconds."""
+        """Find all matches; TimeoutError if together they take more than `timeout` seconds."""
         ...
 
 
@@ -50,13 +50,11 @@ class CompiledRegex(Protocol):
 class Pattern:
     """A compiled pattern."""
 
-    syntax: Syntax  # with what was put around the pattern
-    expression: CompiledRegex  # for one line or, with `multiline`, for a whole text
-    line_regex: CompiledRegex | None  # that of the plan
+    expression: CompiledRegex  # matches one line or, with `multiline`, a full text
+    line_regex: CompiledRegex | None  # the line regex of the plan
     plan: Plan
-    ignore_case: bool  # everywhere in the pattern
     multiline: bool
-    max_length: int  # of a line (with `multiline`: text) that can be searched in bounded memory
+    max_length: int  # longest line (with `multiline`: text) that can be searched in bounded memory
 
 
 def compile_pattern(
@@ -69,13 +67,22 @@ def compile_pattern(
     dot_all: bool = True,
     captures: bool = False,
 ) -> Pattern:
-    """Compile a regular expression or, with `literal`, a plain text.
+    """Compile a regular expression or a literal text.
 
-    With `multiline`, `^` and `$` match at every line, and with `dot_all` also `.` matches a line feed. Only
-    with `captures` do matches have groups, which take memory for each repetition. `around` has patterns of
-    ours to put before and after; bounds and messages are about the given pattern alone.
+    Args:
+        pattern: The pattern.
+        literal: Take the pattern as literal text.
+        around: Trusted patterns to put before and after it; bounds and messages ignore them.
+        ignore_case: Match upper and lower case alike.
+        multiline: Search full texts: `^` and `$` match at every line.
+        dot_all: With `multiline`, let `.` match a line feed.
+        captures: Keep the groups of the matches, which takes memory for each repetition.
 
-    Raises `InvalidPatternError` if the pattern is wrong or beyond a bound.
+    Returns:
+        The compiled pattern, with the plan of its search.
+
+    Raises:
+        InvalidPatternError: If the pattern is wrong or exceeds a bound.
     """
     if not pattern:
         raise InvalidPatternError(
@@ -83,43 +90,40 @@ def compile_pattern(
         )
     if len(pattern) > MAX_CHARACTERS:
         raise InvalidPatternError(
-            f"The pattern has {len(pattern)} characters; at most {MAX_CHARACTERS} are taken.",
+            f"The pattern has {plural(len(pattern), 'character')}; at most {MAX_CHARACTERS} are allowed.",
             hint="Search for a shorter part of it, or make several searches.",
             details={"characters": len(pattern), "limit": MAX_CHARACTERS},
         )
     syntax = literal_syntax(pattern) if literal else read_syntax(pattern)
-    _check_no_calls(syntax)
-    _check_cost(syntax)
+    _check_bounds(syntax)
     engine = regex_engine()
     flags = engine.V0 | (engine.I if ignore_case else 0)
     mode = (engine.M | engine.S if dot_all else engine.M) if multiline else 0
-    # Compiled as written, it shows the mistakes.
-    written = _compile_valid(engine, syntax, flags | mode)
+    # Errors must show the pattern as the caller wrote it.
+    expression = _compile_valid(engine, syntax, flags | mode)
+    searched = syntax
     if any(around):
         if isinstance(_compile(engine, f"(?:{syntax.source})", flags), Exception):
-            syntax = syntax.with_comment_ended()  # it had swallowed the parenthesis
-        syntax = syntax.between(*around)
-        written = _compile_valid(engine, syntax, flags | mode)
-    plain = syntax.without_captures()
-    stack = _stack_per_character(syntax if captures else plain)
-    expression = written if captures or plain is syntax else _compile_valid(engine, plain, flags | mode)
-    syntax = plain
+            searched = syntax.with_comment_ended()  # the comment swallows the parenthesis
+        searched = searched.between(*around)
+    if not captures:
+        searched = searched.without_captures()
+    if searched is not syntax:
+        expression = _compile_valid(engine, searched, flags | mode)
 
     def matches(part: str, character: str) -> bool:
         return bool(engine.compile(part, flags).match(character))
 
-    plan = make_plan(syntax, ignore_case=ignore_case, matches=matches)
+    plan = make_plan(searched, ignore_case=ignore_case, matches=matches)
     line_regex = None
     if plan.line_regex is not None and not multiline:
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
         line_regex = None if isinstance(compiled, Exception) else compiled
-    leading = syntax.tokens[:1]  # none of a mere comment
+    stack = _stack_per_character(searched)
     return Pattern(
-        syntax=syntax,
         expression=expression,
         line_regex=line_regex,
         plan=plan,
-        ignore_case=ignore_case or any(each.kind == "flags" and "i" in each.value for each in leading),
         multiline=multiline,
         max_length=_MAX_STACK // stack if stack else sys.maxsize,
     )
@@ -127,35 +131,37 @@ def compile_pattern(
 
 def _compile(engine: Any, source: str, flags: int) -> CompiledRegex | Exception:
     try:
-        # The engine's cache would keep every pattern that a model has ever sent.
+        # The engine's cache would keep every pattern that a model sends.
         return cast("CompiledRegex", engine.compile(source, flags, cache_pattern=False))
-    except Exception as error:  # noqa: BLE001 - besides its own error, the compiler raises ValueError and others
+    except Exception as error:  # noqa: BLE001 - the compiler raises ValueError and others besides its own error
+        engine_trace = error.__traceback__ and error.__traceback__.tb_next
+        while engine_trace is not None:
+            engine_trace.tb_frame.clear()  # it holds the error: a cycle would keep the workspace alive
+            engine_trace = engine_trace.tb_next
         return error
 
 
 def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> CompiledRegex:
     compiled = _compile(engine, syntax.source, flags)
     if isinstance(compiled, Exception):
-        raise _invalid(engine, syntax, compiled)
+        try:
+            raise _invalid(engine, syntax, compiled)
+        finally:
+            del compiled  # it refers to this frame: a cycle would keep the workspace alive
     return compiled
 
 
-def _check_no_calls(syntax: Syntax) -> None:
-    """Refuse a pattern that runs one of its groups again."""
-    call = syntax.group_call
-    if call is not None:
-        raise InvalidPatternError(
-            f"The pattern calls a group with {call.text}, and calls of groups are not supported.",
-            hint="Write the group out where it is called, as deep as the text nests.",
-            details={"position": call.start},
-        )
-
-
-def _check_cost(syntax: Syntax) -> None:
-    """Refuse a pattern that would take too long, or too much memory, to compile."""
+def _check_bounds(syntax: Syntax) -> None:
+    """Refuse a pattern that calls a group, or takes too much time or memory to compile."""
     totals = [0]
     last = 0
     for token in syntax.tokens:
+        if token.kind == "call":
+            raise InvalidPatternError(
+                f"The pattern calls a group with {token.text}, and calls of groups are not supported.",
+                hint="Write the group out where it is called, as deep as the text nests.",
+                details={"position": token.start},
+            )
         if token.kind in {"open", "look"}:
             totals.append(_GROUP_COST)
             last = 0
@@ -177,16 +183,16 @@ def _check_cost(syntax: Syntax) -> None:
             totals[-1] += 1
         if totals[-1] > _MAX_COST:
             raise InvalidPatternError(
-                "The repeats in the pattern multiply to more than is taken.",
+                "The repeats in the pattern multiply to too large a number.",
                 hint="Use + or * in place of large or nested counts such as {1000}.",
                 details={"position": token.start, "limit": _MAX_COST},
             )
 
 
 def _stack_per_character(syntax: Syntax) -> int:
-    """Return the bytes of stack that each character of a line may take to match, or 0 for a fixed number."""
+    """Return the bytes of stack that one character of a line may need, or 0 if the stack does not grow."""
     most = 0
-    opened: list[int] = []  # what the choices and captures in each open group take
+    opened: list[int] = []  # bytes for the choices and captures of each enclosing group
     inside, closed = 0, -1
     for token in syntax.tokens:
         if token.kind in {"open", "look"}:
@@ -202,12 +208,12 @@ def _stack_per_character(syntax: Syntax) -> int:
             inside += _STACK_CHOICE
             if closed >= 0 and token.high is None:
                 most = max(most, _STACK_GROUP + closed)
-        closed = 0 if token.kind == "other" else -1  # a reference to a group is repeated as a group is
+        closed = 0 if token.kind == "other" else -1  # a reference to a group is repeated like a group
     return most
 
 
 def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternError:
-    """Say what is wrong with a pattern, where, and how to write what was probably meant."""
+    """Return the error for a pattern: reason, position, and how to write what was probably meant."""
     written = syntax.pattern
     position, reason = _mistake(syntax, error)
     suggestion = _suggestion(engine, written) if isinstance(error, engine.error) else None
@@ -227,7 +233,7 @@ def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternErr
 
 
 def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
-    """Give the position of the mistake in the pattern as it was written, and the reason."""
+    """Return the position of the mistake in the pattern as it was written, and the reason."""
     reason = str(getattr(error, "msg", "") or error) or type(error).__name__
     reported = getattr(error, "pos", None)
     end = len(syntax.pattern)
@@ -247,7 +253,7 @@ def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
 
 
 def _suggestion(engine: Any, written: str) -> str | None:
-    """Escape what is wrong: all of the pattern where nothing in it looks like a regex, else the place."""
+    """Escape the pattern if nothing in it looks like a regex, else only the characters that are wrong."""
     literal = escape(written)
     if not _LOOKS_LIKE_REGEX.search(written):
         return literal

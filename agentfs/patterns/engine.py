@@ -1,7 +1,7 @@
-"""The engine of regular expressions: the `regex` module or, where that is not installed, Python's `re`.
+"""The engine of regular expressions: the `regex` module or, if it is not installed, Python's `re`.
 
-`re` has no timeout and lets no other thread run while it matches. So what may take long is matched in a child
-process, which is killed when its time has passed.
+`re` has no timeout and lets no other thread run while it matches. So a match that may take long runs in a
+child process, which is killed when its time is over.
 """
 
 import array
@@ -23,9 +23,9 @@ from typing import Any, Literal
 
 from agentfs.errors import FileIOError
 
-_MOST_IDLE = 4  # children that are kept for the next match
-# The child gets seconds, flags, the most matches, a pattern and a text, and answers with the matches in
-# batches, each after its length. Its timer ends it also where this process was killed.
+_MOST_IDLE = 4  # children kept for the next match
+# The child gets seconds, flags, the maximum number of matches, a pattern and a text. It answers with batches
+# of matches, each after its length. Its own timer ends the child even if this process is killed.
 _HEAD = struct.Struct("<dqqqq")
 _LENGTH = struct.Struct("<q")
 _CHILD = """
@@ -45,7 +45,7 @@ while head := read(40):
         if not batch:
             break
 """
-# POSIX classes, which `re` takes for other sets without an error.
+# POSIX classes, which `re` reads as other sets without an error.
 _POSIX_CLASS = re.compile(r"(?<!\\)\[[^\]]*\[:\^?[A-Za-z]+:\]")
 
 
@@ -56,29 +56,29 @@ def engine_name() -> Literal["regex", "re"]:
 
 
 def engine() -> Any:
-    """Return the `regex` module, or what has the same of `re`."""
+    """Return the `regex` module, or an object with the same names on top of `re`."""
     return _RE if engine_name() == "re" else import_module("regex")
 
 
 def engine_note(pattern: str) -> str:
-    """Return what to add to the message about a pattern that the engine refuses."""
+    """Return a remark for the message about a refused pattern, if `re` may be the reason; else ""."""
     if engine_name() == "regex" or not any(each in pattern for each in ("\\", "[:", "(?")):
         return ""
     return (
-        " Python's `re` is used here, because the `regex` module is not installed: it has no \\p{…}, no "
-        "[[:…:]], and no lookbehind of varying length."
+        " Python's `re` is used here, because the `regex` module is not installed: it lacks \\p{…}, "
+        "[[:…:]] and lookbehind of varying length."
     )
 
 
 def timeout_clock() -> float:
-    """Return the time of the clock by which the engine measures a timeout."""
-    # The timeout of `regex` is processor time of the process; that of a child is what passes here.
+    """Return the time of the clock with which the engine measures a timeout."""
+    # `regex` counts processor time of the process; a child is given wall-clock time.
     return time.monotonic() if engine_name() == "re" else time.process_time()
 
 
 def _compile(source: str | bytes, flags: int = 0, *, cache_pattern: bool = True) -> Any:
-    """Compile a pattern for `re`; bytes are searched without a timeout only."""
-    del cache_pattern  # `re` keeps a few hundred patterns at most
+    """Compile a pattern for `re`; a pattern of bytes has no timeout."""
+    del cache_pattern  # `re` caches at most a few hundred patterns
     if isinstance(source, bytes):
         return re.compile(source, flags)
     if posix := _POSIX_CLASS.search(source):
@@ -87,16 +87,16 @@ def _compile(source: str | bytes, flags: int = 0, *, cache_pattern: bool = True)
 
 
 def untimed_steps() -> int:
-    """Return how many steps of the engine may be made without a timeout."""
-    # With `regex` such a search is five times cheaper; to send a text to a child costs far more.
+    """Return the number of engine steps that are allowed without a timeout."""
+    # Without a timeout `regex` is five times faster; sending a text to a child costs far more.
     return 500_000 if engine_name() == "re" else 50_000
 
 
 class _Expression:
-    """A compiled pattern, whose searches with a timeout run in a child."""
+    """A compiled pattern of `re`, whose searches with a timeout run in a child process."""
 
     def __init__(self, source: str, flags: int) -> None:
-        with warnings.catch_warnings():  # of what may mean something else one day
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             self._compiled = re.compile(source, flags)
         self.match = self._compiled.match
@@ -110,7 +110,7 @@ class _Expression:
         return found[0] if found else None
 
     def finditer(self, text: str, *, timeout: float | None = None, concurrent: bool = False) -> Iterator[Any]:
-        """Find all matches; TimeoutError when together they take more than `timeout` seconds."""
+        """Find all matches; TimeoutError if together they take more than `timeout` seconds."""
         del concurrent
         if timeout is None:
             return self._compiled.finditer(text)
@@ -124,7 +124,7 @@ class _Expression:
         try:
             for start, end in child.spans(self._compiled, text, deadline, most):
                 yield _Match(self._compiled, text, start, end)
-        except BaseException:  # also one that nobody reads to its end
+        except BaseException:  # GeneratorExit too: the rest of an answer would precede the next one
             child.end()
             raise
         if len(_idle) < _MOST_IDLE:
@@ -134,20 +134,20 @@ class _Expression:
 
 
 class _Match:
-    """A match that a child has found."""
+    """A match found by a child process."""
 
     def __init__(self, compiled: re.Pattern[str], text: str, start: int, end: int) -> None:
         self._compiled, self._text, self._span = compiled, text, (start, end)
 
     def span(self) -> tuple[int, int]:
-        """Return where it starts and ends."""
+        """Return start and end."""
         return self._span
 
     def expand(self, template: str) -> str:
-        """Return the template with the groups of the match."""
+        """Return the template, filled with the groups of the match."""
         start, end = self._span
-        again = self._compiled.match(self._text, start)  # from its start this takes less time than finding it
-        if again is None or again.end() != end:  # after an empty match at the same place
+        again = self._compiled.match(self._text, start)
+        if again is None or again.end() != end:  # an empty match at the same place came first
             again = self._compiled.fullmatch(self._text, start, end)
         if again is None:
             raise re.error("the groups of a match cannot be found again", self._compiled.pattern)
@@ -155,7 +155,7 @@ class _Match:
 
 
 class _Child:
-    """A process that finds matches."""
+    """A child process that finds matches."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
@@ -175,10 +175,10 @@ class _Child:
     def spans(
         self, compiled: re.Pattern[str], text: str, deadline: float, most: int
     ) -> Iterator[tuple[int, int]]:
-        """Yield the matches; TimeoutError after the deadline, or where the child has ended."""
+        """Yield start and end of each match; TimeoutError after the deadline, or if the child has ended."""
         pattern, data = (each.encode("utf-8", "surrogatepass") for each in (compiled.pattern, text))
         seconds = self._limit(deadline)
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # which reading reports
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the read below reports it
             head = _HEAD.pack(seconds, compiled.flags, most, len(pattern), len(data))
             self._socket.sendall(head + pattern + data)
         while count := _LENGTH.unpack(self._read(_LENGTH.size, deadline))[0]:
@@ -200,7 +200,7 @@ class _Child:
             except ConnectionResetError:
                 part = b""
             if not part:
-                raise TimeoutError  # the system has killed it, for its memory
+                raise TimeoutError  # its timer or the out-of-memory killer has ended it
             got += part
         return bytes(got)
 
@@ -213,9 +213,9 @@ class _Child:
 
 
 _idle: list[_Child] = []
-if hasattr(os, "register_at_fork"):  # agentfs can be imported on Windows too
+if hasattr(os, "register_at_fork"):  # Windows lacks it, and agentfs can be imported there
     os.register_at_fork(after_in_child=_idle.clear)  # one child cannot answer two processes
-# What is used of the `regex` module, with `re` in its place.
+# The names of the `regex` module that are used, on top of `re`.
 _RE = SimpleNamespace(
     V0=0, I=re.IGNORECASE, M=re.MULTILINE, S=re.DOTALL, error=re.error, escape=re.escape, compile=_compile
 )

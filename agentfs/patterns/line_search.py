@@ -1,7 +1,7 @@
-"""Search of one text, line by line: in as few lines, and with as few calls of the engine, as is safe.
+"""Find the lines of a text that match a pattern, with few calls of the engine.
 
 A literal that every match contains finds candidate lines, and the pattern runs on each of them alone. Without
-a literal, the line regex runs over the whole text. To count, it runs over the candidate lines joined to one.
+a literal, the line regex runs over the full text. To count, it runs over the candidate lines, joined.
 """
 
 import re
@@ -13,30 +13,28 @@ from dataclasses import dataclass
 from agentfs import call_context
 from agentfs.patterns.compile import CompiledRegex, Pattern
 from agentfs.patterns.engine import timeout_clock, untimed_steps
-from agentfs.patterns.literals import Plan
-from agentfs.patterns.prefilter import substring_finder
+from agentfs.patterns.literals import Plan, count_literal, substring_finder
 
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # the same for the matches of one line
-_SPARSE = 2500  # characters for each match from which on they are counted one by one
-_CHUNK = 1024 * 1024  # a larger text is searched in chunks, which bounds the memory
-# The timeout of `regex` is processor time of the process, other threads' too, and it cannot be called off. So
-# it is given in slices, each twice the one before, with a check of the clock and of cancellation after each.
+_CHUNK = 1024 * 1024  # larger texts are searched in chunks, to bound the memory
+# The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
+# slices of time, each twice as long as the last, and checks the clock and cancellation after each.
 _FIRST_SLICE = 0.25
-_CHARACTERS_PER_SECOND = 1_000_000  # a line regex that is slower is stuck in a line, and is not used again
+_CHARACTERS_PER_SECOND = 1_000_000  # a slower line regex is stuck in a line, and is not used again
 
 
 @dataclass(slots=True)
 class LineMatch:
-    """A line that matches, or with `multiline` the lines of adjoining matches."""
+    """A matching line; with `multiline`, the lines of adjoining matches."""
 
-    start: int  # of the first line in the text
-    end: int  # of the last line, without its line end
-    spans: list[tuple[int, int]]  # of the matches, relative to `start`; of very many only the first
+    start: int  # start of the first line in the text
+    end: int  # end of the last line, without its line end
+    spans: list[tuple[int, int]]  # matches, relative to `start`; only the first if there are very many
     matches: int = 0
 
     def add(self, first: int, last: int, window: int) -> None:
-        """Count a match, and keep its span if it starts at most `window` characters after the first."""
+        """Count a match; keep its span if it starts at most `window` characters after the first."""
         self.matches += 1
         if not self.spans or first - self.spans[0][0] <= window:
             self.spans.append((first, last))
@@ -44,45 +42,45 @@ class LineMatch:
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of line matches (`hits`), of lines in them and of matches."""
+    """Numbers of line matches (`hits`), of their lines and of matches."""
 
     hits: int = 0
     lines: int = 0
     matches: int = 0
 
     def add(self, hit: LineMatch, line_ends: int) -> None:
-        """Count a line match that has some line ends inside."""
+        """Count a line match with this number of line ends inside."""
         self.hits += 1
         self.lines += 1 + line_ends
         self.matches += hit.matches
 
 
 class LineSearch:
-    """The search for one pattern in text after text, until `deadline` of the monotonic clock.
+    """The search for one pattern in one text after another.
 
-    The spans of matches that begin more than `window` characters after the first of a line are not kept.
+    Args:
+        pattern: The pattern.
+        deadline: The `time.monotonic()` at which searches raise TimeoutError.
+        window: Distance from the first match of a line, in characters, up to which spans are kept.
     """
 
     def __init__(self, pattern: Pattern, deadline: float, *, window: int = sys.maxsize) -> None:
         self._plan = plan = pattern.plan
         self._expression = pattern.expression
         self._line_regex = pattern.line_regex
-        self._ignore_case = pattern.ignore_case
+        self._ignore_case = plan.ignore_case
         self._multiline = pattern.multiline
         self._deadline = deadline
         self._window = window
         self._max_length = pattern.max_length
-        self.too_long = 0  # lines (with `multiline`: texts) that could exceed the bound on memory
+        self.too_long = 0  # lines (with `multiline`: texts) that are not searched, to bound the memory
         self._until_check = 0
-        # One character is in too many lines to find candidates by it.
+        # A single character is in too many lines to select candidates.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
         self._untimed_length = untimed_length(plan)
-        self._rest_of_line: re.Pattern[str] | None = None
-        if plan.is_literal and len(plan.literals) == 1:
-            self._rest_of_line = re.compile(re.escape(plan.literals[0]) + "[^\\n]*")
 
     def hits(self, text: str) -> Iterator[LineMatch]:
-        r"""Yield the lines that match, in order, of a text with `\n` for every line end."""
+        r"""Yield the matching lines of a text with `\n` for every line end, in order."""
         if self._multiline:
             if self._is_bounded(text):
                 yield from self._grouped(text, _spans(self._sliced(text)))
@@ -94,7 +92,7 @@ class LineSearch:
                 yield hit
 
     def matches(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
-        """Yield each match of the lines of `hits`, after the offset in the text of what it was matched in."""
+        """Yield each match of the lines of `hits`, after the offset of the text that it was searched in."""
         if self._multiline:
             yield from ((0, match) for match in (self._sliced(text) if self._is_bounded(text) else ()))
             return
@@ -103,7 +101,7 @@ class LineSearch:
                 yield hit.start, match
 
     def count(self, text: str, counts: Counts) -> None:
-        """Count what `hits` yields, which is faster; counts made before a TimeoutError remain."""
+        """Count the hits and matches, faster than `hits`; after a TimeoutError, the counts so far remain."""
         if self._multiline:
             for hit in self.hits(text):
                 counts.add(hit, text.count("\n", hit.start, hit.end))
@@ -114,7 +112,8 @@ class LineSearch:
     def _hits_in(self, text: str) -> Iterator[LineMatch]:
         is_short = len(text) <= self._max_length
         if is_short and self._is_literal(text):
-            return self._grouped(text, self._literal_spans(text))
+            folded = text.lower() if self._ignore_case else text
+            return self._grouped(text, _occurrences(folded, self._plan.literals))
         if self._can_use_literals(text):
             return self._confirmed(text, self._candidates(text))
         if is_short and self._line_regex is not None:
@@ -136,7 +135,7 @@ class LineSearch:
             counts.add(hit, 0)
 
     def _is_bounded(self, text: str) -> bool:
-        """Return whether a line or text can be searched in bounded memory, and count those that cannot."""
+        """Return True if a line or text can be searched in bounded memory; else count it as too long."""
         bounded = len(text) <= self._max_length
         self.too_long += not bounded
         return bounded
@@ -148,7 +147,7 @@ class LineSearch:
         return self._has_literals and (not self._ignore_case or text.isascii())
 
     def _candidates(self, text: str) -> Iterator[tuple[int, int]]:
-        """Return start and end of the lines that have a literal of the plan and all its extra literals."""
+        """Yield start and end of the lines with a literal of the plan and all its extra literals."""
         folded = text.lower() if self._ignore_case else text
         lines = _occurrences(folded, self._plan.literals, lines=True)
         for extra in self._plan.extra_literals:
@@ -156,11 +155,13 @@ class LineSearch:
         return lines
 
     def _timed(self, line_regex: CompiledRegex, text: str) -> Iterator[re.Match[str]]:
+        if len(text) <= self._untimed_length:
+            return line_regex.finditer(text)
         seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
         return line_regex.finditer(text, timeout=seconds, concurrent=True)
 
     def _line_regex_spans(self, text: str, line_regex: CompiledRegex) -> Iterator[tuple[int, int]]:
-        """Yield the matches of an exact line regex; when it takes too long, continue with each line alone."""
+        """Yield the matches of the line regex; if it takes too long, continue with each line alone."""
         span: tuple[int, int] | None = None
         try:
             for match in self._timed(line_regex, text):
@@ -178,12 +179,8 @@ class LineSearch:
                 if behind is None or (start + first, start + last) > behind:
                     yield start + first, start + last
 
-    def _literal_spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the matches of a pattern that is one literal, or a choice of them; the first written wins."""
-        return _occurrences(text.lower() if self._ignore_case else text, self._plan.literals)
-
     def _sliced(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield all matches, in slices of time until the deadline."""
+        """Yield all matches, searching in slices of time until the deadline."""
         seconds, done, pace = _FIRST_SLICE, 0, 1.0
         while True:
             began, used = time.monotonic(), timeout_clock()
@@ -224,7 +221,7 @@ class LineSearch:
                 yield LineMatch(start, end, spans, matches)
 
     def _grouped(self, text: str, spans: Iterable[tuple[int, int]]) -> Iterator[LineMatch]:
-        """Gather matches by line; at a TimeoutError the last line is yielded with those found by then."""
+        """Group matches by line; at a TimeoutError, yield the last line with its matches so far."""
         window = self._window
         hit = LineMatch(-1, -1, [])
         try:
@@ -239,7 +236,7 @@ class LineSearch:
                 elif not hit.matches % _MATCHES_PER_CHECK:
                     self._seconds_left()
                 if last > hit.end:
-                    # A match that ends with a line end does not reach into the next line.
+                    # A match that ends with a line end does not include the next line.
                     inside = last - 1 if text.startswith("\n", last - 1) else last
                     if inside > hit.end:
                         hit.end = _line_at(text, inside)[1]
@@ -252,21 +249,18 @@ class LineSearch:
             yield hit
 
     def _count_literals(self, text: str, counts: Counts) -> None:
-        """Count literals: one that is frequent in bulk."""
-        if self._rest_of_line is not None:
-            folded = text.lower() if self._ignore_case else text
-            matches = folded.count(self._plan.literals[0])
-            if matches * _SPARSE > len(text):
-                self._check_sometimes()
-                lines = len(self._rest_of_line.findall(folded))
-                counts.hits += lines
-                counts.lines += lines
-                counts.matches += matches
-                return
-        self._count_spans(text, self._literal_spans(text), counts)
+        folded, literals = text.lower() if self._ignore_case else text, self._plan.literals
+        if len(literals) > 1:
+            self._count_spans(text, _occurrences(folded, literals), counts)
+            return
+        self._check_sometimes()
+        lines, matches = count_literal(folded, literals[0])
+        counts.hits += lines
+        counts.lines += lines
+        counts.matches += matches
 
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
-        """Count matches none of which is empty or spans lines."""
+        """Count matches that are not empty and do not span lines."""
         end = -1
         for first, _ in spans:
             if not counts.matches % _MATCHES_PER_CHECK:
@@ -294,8 +288,8 @@ class LineSearch:
 
 
 def untimed_length(plan: Plan) -> int:
-    """Return the length up to which a text is searched without a timeout, as its steps are bounded."""
-    # With n repeats of varying length the steps grow at most with the length to the power n + 1.
+    """Return the length of the longest line searched without a timeout."""
+    # With n repeats of varying length, the steps grow at most with the length to the power n + 1.
     return 0 if plan.repeats is None else int(untimed_steps() ** (1 / (plan.repeats + 1)))
 
 
@@ -309,7 +303,7 @@ def _line_at(text: str, position: int) -> tuple[int, int]:
 
 
 def _is_behind_last_line(text: str, position: int) -> bool:
-    """Return whether a position is the end of a text whose last line has ended, where no line is."""
+    """Return True if a position is the end of a text and follows the last line end."""
     return position == len(text) and (position == 0 or text.endswith("\n"))
 
 
@@ -326,7 +320,7 @@ def _lines_with(text: str, literal: str, lines: Iterable[tuple[int, int]]) -> It
 
 
 def _chunks(text: str) -> Iterator[tuple[int, int]]:
-    """Cut a text at line ends into chunks, longer than usual only where a line is."""
+    """Cut a text at line ends into chunks of at least `_CHUNK` characters."""
     start = 0
     while start < len(text):
         end = text.find("\n", start + _CHUNK - 1)
@@ -336,13 +330,18 @@ def _chunks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _occurrences(text: str, literals: tuple[str, ...], *, lines: bool = False) -> Iterator[tuple[int, int]]:
-    """Yield where one of some literals is, or the lines that have one; at one place the first given wins."""
+    """Yield the places of literals, or the lines that contain one; at the same place, the first one wins."""
     find, end_of_text = substring_finder(text, literals), len(text) + 1
     following = [find(text, each, 0) for each in literals]
     if len(literals) == 1:
-        literal, at = literals[0], following[0]
+        literal, at, start, end = literals[0], following[0], 0, 0
         while at >= 0:
-            start, end = _line_at(text, at) if lines else (at, at + len(literal))
+            if lines:
+                start, end = text.rfind("\n", end, at) + 1 or end, text.find("\n", at)
+                if end < 0:
+                    end = len(text)
+            else:
+                start, end = at, at + len(literal)
             yield start, end
             at = find(text, literal, end)
         return

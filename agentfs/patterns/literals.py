@@ -1,20 +1,37 @@
-"""What a match must contain, so that most lines are never shown to a regular expression.
+"""Literals that every match contains: find them in a pattern, and search files for them before matching.
 
-A match lies in one line, so a literal that every match contains is searched for first. It finds candidate
-lines, and the pattern decides about each of them alone. If no literal is certain, the *line regex* searches
-the whole text: the pattern rewritten so that it cannot consume a line end. A construct that is not certainly
-understood gives no plan.
+Most files, and most lines of the others, contain no literal and are never matched by the regular expression.
+A pattern without a certain literal has only a *line regex*, which searches full texts: the pattern, rewritten
+to match no line end. A pattern that is not fully understood has no plan.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
 
+from agentfs.errors import BinaryError, EncodingError
+from agentfs.fs import ReadBuffer
 from agentfs.patterns.syntax import Syntax, Token
+from agentfs.text import HEAD, codec_name, decode, is_binary, lf_view
 
+try:
+    stringzilla: Any = import_module("stringzilla")  # it has no type hints
+except ImportError:  # a platform for which it cannot be built, and the remote side of `connect`
+    stringzilla = None
+
+SkipReason = Literal["binary", "too_large", "undecodable"]
+Finder: TypeAlias = Callable[[bytearray, int, int], int]  # where it is between two positions, or -1
+
+_UTF8_BOM = b"\xef\xbb\xbf"
+_WIDE_BOM_STARTS = (0xFF, 0xFE, 0x00)  # how the marks of UTF-16 and UTF-32 begin
+# A longer literal goes to `bytearray.find`, which then skips most bytes, and takes linear time on any text.
+_MAX_LITERAL = 64
+_MAX_FOLDED_LITERAL = 24  # at worst, the search in any case takes the product of both lengths
 _MAX_LITERALS = 24
 _MAX_EXTRA = 2
-# Words in so many lines of code that their letters say little; so do the letters of the second.
+# Words and letters that are in so many lines of code that they select few of them.
 _FREQUENT_WORD = re.compile(
     r"\b(?:class|def|return|import|from|self|this|static|struct|const|void|int|char|if|else|for|while|public"
     r"|private|function|fn|func|let|var|new|the|test|None|null|true|false)\b",
@@ -26,18 +43,18 @@ _WITHOUT_NEWLINE = {"\\s": "[^\\S\\n]", "\\D": "[^\\d\\n]", "\\W": "[^\\w\\n]"}
 
 @dataclass(frozen=True)
 class Plan:
-    """How to find the lines that can match."""
+    """The plan for finding the lines that can match."""
 
-    literals: tuple[str, ...] = ()  # in ASCII, in lower case if case is ignored; each match contains one
-    extra_literals: tuple[str, ...] = ()  # all of them are in each match too
-    is_literal: bool = False  # whether the pattern is nothing but its literals
-    line_regex: str | None = None  # matches in a whole text as the pattern does in each line
-    # How many repeats of varying length may have to be tried again; None when nested or uncountable.
-    repeats: int | None = None
+    literals: tuple[str, ...] = ()  # ASCII, in lower case if case is ignored; each match contains one
+    extra_literals: tuple[str, ...] = ()  # each match contains all of them
+    is_literal: bool = False  # the pattern is nothing but a choice of its literals
+    line_regex: str | None = None  # has the same matches in a full text as the pattern in each line
+    repeats: int | None = None  # repeats of varying length; None if they are nested or unknown
+    ignore_case: bool = False  # in the complete pattern
 
 
 def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str], bool]) -> Plan:
-    """Plan the search; `matches` returns whether a part of the pattern matches a character."""
+    """Plan the search; `matches` returns True if a part of a pattern matches a character."""
     if syntax.opaque or syntax.unclosed:
         return Plan()
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
@@ -51,11 +68,12 @@ def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str]
         is_literal=literals == branches and all(token.kind in {"character", "or"} for token in tokens),
         line_regex="".join(_within_line(token, matches) for token in tokens),
         repeats=_varying_repeats(tokens),
+        ignore_case=folded,
     )
 
 
 def _within_line(token: Token, matches: Callable[[str, str], bool]) -> str:
-    """Rewrite a token so that it consumes no line feed."""
+    """Rewrite a token to match no line feed."""
     match token.kind:
         case "any":
             return "[^\\n]"
@@ -76,10 +94,10 @@ def _within_line(token: Token, matches: Callable[[str, str], bool]) -> str:
 
 
 def _varying_repeats(tokens: list[Token]) -> int | None:
-    """Count the repetitions of varying length; None if one is in a group that is itself repeated."""
+    """Count the repeats of varying length; None if one is in a group that is itself repeated."""
     count = 0
-    opened: list[int] = []  # the count at the opening of each open group
-    closed: int | None = None  # the count at the opening of the group that has just been closed
+    opened: list[int] = []  # the count at the start of each open group
+    closed: int | None = None  # the count at the start of the group that the last token closed
     for token in tokens:
         if token.kind in {"open", "look"}:
             opened.append(count)
@@ -97,14 +115,14 @@ def _varying_repeats(tokens: list[Token]) -> int | None:
 
 
 class _LiteralReader:
-    """Finds the strings of which every match contains one, by descent through the tokens."""
+    """A recursive descent through the tokens, to find literals that every match contains one of."""
 
     def __init__(self, tokens: list[Token], *, folded: bool) -> None:
         self.tokens = tokens
         self.folded = folded
         self.at = 0
-        self.required: list[str] = []  # strings that are all in every match of the branch read last
-        self.branches = 0  # of the alternatives read last
+        self.required: list[str] = []  # literals that are all in every match of the last branch
+        self.branches = 0  # their number in the last group
 
     def find(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         literals = self._alternatives()
@@ -116,7 +134,7 @@ class _LiteralReader:
         return literals, tuple(sorted(extra, key=_rarity, reverse=True)[:_MAX_EXTRA])
 
     def _alternatives(self) -> tuple[str, ...]:
-        """Read up to the closing parenthesis: a string of each branch, or none when a branch has none."""
+        """Read up to the closing parenthesis; return literals of each branch, or () if one has none."""
         branches = [self._sequence()]
         while self.at < len(self.tokens) and self.tokens[self.at].kind == "or":
             self.at += 1
@@ -126,7 +144,7 @@ class _LiteralReader:
         return literals if all(branches) and len(literals) <= _MAX_LITERALS else ()
 
     def _sequence(self) -> tuple[str, ...]:
-        """Read one branch: the best of its runs of characters and of its groups."""
+        """Read one branch; return its best run of characters, or the literals of its best group."""
         candidates: list[tuple[str, ...]] = []
         run = ""
         while self.at < len(self.tokens) and self.tokens[self.at].kind not in {"or", "close"}:
@@ -155,13 +173,13 @@ class _LiteralReader:
                 candidates.append(group)
             if not (character and once):
                 candidates.append((run,))
-                run = character  # what is repeated at least once is also right before what follows it
+                run = character  # the last repetition is adjacent to the characters that follow
         candidates.append((run,))
         self.required = [each[0] for each in candidates if len(each) == 1 and each[0]]
         return max((each for each in candidates if all(each)), key=_worth, default=())
 
     def _repeat(self) -> tuple[int, bool]:
-        """Read the quantifiers that follow: the fewest times, and whether that is exactly once."""
+        """Read the quantifiers that follow; return the fewest times, and True if it is exactly once."""
         low, once = 1, True
         while self.at < len(self.tokens) and self.tokens[self.at].kind == "repeat":
             token = self.tokens[self.at]
@@ -171,12 +189,138 @@ class _LiteralReader:
 
 
 def _worth(literals: tuple[str, ...]) -> tuple[float, int]:
-    """Prefer rare strings, and one to many: each string costs a search."""
+    """Return the worth of literals: rare ones are better, and few are better, since each costs a search."""
     return min(8, *map(_rarity, literals)) / len(literals), min(map(len, literals))
 
 
 def _rarity(literal: str) -> float:
-    """Return about how many letters of middling frequency tell as much."""
+    """Return the selectivity of a literal, in letters of average frequency."""
     words = sum(len(word[0]) for word in _FREQUENT_WORD.finditer(literal))
     frequent = sum(letter in _FREQUENT_LETTERS for letter in literal)
     return len(literal) - 0.6 * words - 0.2 * frequent
+
+
+class Prefilter:
+    """The test of a file's bytes that most files of a search fail.
+
+    Args:
+        plan: The plan of the pattern.
+        encoding: As for `decode_content`.
+    """
+
+    def __init__(self, plan: Plan, encoding: str | None = None) -> None:
+        literals = [literal.encode() for literal in plan.literals] if encoding is None else []
+        # In other encodings a text may contain NUL bytes, and a literal has other bytes.
+        self._is_utf8 = encoding is None or _is_strict(encoding)
+        # False only if no searched file contains a literal in upper or lower case.
+        self.found_in_any_case = plan.ignore_case or not literals or stringzilla is None
+        self.finders: list[Finder] = []  # in a file with a match, at least one of them succeeds
+        if not plan.ignore_case:
+            self.finders = [self._exact(literal) for literal in literals]
+        elif stringzilla is not None:
+            # stringzilla does not fold an I with a dot to an i, so search for a part without an i.
+            parts = [max(literal.split(b"i"), key=len) for literal in literals]
+            self.finders = [_folded(part) for part in parts] if all(parts) else []
+
+    def classify(self, contents: ReadBuffer, length: int) -> bytes | SkipReason | None:
+        """Return the content if it may match, the reason if the file is skipped, or None if it has no match.
+
+        Args:
+            contents: The buffer that the file was read into.
+            length: The length of the content; -1 if it is too large for the buffer.
+        """
+        if length < 0:
+            return "too_large"
+        data = contents.data
+        if self._is_utf8 and 0 <= data.find(0, 0, length) < HEAD and is_binary(_head(contents)):
+            return "binary"
+        for find in self.finders:
+            if find(data, 0, length) >= 0:
+                return contents.copy()
+        if self.finders:
+            if data[0] not in _WIDE_BOM_STARTS or not _is_wide(_head(contents)):
+                return None
+            self.found_in_any_case = True
+        return contents.copy()
+
+    def _exact(self, literal: bytes) -> Finder:
+        is_short = len(literal) <= _MAX_LITERAL
+        find: Any = stringzilla.find if stringzilla is not None and is_short else bytearray.find
+        find_folded = _folded(literal)
+
+        def found(data: bytearray, start: int, end: int) -> int:
+            if not self.found_in_any_case:
+                start = find_folded(data, start, end)
+                if start < 0:
+                    return -1
+                self.found_in_any_case = True
+            at: int = find(data, literal, start, end)
+            return at
+
+        return found
+
+
+def _folded(literal: bytes) -> Finder:
+    search: Any = stringzilla and stringzilla.utf8_uncased_search
+    part = literal[:_MAX_FOLDED_LITERAL]
+    return lambda data, start, end: search(data, part, start, end)
+
+
+def is_plain(contents: ReadBuffer) -> bool:
+    """Return True if a file is neither binary nor in UTF-16 or UTF-32, so its bytes can be searched."""
+    head = _head(contents)
+    return b"\0" not in head and not (head and head[0] in _WIDE_BOM_STARTS)
+
+
+def decode_content(content: bytes, encoding: str | None = None) -> str | None:
+    r"""Return the text of a file with `\n` for every line end, or None if it cannot be decoded.
+
+    Args:
+        content: The bytes of the file.
+        encoding: The codec of files without a byte order mark that are not UTF-8; None to detect it. With
+            "utf-8", such files are not decoded.
+    """
+    strict = encoding is not None and _is_strict(encoding)
+    if (encoding is not None and not strict) or _is_wide(content):
+        try:
+            return lf_view(decode(content, None if strict else encoding).text)
+        except (BinaryError, EncodingError):
+            return None
+    try:
+        return lf_view(str(content.removeprefix(_UTF8_BOM), "utf-8"))
+    except UnicodeDecodeError:
+        # A mark of UTF-8 in a file that is not UTF-8 is text, as `read` shows it.
+        return None if strict else lf_view(decode(content).text)
+
+
+def _is_strict(encoding: str) -> bool:
+    return codec_name(encoding) == "utf-8"
+
+
+def _is_wide(content: bytes) -> bool:
+    """Return True if a file begins with a mark of UTF-16 or UTF-32; `decode` checks the rest."""
+    return len(content) >= 2 and content[0] in _WIDE_BOM_STARTS and not is_binary(content[:4] + b"\x00")
+
+
+def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str, int], int]:
+    """Return the fastest `find(text, literal, start)`; stringzilla counts bytes, so it needs ASCII."""
+    if stringzilla is not None and text.isascii() and max(map(len, literals)) <= _MAX_LITERAL:
+        find: Callable[[str, str, int], int] = stringzilla.find
+        return find
+    return str.find
+
+
+def count_literal(text: str, literal: str) -> tuple[int, int]:
+    """Return how many lines of a text have a literal, and how often it is in them without overlaps."""
+    data, searched, lines = text.encode("utf-8", "surrogatepass"), literal.encode(), 0
+    find = stringzilla.find if stringzilla is not None and len(searched) <= _MAX_LITERAL else bytes.find
+    at = find(data, searched)
+    while at >= 0:
+        lines += 1
+        end = find(data, b"\n", at)
+        at = find(data, searched, end) if end >= 0 else -1
+    return lines, data.count(searched) if stringzilla is None else stringzilla.count(data, searched)
+
+
+def _head(contents: ReadBuffer) -> bytes:
+    return bytes(contents.data[: min(contents.length, HEAD)])

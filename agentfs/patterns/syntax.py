@@ -1,8 +1,7 @@
-r"""Tokens of a pattern in the syntax of the `regex` module, without its fuzzy matching.
+r"""Tokens of a pattern, in the syntax of the `regex` module without its fuzzy matching.
 
-`regex` reads `${e}` and `foo{d}` as fuzzy constraints, and finds almost anything. Here a `{` that opens no
-numeric quantifier is a literal brace. The bounds before compiling, the plan of a search and the messages
-about a bad pattern read the tokens.
+`regex` reads `${e}` and `foo{d}` as fuzzy constraints and finds almost anything. Here, a `{` that does not
+open a numeric quantifier is a literal brace. Bounds, plans and error messages are derived from the tokens.
 """
 
 import re
@@ -13,11 +12,11 @@ Kind = Literal[
     "character",  # matches itself; `value` is it
     "class",  # \d \D \s \S \w \W
     "set",  # [...]
-    "property",  # \p{…}, \N{…}: one character of some sort
+    "property",  # \p{…}, \N{…}: one character
     "any",  # .
     "start",  # ^ \A
     "end",  # $ \Z \z
-    "edge",  # \b \B \m \M, of no width
+    "edge",  # \b \B \m \M: of zero width
     "open",
     "look",  # opens a lookahead or lookbehind
     "close",
@@ -25,7 +24,8 @@ Kind = Literal[
     "repeat",
     "flags",  # (?i) at the very start
     "comment",
-    "other",  # what only the engine understands
+    "call",  # runs a group again: (?R) (?1) (?&name)
+    "other",  # only the engine understands it
 ]
 
 MAX_CHARACTERS = 1000
@@ -61,15 +61,15 @@ class Token:
     """One token of a pattern."""
 
     kind: Kind
-    text: str  # for the engine
-    start: int  # in the pattern as it was written
-    value: str = ""  # what a "character" matches; the letters of "flags" and of a group's flags
-    low: int = 1  # fewest times, of a "repeat"
-    high: int | None = 1  # most times; None for any number
+    text: str  # the form for the engine
+    start: int  # position in the pattern as it was written
+    value: str = ""  # the matched character of "character"; the letters of "flags" and of a group's flags
+    low: int = 1  # minimum of a "repeat"
+    high: int | None = 1  # maximum of a "repeat"; None for any number
 
     @property
     def is_flags(self) -> bool:
-        """Whether it is flags such as `(?ix)` that hold for the whole pattern."""
+        """True for flags such as `(?ix)` that hold for the complete pattern."""
         return self.kind == "flags" or (self.kind == "other" and self.value != "")
 
 
@@ -79,22 +79,16 @@ class Syntax:
 
     pattern: str  # as it was written
     tokens: list[Token] = field(default_factory=list[Token])
-    opaque: bool = False  # whether only the engine understands all of it, so that nothing can be planned
-    unclosed: list[int] = field(default_factory=list[int])  # where parentheses are that are never closed
+    opaque: bool = False  # only the engine understands the complete pattern, so nothing can be planned
+    unclosed: list[int] = field(default_factory=list[int])  # positions of parentheses that are never closed
 
     @property
     def source(self) -> str:
         """The pattern for the engine."""
         return "".join(token.text for token in self.tokens)
 
-    @property
-    def group_call(self) -> Token | None:
-        """The first token that runs a group again, as `(?R)`, `(?1)` and `(?&name)` do."""
-        calls = (each for each in self.tokens if each.kind == "other" and _CALL.fullmatch(each.text))
-        return next(calls, None)
-
     def without_captures(self) -> "Syntax":
-        """Return the pattern with groups that capture nothing, where nothing refers to what they capture."""
+        """Return the pattern without capturing groups, or unchanged if it may refer to a group."""
         if self.opaque:
             return self
         tokens = [
@@ -104,7 +98,7 @@ class Syntax:
         return self if tokens == self.tokens else replace(self, tokens=tokens)
 
     def between(self, before: str, after: str) -> "Syntax":
-        """Return the pattern as a group between two others; flags at its start stay in front."""
+        """Return the pattern as a group between two other patterns; flags at its start stay in front."""
         rest = next((at for at, token in enumerate(self.tokens) if not token.is_flags), len(self.tokens))
         ahead, behind = read_syntax(f"{before}(?:").tokens, read_syntax(f"){after}").tokens
         end = len(self.pattern)
@@ -118,7 +112,7 @@ class Syntax:
         return replace(self, tokens=tokens)
 
     def with_comment_ended(self) -> "Syntax":
-        """Return the pattern with a line feed behind it, which ends a comment of verbose mode."""
+        """Return the pattern with a line feed at its end, to end a comment of verbose mode."""
         return replace(self, tokens=[*self.tokens, Token("comment", "\n", len(self.pattern))])
 
     def written_position(self, position: int) -> int:
@@ -132,26 +126,26 @@ class Syntax:
 
 
 def read_syntax(pattern: str) -> Syntax:
-    """Return the tokens of a pattern, also of a wrong one: the engine reports what is wrong."""
+    """Return the tokens of a pattern, even of a wrong one; the engine reports mistakes."""
     syntax = _Reader(pattern, verbose=False).read()
-    # A flag in the middle applies to all of the pattern, also to what is before it.
+    # A flag in the middle applies to the complete pattern, even to the part before it.
     if any(token.is_flags and "x" in token.value for token in syntax.tokens):
         syntax = _Reader(pattern, verbose=True).read()
     return syntax
 
 
 def literal_syntax(text: str) -> Syntax:
-    """Return the tokens of the pattern that matches exactly a text."""
+    """Return the tokens of a pattern that matches exactly this text."""
     return Syntax(text, [Token("character", escape(each), at, each) for at, each in enumerate(text)])
 
 
 def escape(text: str) -> str:
-    """Return the pattern that matches exactly a text."""
+    """Return a pattern that matches exactly this text."""
     return _SPECIAL.sub(lambda found: "\\" + found[0], text)
 
 
 def has_capital(pattern: str) -> bool:
-    """Return whether a pattern has a capital among the characters that it matches, for smart case."""
+    """Return True if a pattern names a capital letter, for smart case."""
     for token in _first_tokens(pattern):
         letters = token.value if token.kind == "character" else ""
         if token.kind == "set":
@@ -162,22 +156,22 @@ def has_capital(pattern: str) -> bool:
 
 
 def _first_tokens(pattern: str) -> list[Token]:
-    return read_syntax(pattern[:MAX_CHARACTERS]).tokens  # a longer pattern is refused when it is compiled
+    return read_syntax(pattern[:MAX_CHARACTERS]).tokens  # the compiler refuses a longer pattern
 
 
 def _character(digits: str) -> str:
-    """Return the character of a hexadecimal number, "" where there is none."""
+    """Return the character of a hexadecimal number, or "" if there is none."""
     code = int(digits or "110000", 16)
     return chr(code) if code <= 0x10FFFF else ""
 
 
 def has_character(pattern: str, character: str) -> bool:
-    """Return True if a character is among those that a pattern names."""
+    """Return True if a pattern names this character."""
     return any(token.value == character for token in _first_tokens(pattern) if token.kind == "character")
 
 
 def from_basic_syntax(pattern: str) -> list[str]:
-    r"""Return what a pattern with `\|` means to those who write `|` so: all operators, or that alone."""
+    r"""Return the readings of a pattern with `\|`: in basic syntax, and with only `\|` as an operator."""
     tokens = read_syntax(pattern).tokens
     ends = [*(token.start for token in tokens[1:]), len(pattern)]
     texts = [pattern[token.start : end] for token, end in zip(tokens, ends, strict=True)]
@@ -193,7 +187,7 @@ class _Reader:
         self.pattern = pattern
         self.at = 0
         self.syntax = Syntax(pattern, opaque=verbose)
-        self.verbose = [verbose]  # one for each group that is open
+        self.verbose = [verbose]  # an item for each open group
         self.open: list[int] = []
 
     def read(self) -> Syntax:
@@ -243,7 +237,7 @@ class _Reader:
         if found is None:
             self._add("character", 1, text="\\{", value="{")
             return
-        # Nine digits are enough to exceed a bound, and thousands would be slow to convert.
+        # Nine digits exceed every bound, and thousands of digits would be slow to convert.
         first, comma, second, _, only = (part and part[:9] for part in found.groups())
         low = int(first or 0)
         high = int(only or second or 0) if only or second else None if comma else low
@@ -289,7 +283,7 @@ class _Reader:
     def _set(self) -> None:
         pattern = self.pattern
         end = self.at + (2 if pattern.startswith("[^", self.at) else 1)
-        first = True  # where a `]` is a member
+        first = True  # here, a `]` is a member
         while end < len(pattern) and (first or pattern[end] != "]"):
             posix = _POSIX.match(pattern, end)
             end = posix.end() if posix else end + (2 if pattern[end] == "\\" else 1)
@@ -300,12 +294,14 @@ class _Reader:
         pattern, at = self.pattern, self.at
         if found := _COMMENT.match(pattern, at):
             self._add("comment", len(found[0]))
-        elif found := _CALL.match(pattern, at) or _REFERENCE_OR_VERB.match(pattern, at):
+        elif found := _CALL.match(pattern, at):
+            self._add("call", len(found[0]))
+        elif found := _REFERENCE_OR_VERB.match(pattern, at):
             self._add("other", len(found[0]))
         elif found := _LOOK.match(pattern, at):
             self._opened("look", len(found[0]))
         elif found := _PLAIN_GROUP.match(pattern, at):
-            # `re` knows only the older way to write a name.
+            # `re` knows only the older spelling of a named group.
             self._opened("open", len(found[0]), text=re.sub(r"^\(\?<", "(?P<", found[0]))
         elif found := _OPAQUE_GROUP.match(pattern, at):
             self._opened("open", len(found[0]), opaque=True)
@@ -325,7 +321,7 @@ class _Reader:
 
     def _flags(self, found: re.Match[str]) -> None:
         on, off, end = found[1], found[2] or "", found[3]
-        # `m` may not be turned off: the line regex of a plan needs it.
+        # Turning off `m` makes the pattern opaque, because a line regex needs it.
         simple = set(on) <= set("ims") and set(off) <= set("-is")
         if end == ":":
             self._opened("open", len(found[0]), value=on, opaque=not simple)

@@ -1,4 +1,4 @@
-"""The providers that tools are described for and called by: a module for each, and its row in `PROVIDERS`."""
+"""The providers, one module each, and the choice of one for a schema format or a tool call."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -12,20 +12,20 @@ from agentfs.providers.openai import OpenAI
 from agentfs.providers.provider import Message, Provider, ToolCall
 from agentfs.results import ToolResult
 
-# In the order in which they try to read a call: one of MCP has nothing that distinguishes it from others.
+# In the order in which they try to read a call. MCP is last, because its calls have no distinguishing field.
 PROVIDERS: tuple[Provider, ...] = (OpenAI(), Anthropic(), Gemini(), MCP())
 FORMATS = {name: provider for provider in PROVIDERS for name in provider.formats}
 STRICT_FORMATS = tuple(name for name, provider in FORMATS.items() if provider.formats[name].strict_rules)
 
 
 def read_call(call: Any) -> ToolCall:
-    """Read a provider's tool call, an object of its SDK or a dict; raise `invalid_argument` if it is none."""
+    """Read a tool call, an object of a provider's SDK or a dict; raise `invalid_argument` for others."""
     for provider in PROVIDERS:
         if (found := provider.read_call(call)) is not None:
             return found
     raise InvalidArgumentError(
-        f"A {type(call).__name__} that is no provider's tool call cannot be answered.",
-        hint="Pass a tool call of OpenAI, Anthropic, Gemini or MCP as it came, or use `call`.",
+        f"This {type(call).__name__} is not a tool call of any provider.",
+        hint="Pass the unchanged tool call of OpenAI, Anthropic, Gemini or MCP, or use `call`.",
     )
 
 

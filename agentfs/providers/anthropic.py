@@ -1,4 +1,4 @@
-"""Anthropic: messages."""
+"""Anthropic: tools and tool calls of the messages API."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from agentfs.providers.provider import (
 )
 from agentfs.results import ToolResult
 
-# What one request takes, summed over its strict tools.
+# The limits of one request, summed over its strict tools.
 _STRICT_LIMITS = {"tools": 20, "optional parameters": 24, "union-typed parameters": 16}
 
 
@@ -30,18 +30,19 @@ class Anthropic(Provider):
     merged = "content"
 
     def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
-        """Return tools; raise `invalid_argument` where they are too many for one strict request."""
-        del name
+        """Return tools; raise `invalid_argument` if they exceed the limits of one strict request."""
         if strict:
             _check_strict_limits(tools)
-        return [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-            | ({"strict": True} if strict else {})
-            for tool in tools
-        ]
+        return super().schemas(tools, name, strict=strict)
+
+    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+        """Return the schema of one tool."""
+        del name
+        schema = {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+        return {**schema, "strict": True} if strict else schema
 
     def read_call(self, call: Any) -> ToolCall | None:
-        """Return a `tool_use` block, or None where it is none."""
+        """Return a `tool_use` block, or None for anything else."""
         if field(call, "type") != "tool_use":
             return None
         return ToolCall(self, field(call, "id"), field(call, "name"), field(call, "input"))
@@ -74,8 +75,8 @@ def _check_strict_limits(tools: Sequence[ToolDescription]) -> None:
     ]
     if over:
         raise InvalidArgumentError(
-            f"These tools are too many for one strict request to Anthropic: {', '.join(over)}.",
-            hint="Use fewer tools, or leave `strict` out.",
+            f"These tools exceed the limits of one strict request to Anthropic: {', '.join(over)}.",
+            hint="Use fewer tools, or leave out `strict`.",
             details={"counts": counts, "limits": dict(_STRICT_LIMITS)},
         )
 

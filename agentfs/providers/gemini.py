@@ -1,6 +1,6 @@
 """Gemini: function declarations and function calls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentfs.providers.provider import (
@@ -17,25 +17,23 @@ from agentfs.results import ToolResult
 
 
 class Gemini(Provider):
-    """The Gemini API and Vertex AI, which refuses `anyOf` beside a description."""
+    """The Gemini API and Vertex AI; the latter refuses `anyOf` beside a description."""
 
     formats: ClassVar[Mapping[str, Format]] = {
         "gemini": Format(SchemaRules(unions=False, string_enums=True, identifiers=True))
     }
     merged = "parts"
 
-    def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
-        """Return the function declarations of one tool."""
+    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+        """Return the function declaration of one tool."""
         del name, strict
-        return [
-            {"name": tool.name, "description": tool.description}
-            # An object without properties is refused.
-            | ({"parametersJsonSchema": tool.parameters} if tool.parameters["properties"] else {})
-            for tool in tools
-        ]
+        schema: Schema = {"name": tool.name, "description": tool.description}
+        if tool.parameters["properties"]:  # the API refuses an object without properties
+            schema["parametersJsonSchema"] = tool.parameters
+        return schema
 
     def read_call(self, call: Any) -> ToolCall | None:
-        """Return a function call, or that of the part that holds it; None where it is none."""
+        """Return a function call, also one within a part; None for anything else."""
         inner = field(call, "function_call", "functionCall")
         call = call if inner is None else inner
         name = field(call, "name")

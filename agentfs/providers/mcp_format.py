@@ -1,6 +1,6 @@
-"""The Model Context Protocol: the tools of `tools/list`, the parameters and results of `tools/call`."""
+"""The Model Context Protocol: the tools of `tools/list`, and calls and results of `tools/call`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentfs.permissions import READING, Effect
@@ -22,20 +22,28 @@ _RULES = SchemaRules(unions=False)
 
 
 class MCP(Provider):
-    """Tools without ("mcp") or with ("mcp-structured") the schema of a result's data."""
+    """Tools without output schemas ("mcp") or with them ("mcp-structured")."""
 
     formats: ClassVar[Mapping[str, Format]] = {
         "mcp": Format(_RULES),
         "mcp-structured": Format(_RULES, has_output=True),
     }
 
-    def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
-        """Return the tools of `tools/list`."""
+    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+        """Return one tool of `tools/list`."""
         del name, strict
-        return [_schema(tool) for tool in tools]
+        title = tool.name.replace("_", " ").strip().capitalize()
+        schema: Schema = {
+            "name": tool.name,
+            "title": title,
+            "description": tool.description,
+            "inputSchema": tool.parameters,
+            "annotations": {"title": title, **_annotations(tool.effect)},
+        }
+        return schema | ({"outputSchema": tool.output} if tool.output else {})
 
     def read_call(self, call: Any) -> ToolCall | None:
-        """Return the parameters of `tools/call`, or None where they are none."""
+        """Return the parameters of `tools/call`, or None for anything else."""
         name, arguments = field(call, "name"), field(call, "arguments")
         if isinstance(name, str) and (arguments is None or isinstance(arguments, Mapping)):
             return ToolCall(self, None, name, arguments)
@@ -48,7 +56,12 @@ class MCP(Provider):
 
 
 def call_result(result: ToolResult, *, structured: bool = False) -> Message:
-    """Return the result of `tools/call`; with the data too, some clients withhold the text from the model."""
+    """Return the result of `tools/call`.
+
+    Args:
+        result: The result of the call.
+        structured: Add the data. Some clients then withhold the text from the model.
+    """
     images = [{"type": "image", "data": i.data, "mimeType": i.media_type} for i in result.images]
     answer: Message = {"content": [*text_blocks(result), *images], "isError": not result.success}
     data: Any = result.data
@@ -57,20 +70,8 @@ def call_result(result: ToolResult, *, structured: bool = False) -> Message:
     return answer
 
 
-def _schema(tool: ToolDescription) -> Schema:
-    title = tool.name.replace("_", " ").strip().capitalize()
-    schema: Schema = {
-        "name": tool.name,
-        "title": title,
-        "description": tool.description,
-        "inputSchema": tool.parameters,
-        "annotations": {"title": title, **_annotations(tool.effect)},
-    }
-    return schema | ({"outputSchema": tool.output} if tool.output else {})
-
-
 def _annotations(effect: Effect | None) -> dict[str, bool]:
-    if effect is None:  # nothing is claimed, and a client then assumes the worst
+    if effect is None:  # without annotations a client assumes the worst
         return {}
     reads = effect in READING
     hints = {"readOnlyHint": reads, "destructiveHint": not reads}

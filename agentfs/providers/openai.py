@@ -1,4 +1,4 @@
-"""OpenAI: chat completions and responses."""
+"""OpenAI: tools and tool calls of chat completions and responses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -25,20 +25,15 @@ class OpenAI(Provider):
 
     formats: ClassVar[Mapping[str, Format]] = {"openai": _FORMAT, "openai-responses": _FORMAT}
 
-    def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
-        """Return tools in the format of a name."""
-        functions: list[Schema] = [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            | ({"strict": True} if strict else {})
-            for tool in tools
-        ]
+    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+        """Return the schema of one tool in the format with this name."""
+        function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
         if name == "openai":
-            return [{"type": "function", "function": function} for function in functions]
-        # Responses are strict by default.
-        return [{"type": "function", "strict": False, **function} for function in functions]
+            return {"type": "function", "function": {**function, "strict": True} if strict else function}
+        return {"type": "function", "strict": strict, **function}  # strict by default
 
     def read_call(self, call: Any) -> ToolCall | None:
-        """Return a call of either API, or None where it is none."""
+        """Return a call of either API, or None for anything else."""
         kind = field(call, "type")
         if (function := field(call, "function")) is not None:
             return ToolCall(self, field(call, "id"), field(function, "name"), field(function, "arguments"))
@@ -57,7 +52,10 @@ class OpenAI(Provider):
         return _reply(call, result, "cannot be shown here")
 
     def replies(self, answers: Sequence[tuple[ToolCall, ToolResult]]) -> list[Message]:
-        """Return the messages of one turn; images, which chat completions take from users only, come last."""
+        """Return the messages of one turn.
+
+        Chat completions accept images from users only, so they follow in a message of the user.
+        """
         messages = [_reply(call, result, "follow in the next message") for call, result in answers]
         content: list[Message] = []
         for call, result in answers:

@@ -1,4 +1,4 @@
-"""The interface of a provider: schema rules, the reading of tool calls, replies to them."""
+"""The base class of providers: schema rules, tool calls and replies."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,18 +12,18 @@ Message = dict[str, Any]
 
 
 class SchemaRules(NamedTuple):
-    """What the schemas of a format may contain."""
+    """The rules for the schemas of a format."""
 
-    every_required: bool = False  # parameters that are not required become nullable
-    unions: bool = True  # `anyOf` may be beside a description; else the plainest option replaces all
-    closed_only: bool = False  # objects with free names and values of any type have no schema
-    string_enums: bool = False  # only strings may be enumerated
-    identifiers: bool = False  # a parameter is named by letters, digits and underscores alone
-    output: bool = False  # the data of a result: open objects with every member, without descriptions
+    every_required: bool = False  # optional parameters become required and nullable
+    unions: bool = True  # if False, the plainest option of a union replaces it
+    closed_only: bool = False  # objects with free names and values of any type are refused
+    string_enums: bool = False  # only strings can be enumerated
+    identifiers: bool = False  # parameter names consist of letters, digits and underscores
+    output: bool = False  # for the data of a result: open objects with every member, without descriptions
 
 
 class Format(NamedTuple):
-    """A format of schemas: its rules, those of its strict mode if any, and whether it has output schemas."""
+    """A format of schemas: its rules, the rules of its strict mode if any, and if it has output schemas."""
 
     rules: SchemaRules
     strict_rules: SchemaRules | None = None
@@ -31,7 +31,7 @@ class Format(NamedTuple):
 
 
 class ToolDescription(NamedTuple):
-    """What a provider's schema is made of: `parameters` and `output` are JSON Schemas under its rules."""
+    """The parts of a provider's schema; `parameters` and `output` are JSON Schemas by its rules."""
 
     name: str
     description: str
@@ -41,29 +41,36 @@ class ToolDescription(NamedTuple):
 
 
 class ToolCall(NamedTuple):
-    """A tool call as a provider sent it; `type` is the provider's name for it, where it has several."""
+    """A tool call as a provider sent it; `type` is set if the provider has several types of calls."""
 
     provider: "Provider"
     id: str | None
     name: Any
     arguments: Any  # text or an object
     type: str = ""
-    freeform: bool = False  # whether `arguments` is the text of the first parameter
+    freeform: bool = False  # True if `arguments` is the text of the first parameter
 
 
 class Provider(ABC):
-    """One provider's API; where all results of a turn are one message, `merged` is its list of them."""
+    """One provider's API.
+
+    If all results of a turn belong in one message, `merged` is the key of its list of results.
+    """
 
     formats: ClassVar[Mapping[str, Format]]
     merged: ClassVar[str] = ""
 
-    @abstractmethod
     def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
-        """Return tools in the format of a name."""
+        """Return the schemas of tools in the format with this name."""
+        return [self.schema(tool, name, strict=strict) for tool in tools]
+
+    @abstractmethod
+    def schema(self, tool: ToolDescription, name: str, *, strict: bool) -> Schema:
+        """Return the schema of one tool in the format with this name."""
 
     @abstractmethod
     def read_call(self, call: Any) -> ToolCall | None:
-        """Return a call of this provider, or None where it is none."""
+        """Return a call of this provider, or None for anything else."""
 
     @abstractmethod
     def reply(self, call: ToolCall, result: ToolResult) -> Message:
@@ -78,7 +85,7 @@ class Provider(ABC):
 
 
 def field(value: Any, *names: str) -> Any:
-    """Return the first of some fields of an SDK's object or a dict that is there and not None."""
+    """Return the first of some fields of an SDK's object or a dict that is not None."""
     for name in names:
         if isinstance(value, Mapping):
             found = cast("Mapping[str, Any]", value).get(name)
@@ -90,7 +97,7 @@ def field(value: Any, *names: str) -> Any:
 
 
 def text_blocks(result: ToolResult) -> list[Message]:
-    """Return the content, and each note as a text of its own, so that the content stays what it is."""
+    """Return the content and each note as separate texts, so that the content stays exact."""
     return [{"type": "text", "text": text} for text in (result.content, *result.notes)]
 
 

@@ -1,4 +1,4 @@
-"""Reading: one page of a file, whatever it holds, exactly and in bounded memory."""
+"""Reading files: text by pages, large files, images, notebooks and PDFs, in bounded memory."""
 
 from agentfs.reading.page import ReadRequest
 from agentfs.reading.read import read_path, read_paths

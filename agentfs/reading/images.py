@@ -1,4 +1,4 @@
-"""Images: their format and size, whether they are whole, and smaller ones where Pillow is installed."""
+"""Images: recognise them, find damage, and scale them down with Pillow."""
 
 import base64
 import importlib
@@ -13,26 +13,26 @@ from agentfs.errors import DeadlineExceededError
 from agentfs.results import Image
 
 MEDIA_EXTRA = "pip install pillow pypdf"
-# More are decoded nowhere without a GiB of memory.
+# Decoding more takes a GiB of memory in any program.
 MAX_PIXELS = 40_000_000
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-# JPEG markers without a segment, and those that begin a frame, which has the size.
+# JPEG markers without a segment, and markers of frames, which have the size.
 _BARE_MARKERS = {0x01, *range(0xD0, 0xD9)}
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 
-# Decoding and scaling down take no more memory than this: a small file can be drawn larger than memory holds.
+# A small file can expand to an image that fills memory, so larger ones are not decoded.
 _MAX_MEMORY = 230 * 1024 * 1024
-# The bytes that a pixel takes meanwhile, measured; all modes but these are converted.
+# Bytes of memory for each pixel while an image is scaled down, measured. Other modes are converted first.
 _MODES = {"RGB": 6, "L": 2, "RGBA": 10, "LA": 10}
 _CONVERTED = 12
 _WEBP = {"RGB": 17, "RGBA": 20}
-_JPEG = 7  # of a JPEG that is kept as a whole, and that no smaller form of it spares
+_JPEG = 7  # bytes for each pixel of a JPEG, even if it is decoded at a smaller size
 _QUALITIES = (85, 70, 50)
 
 
 class ImageInfo(NamedTuple):
-    """The format of an image and its size in pixels, 0 where its bytes do not say."""
+    """The format of an image and its size in pixels, or 0 if the bytes do not tell."""
 
     format: str
     media_type: str
@@ -41,7 +41,7 @@ class ImageInfo(NamedTuple):
 
 
 def image_info(data: bytes) -> ImageInfo | None:
-    """Return the format and size of an image from its bytes, or its first bytes; None for anything else."""
+    """Return the format and size of an image from its first bytes; None for other data."""
     if data.startswith(_PNG):
         return ImageInfo("PNG", "image/png", _big(data, 16, 4), _big(data, 20, 4))
     if data.startswith(b"\xff\xd8\xff"):
@@ -54,7 +54,7 @@ def image_info(data: bytes) -> ImageInfo | None:
 
 
 def image_problem(data: bytes, info: ImageInfo) -> str:
-    """Return what is wrong with an image, or "": a provider refuses a whole request for a broken one."""
+    """Return what is wrong with an image, or "". Providers refuse a whole request for one broken image."""
     if not (info.width and info.height):
         return "it has no size"
     if info.width * info.height > MAX_PIXELS:
@@ -65,7 +65,7 @@ def image_problem(data: bytes, info: ImageInfo) -> str:
         return "" if len(data) >= _little(data, 4, 4) + 8 else "it ends too early"
     if info.format == "GIF":
         return _gif_problem(data)
-    # Cameras and editors append to images: the end need not be the last.
+    # Cameras and editors append data after the end of the image.
     return "" if b"\xff\xd9" in data[-max(len(data) // 2, 64) :] else "it ends too early"
 
 
@@ -90,7 +90,7 @@ def _gif_problem(data: bytes) -> str:
         mark = data[position]
         if mark == 0x3B:
             return ""
-        # Before its blocks an image has a descriptor, perhaps colors, and a byte; all else has a label.
+        # An image has a descriptor, perhaps colors, and a byte before its blocks; an extension has a label.
         position += 2 if mark == 0x21 else 11 + _color_table_size(data, position + 9)
         while position < len(data) and data[position]:
             position += 1 + data[position]
@@ -99,7 +99,7 @@ def _gif_problem(data: bytes) -> str:
 
 
 def _color_table_size(data: bytes, position: int) -> int:
-    """Return the bytes of a GIF's color table by the flags at a position."""
+    """Return the size of a GIF's color table, given the position of its flags."""
     flags = _little(data, position, 1)
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
@@ -145,7 +145,7 @@ def as_image(data: bytes, media_type: str) -> Image:
 
 
 def scale_down(data: bytes, form: str, *, max_bytes: int, max_side: int) -> tuple[Image | None, str]:
-    """Return a smaller image, and its size or why there is none."""
+    """Return a smaller image and its size, or None and the reason."""
     try:
         pillow = importlib.import_module("PIL.Image")
     except ImportError:
@@ -156,7 +156,7 @@ def scale_down(data: bytes, form: str, *, max_bytes: int, max_side: int) -> tupl
             return _scale_down(pillow, data, form, max_bytes, max_side)
     except DeadlineExceededError:
         raise
-    except Exception as error:  # noqa: BLE001 - a decoder fails on hostile bytes in more ways than it documents
+    except Exception as error:  # noqa: BLE001 - hostile bytes make decoders raise anything
         return None, f"it is too large, and could not be scaled down ({type(error).__name__})"
 
 
@@ -165,7 +165,7 @@ def _scale_down(
 ) -> tuple[Image | None, str]:
     with pillow.open(BytesIO(data), formats=[form.upper()]) as opened:
         memory = opened.width * opened.height * _JPEG if form == "JPEG" else 0
-        # A JPEG is decoded no larger than it is needed.
+        # Decode a JPEG no larger than needed.
         opened.draft(None, (max_side, max_side))
         modes = _WEBP if form == "WebP" else _MODES
         memory += opened.width * opened.height * modes.get(opened.mode, _CONVERTED)
@@ -192,7 +192,7 @@ def _scale_down(
 
 def _encodings(pillow: Any, image: Any) -> Iterator[tuple[bytes, str]]:
     yield _saved(image, "PNG"), "image/png"
-    # JPEG has no transparency: what shows through is white.
+    # JPEG has no transparency: use a white background.
     plain = image
     if image.mode == "RGBA":
         plain = pillow.new("RGB", image.size, "white")

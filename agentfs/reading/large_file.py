@@ -1,23 +1,58 @@
-"""Pages of a file that is too large to be loaded: one pass counts its lines, another reads up to the page."""
+"""Lines of a text of any size: slices of its lines, and of a file too large to load, their number."""
 
 import codecs
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from agentfs.fs import OpenFile
-from agentfs.reading.page import LineSlice, drop_columns
 from agentfs.results import Newline
 from agentfs.text import UNKNOWN_8BIT, bom_of, codec_of, line_start
 
-BLOCK = 256 * 1024  # bytes read at once, which fit a processor's cache
-MAX_PAGE_CHARS = 1024 * 1024  # of a longer line only the start is loaded
+BLOCK = 256 * 1024  # bytes read at once: they fit a processor's cache
+MAX_PAGE_CHARS = 1024 * 1024  # only this much of a long line is loaded
+
+
+class LineSlice(NamedTuple):
+    """Consecutive lines of a file.
+
+    Attributes:
+        first: The number of the first line.
+        bodies: The lines, without the character that ends them.
+        end: The character that ends lines.
+        ended: Whether the last line has a line end.
+        not_loaded: How many characters the only line has beyond the loaded ones.
+        ids: The line ids, or ().
+    """
+
+    first: int
+    bodies: Sequence[str]
+    end: str
+    ended: bool = True
+    not_loaded: int = 0
+    ids: Sequence[str] = ()
+
+    @property
+    def last(self) -> int:
+        """The number of the last line."""
+        return self.first + len(self.bodies) - 1
+
+    @property
+    def content(self) -> str:
+        """The exact text."""
+        return self.end.join(self.bodies) + (self.end if self.ended else "")
+
+    def head(self, count: int) -> "LineSlice":
+        """Return the first `count` of the lines."""
+        if count >= len(self.bodies):
+            return self
+        return self._replace(bodies=self.bodies[:count], ids=self.ids[:count], ended=True, not_loaded=0)
 
 
 class LineCount(NamedTuple):
-    """What one pass over a file finds; unless `exact` it ended early, and no more than `size` is read."""
+    """Facts from one pass over a file. If not `exact`, the pass ended early, at `size` bytes."""
 
     encoding: str
     bom: bytes
@@ -32,7 +67,7 @@ class LineCount(NamedTuple):
         return "\r" if self.newline == "\r" else "\n"
 
     def texts_from(self, file: OpenFile, number: int) -> Iterator[str]:
-        """Decode the file piece by piece from a line on; UnicodeDecodeError if it is no longer the same."""
+        """Decode the file from a line on, piece by piece; a changed file may raise UnicodeDecodeError."""
         ahead = number - 1
         for _, text in _decode(file, self.encoding, len(self.bom), math.inf if self.exact else self.size):
             found = text.count(self.end) if ahead else 0
@@ -48,9 +83,9 @@ class LineCount(NamedTuple):
 def count_large_file(
     file: OpenFile, head: bytes, encoding: str | None = None, timeout: float = math.inf
 ) -> LineCount | None:
-    """Count the lines of a file, for `timeout` seconds at most: some files have no end.
+    """Count the lines of a file, for at most `timeout` seconds: some files have no end.
 
-    None is returned for a binary file, and for one that is not text in the encoding that was requested.
+    Returns None for a binary file, and for a file that is not text in the requested encoding.
     """
     deadline = time.monotonic() + timeout
     if encoding is not None:
@@ -64,9 +99,24 @@ def count_large_file(
 
 
 def read_lines(file: OpenFile, counted: LineCount, first: int, count: int, column: int = 1) -> LineSlice:
-    """Return up to `count` lines, as many as may fill a page; none if the file has shrunk."""
-    end = counted.end
+    """Return up to `count` lines, or fewer if they fill a page; none if the file has shrunk."""
     texts = counted.texts_from(file, first)
+    return slice_lines(texts, counted.end, first, count, column, MAX_PAGE_CHARS)
+
+
+def slice_lines(
+    texts: Iterator[str], end: str, first: int, count: int, column: int, most: float = math.inf
+) -> LineSlice:
+    r"""Return up to `count` lines of a text that comes in pieces.
+
+    Args:
+        texts: The pieces, from the first line on.
+        end: The character that ends lines.
+        first: The number of the first line.
+        count: The number of lines.
+        column: The first character of each line to return, from 1; the `\r` of a `\r\n` always stays.
+        most: The characters after which no further piece is loaded.
+    """
     if column > 1:
         texts = _skip_columns(texts, column - 1, end)
     pieces: list[str] = []
@@ -76,12 +126,12 @@ def read_lines(file: OpenFile, counted: LineCount, first: int, count: int, colum
         pieces.append(text)
         size += len(text)
         ends += text.count(end)
-        if ends >= count or size >= MAX_PAGE_CHARS:
+        if ends >= count or size >= most:
             break
     else:
         complete = True
     text = "".join(pieces)
-    if column > 1 and not text:  # the last line is shorter, and nothing ends it
+    if column > 1 and not text:  # the last line is shorter and has no line end
         return LineSlice(first, [""], end, ended=False)
     bodies = text.split(end, count)
     rest = bodies.pop()
@@ -90,8 +140,18 @@ def read_lines(file: OpenFile, counted: LineCount, first: int, count: int, colum
         bodies, ended = [*bodies, rest], False
         not_loaded = 0 if complete else _rest_of_line(texts, end)
     if column > 1:
-        bodies = [*bodies[:1], *drop_columns(bodies[1:], column, end, ended=ended)]
+        bodies = [*bodies[:1], *_drop_columns(bodies[1:], column, end, ended=ended)]
     return LineSlice(first, bodies, end, ended=ended, not_loaded=not_loaded)
+
+
+def _drop_columns(bodies: Sequence[str], column: int, end: str, *, ended: bool) -> list[str]:
+    start = column - 1
+    rest = [body[start:] for body in bodies]
+    if end == "\n":
+        for index in range(len(bodies) if ended else len(bodies) - 1):
+            if not rest[index] and bodies[index].endswith("\r"):
+                rest[index] = "\r"
+    return rest
 
 
 def _skip_columns(texts: Iterator[str], count: int, end: str) -> Iterator[str]:
@@ -100,7 +160,7 @@ def _skip_columns(texts: Iterator[str], count: int, end: str) -> Iterator[str]:
     for text in texts:
         found = text.find(end)
         inside = min(count, found if found >= 0 else len(text))
-        # The `\r` before a `\n` belongs to the line end.
+        # A `\r` before the `\n` belongs to the line end.
         if 0 < inside == found and text[inside - 1] == "\r":
             inside -= 1
         count -= inside
@@ -110,7 +170,7 @@ def _skip_columns(texts: Iterator[str], count: int, end: str) -> Iterator[str]:
 
 
 def _join_returns(texts: Iterator[str]) -> Iterator[str]:
-    r"""Yield the same text, no piece of which ends between `\r` and `\n`."""
+    r"""Yield the text in pieces that do not split `\r\n`."""
     pending = ""
     for piece in texts:
         text = pending + piece
@@ -122,7 +182,7 @@ def _join_returns(texts: Iterator[str]) -> Iterator[str]:
 
 
 def _rest_of_line(texts: Iterator[str], end: str) -> int:
-    """Return how many characters a line has beyond those that are loaded."""
+    """Return the number of characters up to the end of the line."""
     length = 0
     for text in texts:
         position = text.find(end)
@@ -153,7 +213,7 @@ def _count(file: OpenFile, bom: bytes, codec: str, deadline: float) -> LineCount
     newline: Newline | None = "\r" if returns else None
     if feeds:
         newline = "\r\n" if pairs == feeds else "mixed" if pairs else "\n"
-    # Unless it is the only one, the last line of a file that was not counted to its end is not counted.
+    # If counting ended early, the last line may be incomplete: it counts only if it is the only one.
     total = feeds or returns
     ended = last == ("\n" if feeds else "\r") or (not exact and total > 0)
     return LineCount(codec, bom, newline, total + (not ended and last != ""), size, exact)
@@ -162,7 +222,7 @@ def _count(file: OpenFile, bom: bytes, codec: str, deadline: float) -> LineCount
 def _decode(
     file: OpenFile, encoding: str, position: int, stop: float = math.inf
 ) -> Iterator[tuple[int, str]]:
-    """Decode the file from a position on, piece by piece; yield the position behind each and its text."""
+    """Decode the file from a position on; yield each piece of text with the position after it."""
     name = "latin-1" if encoding == UNKNOWN_8BIT else encoding
     decoder = codecs.getincrementaldecoder(name)("strict")
     last = False

@@ -1,22 +1,29 @@
-"""Files that are no plain text: images, PDFs, notebooks, and other bytes."""
+"""Files that are not plain text: what kind they are, and images, hex views and binary files as results."""
 
-from typing import Any, Literal
+from typing import Literal
 
-from agentfs.advice import Advice, Joined, NextCall, Retry
+from agentfs.advice import Advice, Joined, Retry
 from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.reading.images import ImageInfo, as_image, image_info, image_problem, scale_down
-from agentfs.reading.notebook import NotANotebookError, read_cell, read_cells
 from agentfs.reading.page import ReadRequest
-from agentfs.reading.pdf import Pdf
-from agentfs.reading.sections import Section, SectionedFile, read_document
+from agentfs.reading.sections import (
+    NotANotebookError,
+    Pdf,
+    Section,
+    SectionedFile,
+    notebook_problem,
+    read_notebook,
+    read_sections,
+)
 from agentfs.results import Image, ReadResult
-from agentfs.text import HEAD, Shrink, continuation, fitted, footer, is_binary, notes_of
+from agentfs.text import HEAD, footer, is_binary, plural
 
-_HEX_ROWS = 32  # when no limit is given: a hex view is for a look at a header
+_HEX_ROWS = 32  # without a limit: enough for a header
+_ROW = 16  # bytes
 _PDF = b"%PDF-"
-# Position, bytes at that position, and the type of file that they mean.
+# A position, the bytes there, and the file type that they identify.
 _MAGIC = (
     (0, b"\x7fELF", "ELF program"),
     (0, b"MZ", "Windows program"),
@@ -61,34 +68,37 @@ _MAGIC = (
 def read_media(
     file: OpenFile, head: bytes, limits: Limits, request: ReadRequest
 ) -> tuple[ReadResult | None, str]:
-    """Return the result for a file that is no plain text, or None and a note for the page of its text.
+    """Return the result for a file that is not plain text, or None and a note for the page of its text.
 
-    BinaryError (binary) is raised for a PDF that can neither be read nor be a text.
+    Raises:
+        BinaryError: `binary` for a PDF that cannot be read and cannot be a text.
     """
     if request.encoding is not None:
         return None, ""
-    binary = is_binary(head)
+    binary, is_pdf = is_binary(head), head.startswith(_PDF)
     if request.raw:
-        return (_read_hex(file, limits, request) if binary or head.startswith(_PDF) else None), ""
+        return (_read_hex(file, limits, request) if binary or is_pdf else None), ""
     if (image := _image_of(head)) is not None:
         return _read_image(file, image, limits), ""
-    if head.startswith(_PDF):
+    if is_pdf:
         try:
             return _read_pdf(file, limits, request), ""
         except BinaryError as error:
-            # A text that begins like a PDF: a note on the format, a fixture of a test.
             if _is_surely_pdf(file.path, head):
                 raise
             return None, f"shown as text; {error.message}"
     if binary:
         return binary_result(file, head, limits), ""
     if _is_named_notebook(file.path) and file.stat.st_size <= limits.file_bytes:
-        return _read_notebook(file, limits, request)
+        try:
+            return read_notebook(file.path, file.read(limits.file_bytes), limits, request), ""
+        except NotANotebookError as error:
+            return None, f"shown as text; not a notebook: {error}"
     return None, ""
 
 
 def check_text(path: str, data: bytes, limits: Limits) -> None:
-    """Refuse to edit what a read shows as an image or a PDF; one that is broken already is a text."""
+    """Refuse to edit a file that a read shows as an image or a PDF, unless it is broken."""
     head = data[:HEAD]
     if (image := _image_of(head)) is not None and not image_problem(data, image):
         kind = "an image"
@@ -105,9 +115,9 @@ def check_text(path: str, data: bytes, limits: Limits) -> None:
 
 def check_notebook(path: str, before: bytes, after: bytes) -> None:
     """Refuse a change that would break a notebook, unless it is broken already."""
-    if not _is_named_notebook(path) or _notebook_problem(before):
+    if not _is_named_notebook(path) or notebook_problem(before):
         return
-    if not (problem := _notebook_problem(after)):
+    if not (problem := notebook_problem(after)):
         return
     raise InvalidContentError(
         f"The change would break the notebook {quote(path)}: {problem}.",
@@ -121,21 +131,21 @@ def check_notebook(path: str, before: bytes, after: bytes) -> None:
 
 
 def _image_of(head: bytes) -> ImageInfo | None:
-    """Return the image that a head is of; None for a text that only begins like one."""
-    return image_info(head) if is_binary(head) or not _is_utf8(head) else None
+    return None if _is_text(head) else image_info(head)
 
 
 def _is_surely_pdf(path: str, head: bytes) -> bool:
-    """Return False for a text that may only begin like a PDF: a note on the format, a fixture of a test."""
-    return is_binary(head) or not _is_utf8(head) or path.lower().endswith(".pdf")
+    """Return False for a text that only begins like a PDF, such as a note on the format."""
+    return not _is_text(head) or path.lower().endswith(".pdf")
 
 
 def _is_pdf(path: str, data: bytes, limits: Limits) -> bool:
     try:
         Pdf(data, path, limits.read_bytes)
-    except BinaryError as error:  # it cannot be read here, or it is broken
-        unknown = {"extra", "encrypted"} & error.details.keys()
-        return bool(unknown) and _is_surely_pdf(path, data[:HEAD])
+    except BinaryError as error:
+        if not {"extra", "encrypted"} & error.details.keys():  # it is broken
+            return False
+        return _is_surely_pdf(path, data[:HEAD])
     return True
 
 
@@ -143,67 +153,29 @@ def _is_named_notebook(path: str) -> bool:
     return path.lower().endswith(".ipynb")
 
 
-def _notebook_problem(data: bytes) -> str:
-    """Return why the content of a file is not a notebook, or ""."""
-    try:
-        _cells_of(data)
-    except NotANotebookError as error:
-        return str(error)
-    return ""
-
-
-def _cells_of(data: bytes) -> list[dict[str, Any]]:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise NotANotebookError("it is not UTF-8") from None
-    return read_cells(text)
-
-
 def binary_result(file: OpenFile, head: bytes, limits: Limits) -> ReadResult:
-    """Return the result for a binary file, which says what it is and shows none of it."""
+    """Return the result for a binary file, with its type and without its content."""
     kind = next((kind for position, magic, kind in _MAGIC if head.startswith(magic, position)), "")
     what = f"a binary file ({kind})" if kind else "a binary file"
-    note = f"{quote(file.path)} is {what} of {file.stat.st_size} bytes; its content is not shown"
+    note = f"{quote(file.path)} is {what} of {plural(file.stat.st_size, 'byte')}; its content is not shown"
     return _described(file, limits, "binary", note)
 
 
 def _read_hex(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResult:
-    """Show bytes in hexadecimal; offset and limit count rows of sixteen."""
     size = file.stat.st_size
-    total = -(-size // 16)
-    first = request.first(file.path, total, "row")
-    revision = _revision(file, limits)
-    count = min(request.limit or _HEX_ROWS, total - first + 1, max(limits.read_bytes // 80, 1))
-    start = (first - 1) * 16
-    data = file.read_at(start, count * 16)
-    rows = [_hex_row(data[at : at + 16], start + at) for at in range(0, len(data), 16)]
 
-    def result(most: int) -> ReadResult:
-        last = first + most - 1
-        following: NextCall | None = None
-        if last < total:
-            following = request.next_call(file.path, last + 1, shown=most)
-        notes = notes_of(f"rows {first}-{last} of {total}, 16 bytes each", continuation(following))
-        return ReadResult(
-            path=file.path,
-            kind="binary",
-            content="".join(f"{row}\n" for row in rows[:most]),
-            start_line=first,
-            end_line=last,
-            total_lines=total,
-            total_bytes=size,
-            revision=revision,
-            text=Joined("\n", "\n".join(rows[:most]), footer(*notes)),
-            notes=notes,
-            next=following,
-        )
+    def row(number: int) -> Section:
+        start = (number - 1) * _ROW
+        return Section("", [_hex_row(file.read_at(start, _ROW), start)])
 
-    return fitted(limits, Shrink(max(len(rows), 1), result))
+    rows = SectionedFile(
+        "binary", file.path, size, _revision(file, limits), "row", -(-size // _ROW), row, usual=_HEX_ROWS
+    )
+    return read_sections(rows, limits, request)
 
 
 def _hex_row(row: bytes, position: int) -> str:
-    """Return sixteen bytes as `hexdump -C` shows them."""
+    """Format bytes as `hexdump -C` does."""
     left, right = row[:8].hex(" "), row[8:].hex(" ")
     plain = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
     return f"{position:08x}  {left:<23}  {right:<23}  |{plain}|"
@@ -212,53 +184,37 @@ def _hex_row(row: bytes, position: int) -> str:
 def _read_image(file: OpenFile, info: ImageInfo, limits: Limits) -> ReadResult:
     size = file.stat.st_size
     data = b"" if size > limits.file_bytes else file.read(limits.file_bytes)
-    info = image_info(data) or info  # some have their size behind the head
+    info = image_info(data) or info  # the size may be stored behind the head
     pixels = f", {info.width}x{info.height} pixels" if info.width and info.height else ""
-    note = f"{quote(file.path)}: {info.format} image{pixels}, {size} bytes"
-    fits = len(data) <= limits.image_bytes
-    if size > limits.file_bytes:
-        problem = f"over {limits.file_bytes} bytes"
-    elif problem := image_problem(data, info):
-        pass
-    elif fits and max(info.width, info.height) <= limits.image_side:
-        return _described(file, limits, "image", note, as_image(data, info.media_type))
-    else:
-        smaller, outcome = scale_down(
-            data, info.format, max_bytes=limits.image_bytes, max_side=limits.image_side
-        )
-        if smaller is not None:
-            return _described(file, limits, "image", f"{note}; shown scaled down to {outcome}", smaller)
-        if fits:
-            return _described(file, limits, "image", note, as_image(data, info.media_type))
-        problem = outcome
+    note = f"{quote(file.path)}: {info.format} image{pixels}, {plural(size, 'byte')}"
+    problem = f"over {limits.file_bytes} bytes" if size > limits.file_bytes else image_problem(data, info)
+    if not problem:
+        shown: Image | None = as_image(data, info.media_type)
+        fits = len(data) <= limits.image_bytes
+        if not fits or max(info.width, info.height) > limits.image_side:
+            smaller, outcome = scale_down(
+                data, info.format, max_bytes=limits.image_bytes, max_side=limits.image_side
+            )
+            if smaller is not None:
+                note = f"{note}; shown scaled down to {outcome}"
+            shown = smaller or (shown if fits else None)
+            problem = outcome
+        if shown is not None:
+            return _described(file, limits, "image", note, shown)
     return _described(file, limits, "image", f"{note}; not shown: {problem}")
 
 
 def _read_pdf(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResult:
-    if file.stat.st_size > limits.file_bytes:
+    size = file.stat.st_size
+    if size > limits.file_bytes:
         raise TooLargeError(
-            f"{quote(file.path)} is a PDF of {file.stat.st_size} bytes; the limit is {limits.file_bytes}.",
+            f"{quote(file.path)} is a PDF of {plural(size, 'byte')}; the limit is {limits.file_bytes}.",
             details={"path": file.path, "limit": limits.file_bytes},
         )
     data = file.read(limits.file_bytes)
     pdf = Pdf(data, file.path, limits.read_bytes)
-    document = SectionedFile("pdf", file.path, len(data), revision_of(data), "page", pdf.total, pdf.section)
-    return read_document(document, limits, request)
-
-
-def _read_notebook(file: OpenFile, limits: Limits, request: ReadRequest) -> tuple[ReadResult | None, str]:
-    data = file.read(limits.file_bytes)
-    try:
-        cells = _cells_of(data)
-    except NotANotebookError as error:
-        return None, f"shown as text, for it is no notebook: {error}"
-
-    def section(number: int) -> Section:
-        return read_cell(cells[number - 1], number, limits)
-
-    revision = revision_of(data)
-    document = SectionedFile("notebook", file.path, len(data), revision, "cell", len(cells), section)
-    return read_document(document, limits, request), ""
+    pages = SectionedFile("pdf", file.path, len(data), revision_of(data), "page", pdf.total, pdf.section)
+    return read_sections(pages, limits, request)
 
 
 def _described(
@@ -276,7 +232,10 @@ def _described(
     )
 
 
-def _is_utf8(head: bytes) -> bool:
+def _is_text(head: bytes) -> bool:
+    """Return True if the head of a file is UTF-8; its last character may be incomplete."""
+    if is_binary(head):
+        return False
     try:
         head.decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""One page of a text: what was requested, the lines that the budgets hold, and the result that shows them."""
+"""One page of a text: the request, the lines that fit the budgets, and the result that shows them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,6 +9,7 @@ from agentfs.advice import Advice, NextCall, Retry
 from agentfs.errors import InvalidArgumentError, must_be, past_end
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
+from agentfs.reading.large_file import LineSlice, slice_lines
 from agentfs.results import Newline, ReadResult
 from agentfs.text import (
     UNKNOWN_8BIT,
@@ -31,15 +32,15 @@ from agentfs.text import (
     visible_lines,
 )
 
-_MAX_NAMED = 5  # of the lines that were cut
+_MAX_NAMED = 5  # lines that were cut
 _FULL = ", as many as one answer holds"
 
 
-# Named tuples in this package: a frozen dataclass takes eight times as long to import.
+# This package uses named tuples: a frozen dataclass takes eight times as long to define.
 class ReadRequest(NamedTuple):
     """The arguments of one read.
 
-    What else is the footer is above lines that are not `numbered`, so that none can be taken for it.
+    Without `numbered`, the footer goes above the text so that no line can be mistaken for it.
     """
 
     offset: int = 1
@@ -51,10 +52,16 @@ class ReadRequest(NamedTuple):
     numbered: bool = True
 
     def first(self, path: str, total: int, noun: str = "line") -> int:
-        """Return the number of the first line, 0 where there is none.
+        """Return the number of the first line; 0 if the file has none.
 
-        InvalidArgumentError (invalid_argument) is raised for what is out of range, PastEndError for an offset
-        behind the last line.
+        Args:
+            path: The displayed path, for errors.
+            total: The number of lines in the file.
+            noun: What one line is called.
+
+        Raises:
+            InvalidArgumentError: `invalid_argument` for an argument that is out of range.
+            PastEndError: `past_end` for an offset after the last line.
         """
         past = self.offset > max(total, 1)
         if self.offset == 0 or self.column < 1 or (self.limit is not None and self.limit < 1):
@@ -84,7 +91,7 @@ class ReadRequest(NamedTuple):
         return must_be("column", "the number of a character from 1", self.column, hint)
 
     def next_call(self, path: str, offset: int, *, shown: int = 0, column: int = 1) -> NextCall:
-        """Return the call that continues at a line: for the rest of what was requested, or as much again."""
+        """Return the call that continues at a line, for the rest of the request or for as much again."""
         optional: dict[str, Any] = {
             "limit": self.limit and (self.limit - shown or self.limit),
             "encoding": self.encoding,
@@ -97,7 +104,7 @@ class ReadRequest(NamedTuple):
 
 
 class TextInfo(NamedTuple):
-    """What is known of a text before a page of it is chosen; `total` is a lower bound unless `exact`."""
+    """Facts about a text that every page of it shares; `total` is a lower bound unless `exact`."""
 
     path: str
     revision: str
@@ -110,82 +117,28 @@ class TextInfo(NamedTuple):
 
     @classmethod
     def of(cls, path: str, data: bytes, decoded: Decoded) -> "TextInfo":
-        """Return what is known of a file that is loaded."""
+        """Return the facts about a file that is loaded."""
         text, encoding, bom = decoded
         return cls(path, revision_of(data), len(data), count_lines(text), encoding, newline_of(text), bom)
 
 
-class LineSlice(NamedTuple):
-    """Consecutive lines of a file, without the character that ends them.
-
-    `ended` is whether the last one has a line end, and `not_loaded` how many characters the only line has
-    beyond those that were loaded.
-    """
-
-    first: int
-    bodies: Sequence[str]
-    end: str
-    ended: bool = True
-    not_loaded: int = 0
-    ids: Sequence[str] = ()
-
-    def content(self, count: int) -> str:
-        """Return the exact text of the first `count` lines."""
-        last_ended = self.ended or count < len(self.bodies)
-        return self.end.join(self.bodies[:count]) + (self.end if last_ended else "")
-
-    def head(self, count: int) -> "LineSlice":
-        """Return the first `count` of the lines."""
-        if count >= len(self.bodies):
-            return self
-        return self._replace(bodies=self.bodies[:count], ended=True, not_loaded=0)
-
-
 class _Page(NamedTuple):
-    """The lines of a page: formatted for the model, their exact text, and the numbers of those cut short."""
+    """The lines of a page, their text for the model, and the numbers of the lines that were cut."""
 
-    first: int
-    last: int
+    lines: LineSlice
     formatted: Sequence[str]
-    content: str
     cut: Sequence[int]
-    not_loaded: int
-    ids: Sequence[str]
-
-
-def slice_text(text: str, first: int, count: int, request: ReadRequest) -> LineSlice:
-    """Return up to `count` lines of a text from line `first` on, which it has."""
-    end = end_of(text)
-    bodies = text[line_start(text, first, end) :].split(end, count)
-    rest = bodies.pop()
-    ended = len(bodies) == count or not rest
-    if not ended:
-        bodies.append(rest)
-    if request.column > 1:
-        bodies = drop_columns(bodies, request.column, end, ended=ended)
-    return LineSlice(first, bodies, end, ended)
-
-
-def drop_columns(bodies: Sequence[str], column: int, end: str, *, ended: bool) -> list[str]:
-    r"""Return lines from a column on; the `\r` of a `\r\n` always stays."""
-    start = column - 1
-    rest = [body[start:] for body in bodies]
-    if end == "\n":
-        for index in range(len(bodies) if ended else len(bodies) - 1):
-            if not rest[index] and bodies[index].endswith("\r"):
-                rest[index] = "\r"
-    return rest
 
 
 def max_lines(limit: int | None, limits: Limits) -> int:
-    """Return how many lines are looked at: each takes at least a byte of those that a page may have."""
+    """Return the most lines that a page can have: each line takes at least a byte."""
     return min(limit or limits.read_lines, limits.read_bytes + 1)
 
 
 def render_page(
     info: TextInfo, lines: LineSlice, limits: Limits, request: ReadRequest, notes: Sequence[str] = ()
 ) -> ReadResult:
-    """Show as many lines as the budgets hold, or as much as they hold of the first one."""
+    """Show as many lines as fit the budgets, or the part of the first line that fits."""
     whole = _fit_bytes(lines, limits, request)
 
     def fewer_lines(count: int) -> ReadResult:
@@ -210,12 +163,14 @@ def text_page(
     notes: Sequence[str] = (),
     ids: Sequence[str] = (),
 ) -> ReadResult:
-    """Return a page of a text; `ids` are those of all its lines."""
+    """Return a page of a text; `ids` are the ids of all its lines."""
     first = request.first(info.path, info.total)
     if not info.total:
         return empty_result(info)
-    lines = slice_text(text, first, max_lines(request.limit, limits), request)
-    lines = lines._replace(ids=ids[first - 1 : first - 1 + len(lines.bodies)])
+    end = end_of(text)
+    texts = iter([text[line_start(text, first, end) :]])
+    lines = slice_lines(texts, end, first, max_lines(request.limit, limits), request.column)
+    lines = lines._replace(ids=ids[first - 1 : lines.last])
     return render_page(info, lines, limits, request, notes)
 
 
@@ -236,25 +191,25 @@ def empty_result(info: TextInfo) -> ReadResult:
 def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
     """Return as many lines as `read_bytes` of formatted text hold, and always the first."""
     first, ids, overhead, numbered = lines.first, lines.ids, limits.line_overhead, request.numbered
-    cut: list[int] = []
+    most = limits.line_chars
     bodies = _without_returns(lines)
-    if overhead is not None:  # the caller formats them by itself
+    if overhead is not None:  # the caller formats the lines itself
         pairs = zip_longest(bodies, ids[: len(bodies)], fillvalue="")
-        shown = [line_id + body[: limits.line_chars] for body, line_id in pairs]
+        shown = [line_id + body[:most] for body, line_id in pairs]
         bodies = bodies[: len(_fitting(shown, _size, None, limits.read_bytes, overhead))]
-    if lines.not_loaded or max(map(len, bodies)) > limits.line_chars:
-        most = limits.line_chars
+    cut: list[int] = []
+    if lines.not_loaded or max(map(len, bodies)) > most:
         cut = [number for number, body in enumerate(bodies, first) if len(body) > most or lines.not_loaded]
         bodies = [cut_line(body, most, beyond=lines.not_loaded) for body in bodies]
     if overhead is None:
-        # Nothing is formatted in fewer bytes than it has characters, so no more than this is made visible.
+        # Formatted text has at least one byte a character, so a first pass by characters saves formatting.
         id_width = max(map(len, ids[: len(bodies)]), default=-1) + 1
         room = (first if numbered else None, limits.read_bytes, id_width + numbered)
         bodies = _fitting(bodies, len, *room)
         formatted = _fitting(visible_lines(bodies), _size, *room)
     else:
         formatted = visible_lines(bodies)
-    last = first + len(formatted) - 1
+    lines = lines.head(len(formatted))
     if numbered:
         formatted = number_lines(formatted, first)
     if ids:
@@ -262,9 +217,7 @@ def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
             line.replace("|", f" {line_id}|", 1) if numbered else f"{line_id}|{line}"
             for line, line_id in zip(formatted, ids, strict=False)
         ]
-    cut = [number for number in cut if number <= last]
-    content = lines.content(len(formatted))
-    return _Page(first, last, formatted, content, cut, lines.not_loaded, ids[: len(formatted)])
+    return _Page(lines, formatted, [number for number in cut if number <= lines.last])
 
 
 def _without_returns(lines: LineSlice) -> Sequence[str]:
@@ -274,7 +227,7 @@ def _without_returns(lines: LineSlice) -> Sequence[str]:
     text = "\n".join(lines.bodies)
     if "\r" not in text:
         return lines.bodies
-    # In a last line without a line end, a `\r` is a character of it.
+    # Without a line end, a `\r` at the end of the last line is a part of the line.
     text = (text + "\n").replace("\r\n", "\n")[:-1] if lines.ended else text.replace("\r\n", "\n")
     return text.split("\n")
 
@@ -286,18 +239,23 @@ def _size(text: str) -> int:
 def _fitting(
     lines: Sequence[str], size: Callable[[str], int], first: int | None, budget: int, beside: int
 ) -> Sequence[str]:
-    """Return the lines that fit: each with its number, as wide as the widest, what is beside, a line feed.
+    """Return the lines that fit the budget, and always the first.
 
-    Without a `first` number they have none.
+    Args:
+        lines: The lines.
+        size: Returns the size of a text.
+        first: The number of the first line; None if the lines have no numbers.
+        budget: The size that all lines may have, with numbers and line feeds.
+        beside: The size of anything else in each line.
     """
 
     def digits(count: int) -> int:
         return 0 if first is None else count * len(str(first + count - 1))
 
-    # Mostly all of them fit, which one check of all shows.
+    # Usually all lines fit, so they are measured at once first.
     if size("\n".join(lines)) + len(lines) * beside + digits(len(lines)) <= budget:
         return lines
-    used = -1  # the last line has no line feed
+    used = -1  # the last line feed is not shown
     for index, line in enumerate(lines):
         used += size(line) + 1 + beside
         if index and used + digits(index + 1) > budget:
@@ -316,25 +274,26 @@ def _result(
 ) -> ReadResult:
     truncated: Literal["lines", "bytes", "tokens", "line"] | None = "line" if page.cut else None
     following: NextCall | None = None
-    content, budget = page.content, ""
-    if request.column > 1 and page.cut and page.first == page.last:
-        # The caller reads along a line: what is shown is the page, and the next call continues in the line.
+    lines, budget = page.lines, ""
+    content = lines.content
+    if request.column > 1 and page.cut and lines.first == lines.last:
+        # The caller reads along one line, and the next call continues in this line.
         content = content[: limits.line_chars]
-        following = request.next_call(info.path, page.first, column=request.column + limits.line_chars)
-    elif page.last < info.total:
+        following = request.next_call(info.path, lines.first, column=request.column + limits.line_chars)
+    elif lines.last < info.total:
         if by_tokens:
             truncated, budget = "tokens", _FULL
         elif len(page.formatted) < (request.limit or limits.read_lines):
             truncated, budget = "bytes", _FULL
         elif request.limit is None:
             truncated = "lines"
-        following = request.next_call(info.path, page.last + 1, shown=len(page.formatted))
+        following = request.next_call(info.path, lines.last + 1, shown=len(page.formatted))
     rest: NextCall | None = None
     if page.cut and request.column == 1:
         rest = request._replace(limit=1).next_call(info.path, page.cut[0], column=limits.line_chars + 1)
     body = "\n".join(page.formatted)
     said = notes_of(
-        _range_note(page, info, budget, request),
+        _range_note(lines, info, budget, request),
         f"from character {request.column} on" if request.column > 1 else "",
         _cut_note(page, limits.line_chars),
         "" if rest is None else Advice(f"the rest of line {page.cut[0]}: ", rest),
@@ -348,8 +307,8 @@ def _result(
         path=info.path,
         kind="text",
         content=content,
-        start_line=page.first,
-        end_line=page.last,
+        start_line=lines.first,
+        end_line=lines.last,
         total_lines=info.total,
         total_bytes=info.size,
         revision=info.revision,
@@ -358,25 +317,26 @@ def _result(
         newline=info.newline,
         bom=info.bom != b"",
         total_exact=info.exact,
-        line_ids=tuple(page.ids),
+        line_ids=tuple(lines.ids),
         text=Advice(*(body, "\n", note) if request.numbered else (note, "\n", body)) if note else body,
         notes=said,
         next=following,
     )
 
 
-def _range_note(page: _Page, info: TextInfo, budget: str, request: ReadRequest) -> str:
-    if request.numbered and page.first == 1 and page.last == info.total and info.exact:
+def _range_note(lines: LineSlice, info: TextInfo, budget: str, request: ReadRequest) -> str:
+    if request.numbered and lines.first == 1 and lines.last == info.total and info.exact:
         return ""
-    lines = line_ranges([(page.first, page.last)])
-    return f"{lines} of {info.total if info.exact else f'at least {info.total}'}{budget}"
+    shown = line_ranges([(lines.first, lines.last)])
+    return f"{shown} of {info.total if info.exact else f'at least {info.total}'}{budget}"
 
 
 def _cut_note(page: _Page, limit: int) -> str:
     if not page.cut:
         return ""
     numbers = first_names([str(number) for number in page.cut], _MAX_NAMED)
-    rest = f"; the rest of line {page.first} is longer than a page can hold" if page.not_loaded else ""
+    too_long = f"; the rest of line {page.lines.first} is longer than a page can hold"
+    rest = too_long if page.lines.not_loaded else ""
     return f"cut after {limit} characters: line{'s' if len(page.cut) > 1 else ''} {numbers}{rest}"
 
 

@@ -1,4 +1,4 @@
-"""`read` and `read_many`: one page of a file, whatever it holds, and several files in one result."""
+"""`read` and `read_many`: one page of any file, or several files in one result."""
 
 import time
 from collections.abc import Sequence
@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from agentfs import call_context, search
 from agentfs.advice import Advice, Joined, NextCall, ParameterName
-from agentfs.cache import NO_LINE_IDS, OutputStore
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
@@ -18,13 +17,14 @@ from agentfs.errors import (
     StaleError,
     must_be,
 )
-from agentfs.fs import OpenFile, Root, link_note, quote, revision_of_stat
+from agentfs.fs import OpenFile, Root, quote, revision_of_stat
 from agentfs.limits import Limits
+from agentfs.outputs import NO_LINE_IDS, OutputStore
 from agentfs.read_tracker import ReadRecord, ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import binary_result, read_media
 from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, text_page
-from agentfs.results import ListResult, ReadManyResult, ReadResult
+from agentfs.results import ReadManyResult, ReadResult
 from agentfs.text import (
     HEAD,
     Decoded,
@@ -43,37 +43,46 @@ from agentfs.text import (
     visible,
 )
 
-_COUNTING_SHARE = 0.5  # of the time of a call, to count the lines; the rest is for the page
-_MOST_MATCHES = 10_000  # of one glob; more than any budget holds
-_MIN_TOKENS = 40  # a file for which fewer are left is left to the next call
-_MAX_NAMED = 5  # of the files that are left; all are in the next call
+_COUNTING_SHARE = 0.5  # of a call's time for counting lines; the rest is for the page
+_MOST_MATCHES = 10_000  # of one glob: more than any budget holds
+_MIN_TOKENS = 40  # with fewer tokens left, the next file is left to the next call
+_MAX_NAMED = 5  # files that were left out; the next call has all of them
 _NO_IDS = "no line ids: the file is too large to be remembered"
 
 
 def read_path(
     root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest, outputs: OutputStore
 ) -> ReadResult:
-    """Return one page of a file or of a kept output; a directory is listed."""
+    """Return one page of a file or of a kept output, or the list of a directory."""
     kept = outputs.get(path)
     if kept is not None and not kept.path:
         return read_text(path, kept.text, limits, request)
     try:
         return read_file(root, tracker, limits, kept.path if kept else path, request)
     except NotAFileError:
-        options = search.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
-        return _directory_result(path, search.list_directory(root, limits, options))
+        options = search.options.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
+        found = search.find.list_directory(root, limits, options)
+        return ReadResult(
+            path=path,
+            kind="directory",
+            total_lines=found.total,
+            text=found.text,
+            notes=found.notes,
+            next=found.next,
+            whole=found.whole,
+        )
 
 
 def read_file(
     root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest
 ) -> ReadResult:
-    """Return one page of a file, and record what of it was read; a binary file is described and not shown."""
+    """Return one page of a file and record what was read; a binary file is described, not shown."""
     with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
         result, note = read_media(file, head, limits, request)
         if result is not None:
             return _record_media(tracker, file, result)
-        notes = [*link_note(file.path, root.display_path(file.real_path)), *filter(None, [note])]
+        notes = [*root.link_notes(file.path, file.real_path), *filter(None, [note])]
         if file.stat.st_size <= limits.file_bytes:
             data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
@@ -83,7 +92,7 @@ def read_file(
 
 
 def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> ReadResult:
-    """Return one page of a text that is no file."""
+    """Return one page of a text that is not a file."""
     if request.encoding is not None:
         raise InvalidArgumentError(
             Advice(
@@ -96,23 +105,10 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
     return text_page(info, text, limits, request, [NO_LINE_IDS] if request.line_ids else ())
 
 
-def _directory_result(path: str, listing: ListResult) -> ReadResult:
-    """Return the result for a directory: what is in it."""
-    return ReadResult(
-        path=path,
-        kind="directory",
-        total_lines=listing.total,
-        text=listing.text,
-        notes=listing.notes,
-        next=listing.next,
-        whole=listing.whole,
-    )
-
-
 def read_paths(
     root: Root, tracker: ReadTracker, limits: Limits, paths: str | Sequence[str], budget: int | None
 ) -> ReadManyResult:
-    """Read files one after the other until the budget of tokens or the time is used up."""
+    """Read files in order until the tokens or the time are used up."""
     if budget is not None and budget < 1:
         raise must_be("budget", "a number of tokens from 1", budget, "Leave it out for the usual number.")
     paths, patterns, notes = _expand_globs(root, limits, [paths] if isinstance(paths, str) else paths)
@@ -136,12 +132,12 @@ def read_paths(
             break
         except AgentFSError as error:
             if isinstance(error, NotFoundError):
-                search.explain_missing(root, limits, "read_many", error)
+                search.diagnose.explain_missing(root, limits, "read_many", error)
             failed[path] = error.code
             part = Joined("\n", head, error.text)
         else:
             part = Joined("\n", head, page.text)
-            # A page of which the last budget leaves a sliver is better shown by the next call.
+            # A page that hardly fits is better shown by the next call.
             if parts and page.truncated_by in {"tokens", "line"} and count(part) > left:
                 break
             results.append(page)
@@ -165,25 +161,27 @@ def read_paths(
 
 
 def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the files that paths and globs name, the paths that time left no room for, and notes."""
+    """Return the files that paths and globs name, the paths that there was no time for, and notes."""
     until = call_context.deadline(limits.timeout / 2)  # the rest is for reading
     files: list[str] = []
     notes: list[str] = []
     for number, path in enumerate(paths):
         if time.monotonic() > until:
             return list(dict.fromkeys(files)), list(paths[number:]), notes
-        if search.is_glob(root, path):
-            found = search.find_files(root, limits, search.GlobOptions(path, limit=_MOST_MATCHES))
+        if search.options.is_glob(root, path):
+            found = search.find.find_files(
+                root, limits, search.options.GlobOptions(path, limit=_MOST_MATCHES)
+            )
             files += [entry.path for entry in found.files]
             if found.truncated or not found.exact:
-                notes.append(f"{quote(path)} matches more files; narrow it")
+                notes.append(f"more files match {quote(path)}; narrow it")
         else:
             files.append(path)
     return list(dict.fromkeys(files)), [], notes
 
 
 def _record_media(tracker: ReadTracker, file: OpenFile, result: ReadResult) -> ReadResult:
-    """Record which cells, pages or rows were read, or that the image was."""
+    """Record which cells, pages or rows were shown, or that the image was."""
     if result.end_line or result.images:
         lines = (result.start_line, result.end_line, result.total_lines)
         tracker.record_read(file.real_path, result.revision, None, *lines)
@@ -202,7 +200,7 @@ def _read_loaded(
 ) -> ReadResult:
     try:
         decoded = decode(data) if request.encoding is None else decode_in(data, request.encoding)
-    except BinaryError:  # what begins like a byte order mark is none
+    except BinaryError:  # the first bytes only look like a byte order mark
         return _record_media(tracker, file, binary_result(file, data[:HEAD], limits))
     info, text = TextInfo.of(file.path, data, decoded), decoded.text
     ids: Sequence[str] = ()
@@ -231,13 +229,13 @@ def _read_large(
     if not counted.exact:
         if not 0 < request.offset <= counted.total:
             raise DeadlineExceededError(
-                f"{quote(file.path)} could not be counted to its end in {seconds:g} seconds.",
+                f"The lines of {quote(file.path)} could not all be counted in {seconds:g} seconds.",
                 hint=Advice(
-                    "Pass an ", ParameterName("offset"), f" from 1 to {counted.total}: so far it was counted."
+                    "Pass an ", ParameterName("offset"), f" from 1 to {counted.total}: these are counted."
                 ),
                 details={"path": file.path, "total_lines": counted.total},
             )
-        notes = [*notes, f"no more was counted in {seconds:g} s, and the file goes on"]
+        notes = [*notes, f"no more lines could be counted in {seconds:g} s"]
     size = max(counted.size, file.stat.st_size)
     facts = (counted.total, counted.encoding, counted.newline, counted.bom, counted.exact)
     info = TextInfo(file.path, revision, size, *facts)
@@ -252,7 +250,7 @@ def _read_large(
             f"{quote(file.path)} was changed while it was read.", hint="Read it again."
         ) from None
     if not lines.bodies:
-        raise StaleError(f"{quote(file.path)} was made shorter while it was read.", hint="Read it again.")
+        raise StaleError(f"{quote(file.path)} became shorter while it was read.", hint="Read it again.")
     changed = file.changed()
     if changed:
         notes = [*notes, "the file changed while it was read"]
@@ -265,7 +263,7 @@ def _read_large(
 
 
 def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) -> ReadResult:
-    """Return a page that was read before as one line or its difference; an immediate repeat in full."""
+    """Shorten a page that was read before to one line or its difference, unless it is asked for again."""
     known = tracker.last(real_path)
     if known is None or result.truncated_by == "line" or not _was_read(known, result):
         return result
@@ -288,7 +286,7 @@ def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) ->
         )
         text = footer(*notes)
     else:
-        # Blank lines on both sides in place of those before the page give the hunks their numbers.
+        # Blank lines in place of the lines before the page give the hunks their line numbers.
         before = "\n" * (start - 1)
         diff = unified_diff(before + old, before + result.content, result.path)
         hunks = visible(diff[diff.find("\n@@ ") + 1 :].removesuffix("\n"))
@@ -301,6 +299,6 @@ def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) ->
 
 
 def _was_read(known: ReadRecord, result: ReadResult) -> bool:
-    # Of a version that had fewer lines, those that it had are enough.
+    # The version read before may have had fewer lines.
     last = min(result.end_line, known.total)
     return known.whole or any(first <= result.start_line and last <= end for first, end in known.ranges)

@@ -1,23 +1,62 @@
-"""Files of cells or pages instead of lines: as many of them as a result holds."""
+"""Files read section by section: the cells of a notebook, the pages of a PDF, the rows of a hex view."""
 
+import base64
+import importlib
+import json
+import re
+import sys
+import time
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from functools import partial
+from io import BytesIO
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, NextCall, ToolName
-from agentfs.errors import DeadlineExceededError
+from agentfs.errors import BinaryError, DeadlineExceededError
+from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
+from agentfs.reading.images import MEDIA_EXTRA, as_image, image_info, image_problem
 from agentfs.reading.page import ReadRequest
 from agentfs.results import Image, ReadResult
-from agentfs.text import Shrink, continuation, cut_line, fitted, footer, lf_view, notes_of, visible_lines
+from agentfs.text import (
+    Shrink,
+    continuation,
+    cut_line,
+    fitted,
+    footer,
+    lf_view,
+    notes_of,
+    plural,
+    visible_lines,
+)
 
 _MAX_IMAGES = 10
 _AS_JSON = Advice(ToolName("edit"), " works on its JSON")
 _EDITED_AS_JSON = FirstOf(Advice(_AS_JSON, ", as ", ToolName("grep"), " shows it"), _AS_JSON)
+# A notebook whose JSON has more parts than this would fill the memory.
+_MAX_PARTS = 1_500_000
+_MAX_OUTPUT_LINES = 100
+_BLANKS = b" \t\n\r\x0b\x0c"
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+# Limits of one PDF page. Much more text takes pypdf minutes and GiB, even from a file of a few kB.
+_PDF_LIMITS = {
+    "zlib_maximum_output_length": 8_000_000,
+    "lzw_maximum_output_length": 8_000_000,
+    "run_length_maximum_output_length": 8_000_000,
+    "array_based_stream_maximum_output_length": 8_000_000,
+    "zlib_maximum_recovery_input_length": 200_000,
+}
+# pypdf parses the tokens and arrays of a page without a deadline check; it parses 150,000 tokens a second.
+_MAX_TOKENS = 200_000
+_TOKENS_PER_SECOND = 100_000
+_MAX_ARRAY_ELEMENTS = 20_000
+_CHECK_EVERY = 256  # reads between two deadline checks: pypdf reads byte by byte
 
 
 class Section(NamedTuple):
-    """One cell or page: its title, its lines with their marks, and how many more no result could hold."""
+    """One cell, page or row: its title, its marked lines, and the number of lines that were dropped."""
 
     title: str
     lines: Sequence[str]
@@ -26,25 +65,37 @@ class Section(NamedTuple):
 
 
 class SectionedFile(NamedTuple):
-    """A file of cells or pages: what they are called, how many there are, and a function for one, from 1."""
+    """A file of sections.
 
-    kind: Literal["notebook", "pdf"]
+    Attributes:
+        kind: The kind of the result.
+        path: The displayed path.
+        size: Bytes in the file.
+        revision: The revision of the content.
+        noun: What one section is called.
+        total: How many sections there are.
+        section: Returns the section of a number, from 1.
+        usual: How many sections a read without a limit shows; 0 for as many as fit.
+    """
+
+    kind: Literal["notebook", "pdf", "binary"]
     path: str
     size: int
     revision: str
     noun: str
     total: int
     section: Callable[[int], Section]
+    usual: int = 0
 
 
-def read_document(file: SectionedFile, limits: Limits, request: ReadRequest) -> ReadResult:
+def read_sections(file: SectionedFile, limits: Limits, request: ReadRequest) -> ReadResult:
     """Return as many sections as the budgets hold, and at least a part of one."""
     first = request.first(file.path, file.total, file.noun)
     if not first:
         return _result(file, [], 0, request)
     sections: list[Section] = []
     used = 0
-    most = min(request.limit or file.total, file.total - first + 1)
+    most = min(request.limit or file.usual or file.total, file.total - first + 1)
     late = False
     while len(sections) < most:
         try:
@@ -72,26 +123,17 @@ def read_document(file: SectionedFile, limits: Limits, request: ReadRequest) -> 
     )
 
 
-def mark_lines(text: str, mark: str, most: int) -> tuple[list[str], int]:
-    """Return up to `most` lines of a text with a mark before each, and how many more there are."""
-    if not text:
-        return [], 0
-    body = lf_view(text).removesuffix("\n")
-    lines = body.split("\n", most)[:most]
-    return [mark + line for line in lines], body.count("\n") + 1 - len(lines)
-
-
 def _size(line: str) -> int:
     return len(line.encode("utf-8", "surrogatepass")) + 1
 
 
 def _head(lines: Sequence[str], count: int, more: int = 0) -> Sequence[str]:
     left = len(lines) - min(count, len(lines)) + more
-    return [*lines[:count], f"⟦+{left} lines⟧"] if left else lines
+    return [*lines[:count], f"⟦+{plural(left, 'line')}⟧"] if left else lines
 
 
 def _cut(section: Section, limits: Limits) -> Section:
-    """Cut long lines, and a section that no result could hold."""
+    """Cut long lines, and a section that is too long for any result."""
     lines = [cut_line(line, limits.line_chars) for line in visible_lines(section.lines)]
     left = limits.read_bytes
     for number, line in enumerate(lines):
@@ -110,14 +152,17 @@ def _result(
     following: NextCall | None = None
     if last < file.total:
         following = request.next_call(file.path, last + 1, shown=len(sections))
+    cut: Literal["time", "lines", "bytes"] = "time" if late else "lines" if file.usual else "bytes"
     images = [image for section in sections for image in section.images]
-    body = [line for section in sections for line in (section.title, *section.lines)]
+    body = [line for section in sections for line in (section.title, *section.lines) if line]
     noun = file.noun
     shown = f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
     notes = notes_of(
         f"{shown} of {file.total}" if sections and (first > 1 or following) else "",
         *((f"{noun}s of a {file.kind}", _EDITED_AS_JSON) if file.kind == "notebook" else ()),
-        f"{len(images) - _MAX_IMAGES} more images are not shown" if len(images) > _MAX_IMAGES else "",
+        f"{len(images) - _MAX_IMAGES} of {len(images)} images are not shown"
+        if len(images) > _MAX_IMAGES
+        else "",
         "" if sections else f"no {noun}s",
         "there was no time for more" if late else "",
         continuation(following),
@@ -131,9 +176,239 @@ def _result(
         total_lines=file.total,
         total_bytes=file.size,
         revision=file.revision,
-        truncated_by="time" if late else "bytes" if following is not None and request.limit is None else None,
+        truncated_by=cut if late or (following is not None and request.limit is None) else None,
         images=tuple(images[:_MAX_IMAGES]),
         text=Joined("\n", "\n".join(body), footer(*notes)),
         notes=notes,
         next=following,
     )
+
+
+def _mark_lines(text: str, mark: str, most: int) -> tuple[list[str], int]:
+    """Return up to `most` lines of a text with a mark before each, and the number of further lines."""
+    if not text:
+        return [], 0
+    body = lf_view(text).removesuffix("\n")
+    lines = body.split("\n", most)[:most]
+    return [mark + line for line in lines], body.count("\n") + 1 - len(lines)
+
+
+class NotANotebookError(ValueError):
+    """The file is not a notebook; the message says why."""
+
+
+def read_notebook(path: str, data: bytes, limits: Limits, request: ReadRequest) -> ReadResult:
+    """Return cells of a notebook; raise NotANotebookError for other content."""
+    cells = _read_cells(data)
+
+    def section(number: int) -> Section:
+        return _read_cell(cells[number - 1], number, limits)
+
+    revision = revision_of(data)
+    file = SectionedFile("notebook", path, len(data), revision, "cell", len(cells), section)
+    return read_sections(file, limits, request)
+
+
+def notebook_problem(data: bytes) -> str:
+    """Return why the content of a file is not a notebook, or ""."""
+    try:
+        _read_cells(data)
+    except NotANotebookError as error:
+        return str(error)
+    return ""
+
+
+def _read_cells(data: bytes) -> list[dict[str, Any]]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise NotANotebookError("it is not UTF-8") from None
+    if sum(map(text.count, "{[,")) > _MAX_PARTS:
+        raise NotANotebookError(f"its JSON has more than {_MAX_PARTS} parts")
+    try:
+        notebook = json.loads(text)
+    except RecursionError:
+        raise NotANotebookError("its JSON is nested too deeply") from None
+    except ValueError as error:
+        raise NotANotebookError(f"its JSON is broken: {error}") from None
+    found: Any = None
+    if _is_dict(notebook):
+        found = notebook.get("cells")
+        sheets = notebook.get("worksheets")  # of version 3
+        if found is None and _is_list(sheets) and sheets and _is_dict(sheets[0]):
+            found = sheets[0].get("cells")
+    if not _is_list(found) or not all(_is_dict(cell) for cell in found):
+        raise NotANotebookError("it has no list of cells")
+    return found
+
+
+def _read_cell(cell: dict[str, Any], number: int, limits: Limits) -> Section:
+    """Return a cell: the lines of its source after `|`, those of its outputs after `>`."""
+    kind = str(cell.get("cell_type", "cell"))
+    run = cell.get("execution_count", cell.get("prompt_number"))
+    title = f"cell {number}, {kind if kind.isidentifier() else 'cell'}"
+    if type(run) is int:
+        title += f", run {run}"
+    source = _joined(cell.get("source", cell.get("input", "")))
+    lines, more = _mark_lines(source, "|", limits.read_bytes)
+    images: list[Image] = []
+    outputs = cell.get("outputs")
+    for output in outputs if _is_list(outputs) else []:
+        call_context.check()
+        if not _is_dict(output):
+            continue
+        shown, found = _read_output(output, limits.image_bytes)
+        images += found
+        if len(lines) <= limits.read_bytes:
+            lines += shown
+        else:
+            more += len(shown)
+    return Section(title, lines, images, more)
+
+
+def _read_output(output: dict[str, Any], image_bytes: int) -> tuple[list[str], list[Image]]:
+    """Return the lines of an output and its images."""
+    bundle = output.get("data")
+    data: dict[str, Any] = bundle if _is_dict(bundle) else {}
+    encoded = [_joined(data.get(each, output.get(each.removeprefix("image/"), ""))) for each in _IMAGES]
+    decoded = [_read_image(each, image_bytes) for each in encoded if each]
+    if output.get("output_type") in {"error", "pyerr"}:
+        trace = output.get("traceback")
+        text = "\n".join(map(str, trace)) if _is_list(trace) else ""
+        text = text or f"{output.get('ename', 'Error')}: {output.get('evalue', '')}"
+    elif "text" in output:
+        text = _joined(output["text"])
+    elif any(media_type in data for media_type in _IMAGES):
+        text = ""  # the other types only describe the image
+    elif "text/plain" in data:
+        text = _joined(data["text/plain"])
+    else:
+        text = "".join(f"[{media_type}, not shown]\n" for media_type in data)
+    lines, more = _mark_lines(_COLORS.sub("", text), ">", _MAX_OUTPUT_LINES)
+    rest = [f"> ⟦+{plural(more, 'line')} of output⟧"] if more else []
+    images = [image for _, image in decoded if image is not None]
+    return [*(f"> [{note}]" for note, _ in decoded), *lines, *rest], images
+
+
+def _read_image(encoded: str, image_bytes: int) -> tuple[str, Image | None]:
+    """Return a description of an image, and the image if it can be shown."""
+    try:
+        data = base64.b64decode(encoded.encode("ascii").translate(None, _BLANKS), validate=True)
+    except ValueError:
+        return "an image that is not base64", None
+    info = image_info(data)
+    if info is None:
+        return "an image of unknown format", None
+    note = f"{info.format} image, {info.width}x{info.height}, {plural(len(data), 'byte')}"
+    problem = image_problem(data, info) or (
+        f"over {plural(image_bytes, 'byte')}" if len(data) > image_bytes else ""
+    )
+    if problem:
+        return f"{note}; not shown: {problem}", None
+    return note, as_image(data, info.media_type)
+
+
+def _joined(value: Any) -> str:
+    if _is_list(value):
+        return "".join(map(str, value))
+    return value if isinstance(value, str) else ""
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def _is_dict(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+class _TimedBytes(BytesIO):
+    """Bytes whose reads check the deadline of the call."""
+
+    reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.reads += 1
+        if self.reads % _CHECK_EVERY == 0:
+            call_context.check()
+        return super().read(size)
+
+
+def _check_time(*_: object) -> None:
+    call_context.check()
+
+
+class Pdf:
+    """A PDF, opened with pypdf of the `media` extra; `total` is its number of pages."""
+
+    def __init__(self, data: bytes, path: str, max_lines: int) -> None:
+        """Open a PDF; raise `binary` without pypdf, and for a PDF that is encrypted or broken."""
+        self._path = path
+        self._max_lines = max_lines
+        try:
+            pypdf = importlib.import_module("pypdf")
+        except ImportError:
+            raise BinaryError(
+                f"{quote(path)} is a PDF; reading its text takes the extra `media`.",
+                hint=f"Whoever runs this can install it: {MEDIA_EXTRA}.",
+                details={"path": path, "extra": "media"},
+            ) from None
+        # pypdf logs every irregularity of a file.
+        logging = sys.modules["logging"]  # pypdf has imported it
+        logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+        self._limited = partial(pypdf.apply_configuration, **_PDF_LIMITS)
+        try:
+            with self._limited():
+                self._reader: Any = pypdf.PdfReader(_TimedBytes(data))
+                locked = self._reader.is_encrypted and not self._reader.decrypt("")
+                self.total = 0 if locked else len(self._reader.pages)
+        except DeadlineExceededError:
+            raise
+        except Exception as error:  # noqa: BLE001 - hostile bytes cause any exception
+            raise self._broken(error) from None
+        if locked:
+            raise BinaryError(
+                f"{quote(path)} is a PDF that is encrypted with a password.",
+                hint="Ask for a copy without one.",
+                details={"path": path, "encrypted": True},
+            )
+
+    def section(self, number: int) -> Section:
+        """Return a page, from 1; a page that cannot be read says why."""
+        title = f"page {number}"
+        in_time = (call_context.deadline() - time.monotonic()) * _TOKENS_PER_SECOND
+        max_tokens = max(1, int(min(_MAX_TOKENS, in_time)))
+        try:
+            with self._limited():
+                page = self._reader.pages[number - 1]
+            with self._limited(
+                array_maximum_element_count=_MAX_ARRAY_ELEMENTS, stream_parsing_work_maximum_count=max_tokens
+            ):
+                text = page.extract_text(visitor_operand_before=_check_time)
+        except DeadlineExceededError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            if max_tokens < _MAX_TOKENS and "maximum number of tokens" in str(error):
+                raise DeadlineExceededError(
+                    f"There is no time to read page {number} of {quote(self._path)}.",
+                    hint="Read fewer pages at once.",
+                ) from None
+            return Section(title, [f"|⟦not readable: {_reason(error)}⟧"])
+        lines, more = _mark_lines(lf_view(str(text)).strip("\n"), "|", self._max_lines)
+        return Section(title, lines or ["|⟦no text⟧"], more=more)
+
+    def _broken(self, error: Exception) -> BinaryError:
+        if type(error).__name__ == "DependencyError":
+            return BinaryError(
+                f"{quote(self._path)} is a PDF that is encrypted.", details={"path": self._path}
+            )
+        return BinaryError(
+            f"{quote(self._path)} is a PDF that cannot be read: {_reason(error)}.",
+            hint="It may be damaged or cut off.",
+            details={"path": self._path},
+        )
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).split("\n")[0][:100].rstrip(".")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

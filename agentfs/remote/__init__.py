@@ -1,1 +1,1 @@
-"""A workspace where the files are: both sides of `agentfs.connect`, over any stream of bytes."""
+"""Workspaces on other machines and in containers: both sides of `agentfs.connect`."""

@@ -1,6 +1,6 @@
-"""The far half of the bootstrap: install the package and replace this process by its server.
+"""The remote half of the bootstrap: install the package, then run its server in place of this process.
 
-The near half sends the source of this module to a bare `python3 -I -S`, so it imports nothing of agentfs.
+The local half sends the source of this module to a bare `python3 -I -S`, so it cannot import agentfs.
 """
 
 import base64
@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from typing import NoReturn
 
-# Import the package from the text that was checked, so that no file of it, and no bytecode, is read again.
+# Modules are imported from the checked text, so no file or bytecode that others could change is read later.
 _START = """\
 import hashlib, importlib.machinery, json, os, sys
 path, digest, options = sys.argv[1:]
@@ -48,10 +48,10 @@ _DAY = 24 * 3600.0
 
 
 def start(digest: str, options: str) -> NoReturn:
-    """Run the server of a package, and ask for the package if it is not installed.
+    """Run the server of the package with this digest; ask for the package if it is not installed.
 
     Args:
-        digest: The digest of the package.
+        digest: The SHA-256 digest of the package.
         options: The options of the server, as a JSON object.
     """
     umask = os.umask(0o077)
@@ -59,7 +59,7 @@ def start(digest: str, options: str) -> NoReturn:
         path = _installed(digest)
         os.umask(umask)
         _say(ready=sys.version.split()[0])
-        os.execv(  # noqa: S606 - Python itself, by the path that it names
+        os.execv(  # noqa: S606 - the interpreter that runs this
             sys.executable, [sys.executable, "-I", "-S", "-X", "utf8", "-c", _START, path, digest, options]
         )
     except (OSError, ValueError, zlib.error) as error:
@@ -68,9 +68,9 @@ def start(digest: str, options: str) -> NoReturn:
 
 
 def _installed(digest: str) -> str:
-    """Return the path of a package, in the first directory that has room for it."""
+    """Return the path of the package, in the first directory with room for it."""
     document = b""
-    failure = OSError("~/.cache, /tmp and /dev/shm take no directory of mode 0700 of this user")
+    failure = OSError("no private directory (mode 0700) can be made in ~/.cache, /tmp or /dev/shm")
     for cache in _cache_directories():
         path = os.path.join(cache, digest)
         if _digest_of(path) == digest:
@@ -81,7 +81,7 @@ def _installed(digest: str) -> str:
             _say(need=digest)
             document = zlib.decompress(base64.b85decode(sys.stdin.buffer.readline().strip()))
             if hashlib.sha256(document).hexdigest() != digest:
-                raise ValueError("the package did not arrive whole")
+                raise ValueError("the package did not arrive complete")
         try:
             _install(cache, path, document)
         except OSError as error:
@@ -96,7 +96,7 @@ def _say(**facts: str) -> None:
 
 
 def _cache_directories() -> Iterator[str]:
-    """Yield directories for installed packages that are this user's and closed to all others."""
+    """Yield directories for packages that belong to this user and that no other user can open."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     tried = [os.path.join(home, _CACHE)] if os.path.isabs(home) else []
     tried += [os.path.join(each, f"{_CACHE}-{os.geteuid()}") for each in ("/tmp", "/dev/shm")]  # noqa: S108 - its owner and mode are checked
@@ -110,7 +110,7 @@ def _cache_directories() -> Iterator[str]:
 
 
 def _digest_of(path: str) -> str:
-    """Return the digest of a package; "" unless it is a file that only this user can change."""
+    """Return the digest of a package, or "" if others could change it."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -132,12 +132,12 @@ def _install(cache: str, path: str, document: bytes) -> None:
         package = os.path.join(temporary, "package")
         with open(package, "xb") as file:
             file.write(document)
-        if os.path.isdir(path) and not os.path.islink(path):  # a file cannot replace it
+        if os.path.isdir(path) and not os.path.islink(path):  # a file cannot replace a directory
             os.rename(path, os.path.join(temporary, "damaged"))
         os.rename(package, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        for entry in os.scandir(cache):  # what killed installations have left
+        for entry in os.scandir(cache):  # remove leftovers of killed installations
             with contextlib.suppress(OSError):
                 if entry.name.startswith(_TEMPORARY) and entry.stat().st_mtime < time.time() - _DAY:
                     shutil.rmtree(entry.path)

@@ -1,7 +1,7 @@
-"""This side: a workspace whose methods are calls of the far side."""
+"""A workspace whose files are elsewhere: `connect`, and each method as a request to the remote side."""
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# Of what a message has, the types are known only once it is decoded.
-# ruff: noqa: SLF001 - a view and a transaction are copies of the workspace, which makes them
+# The types of a message's values are known only after it is decoded.
+# ruff: noqa: SLF001 - a view and a block are copies of the workspace, which makes them
 
 import contextlib
 import functools
@@ -20,16 +20,16 @@ from agentfs import call_context
 from agentfs.enforcement import check_arguments
 from agentfs.errors import AgentFSError, InvalidArgumentError, closed
 from agentfs.events import OnEvent
+from agentfs.history.recording import Recording
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.remote import bootstrap_near, protocol
-from agentfs.remote.connection import Connection, Exchange
-from agentfs.remote.link import Link, error_of
+from agentfs.remote.connection import Connection, Exchange, Link, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
 from agentfs.results import Containment, RecordedResult, Result, WatchReport
-from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declaration_of
+from agentfs.tools.hints import ArgumentChecker
 from agentfs.workspace import Workspace
 
 Opener = Callable[[list[str]], Stream]
@@ -37,14 +37,14 @@ Opener = Callable[[list[str]], Stream]
 
 @dataclass(frozen=True)
 class RemoteReport:
-    """What `remote` of a remote workspace reports of the far side.
+    """Facts about the remote side of a workspace.
 
     Attributes:
         version: The version of agentfs there.
         python: The version of Python there.
-        engine: What matches regular expressions there: "regex", or "re" where that module is missing.
-        pid: The number of the process.
-        reconnects: How often a lost connection was made anew.
+        engine: The module that matches regular expressions there: "regex", or "re" if that is missing.
+        pid: The process id of the server.
+        reconnects: How many times a lost connection was replaced.
     """
 
     version: str
@@ -55,7 +55,7 @@ class RemoteReport:
 
 
 class RemoteWorkspace(Workspace):
-    """A workspace on another machine, or in a container; see `agentfs.connect`."""
+    """A workspace on another machine or in a container; see `agentfs.connect`."""
 
     def __init__(
         self,
@@ -67,35 +67,33 @@ class RemoteWorkspace(Workspace):
     ) -> None:
         self.policy, self.limits, self.on_event = policy, limits, on_event
         self._link = link
-        self._functions = functions  # those in the policy, the limits and the views
-        self._views: list[
-            Any
-        ] = []  # the arguments of `view`, encoded, from which the far side makes this one
-        self._transaction: tuple[str, Connection] | None = None  # its name, and that to which it is bound
+        self._functions = functions  # of the policy, the limits and the views
+        self._views: list[Any] = []  # encoded arguments of `view`; the remote side repeats those calls
+        self._block: tuple[str, Connection] | None = None  # the enclosing block, and where it is open
 
     @property
     def root(self) -> str:
-        """The absolute path of the root at the far side, without links."""
+        """The absolute path of the root at the remote side, without links."""
         return str(self._link.answer["root"])
 
     @property
     def containment(self) -> Containment:
-        """What confines calls to the root at the far side, and what keeps writers apart there."""
+        """Mechanisms that confine calls to the root at the remote side, and that keep writers apart there."""
         return cast("Containment", self._call("containment", {}, Containment))
 
     @property
     def watch(self) -> WatchReport | None:
-        """What is kept of a watched tree at the far side; None without `watch=True`."""
+        """Sizes of the watched tree in memory at the remote side; None without `watch=True`."""
         return cast("WatchReport | None", self._call("watch", {}, WatchReport | None))
 
     @property
     def recovery_notes(self) -> tuple[str, ...]:
-        """What was recovered on opening, because a process had died in the middle of a change."""
+        """Notes on changes that were recovered on opening, after a process had died during them."""
         return tuple(self._link.answer["notes"])
 
     @property
     def remote(self) -> RemoteReport:
-        """What serves at the far side, and how often the connection was made anew."""
+        """Facts about the remote side, and the number of reconnects."""
         return RemoteReport(**self._link.answer["remote"], reconnects=self._link.connections - 1)
 
     def _check_open(self) -> None:
@@ -103,7 +101,7 @@ class RemoteWorkspace(Workspace):
             raise closed()
 
     def close(self) -> None:
-        """End the far side and the connection; every later call fails."""
+        """End the remote side and the connection; every later call fails."""
         self._link.close()
 
     def __repr__(self) -> str:
@@ -119,53 +117,69 @@ class RemoteWorkspace(Workspace):
     ) -> Self:
         """Return this workspace under other limits and another policy, or with paths from another directory.
 
-        As `Workspace.view`.
+        See `Workspace.view`.
         """
         other = copy(self)
         other.limits, other.policy = limits or self.limits, policy or self.policy
-        given: dict[str, Any] = {"limits": limits, "policy": policy, "workdir": workdir}
-        given["only"] = None if only is None else [fspath(each) for each in only]
+        given = {"limits": limits, "policy": policy, "workdir": workdir, "only": only}
+        given = {name: value for name, value in given.items() if value is not None}
         other._functions = [*self._functions]
-        other._views = [
-            *self._views,
-            protocol.encode({k: v for k, v in given.items() if v is not None}, other._functions),
-        ]
+        other._views = [*self._views, protocol.encode(given, other._functions)]
         other._call("view", {}, None)
         return other
 
     @contextmanager
     def transaction(self) -> Generator[Self]:
-        """Make several changes as one; as `Workspace.transaction`."""
+        """Make several changes as one; see `Workspace.transaction`."""
+        inner = self._begin_block("transaction", {})
+        try:
+            yield inner
+            notes = inner._end_block(tuple[str, ...])
+        except BaseException:
+            inner._abort_block()
+            raise
+        inner.commit_notes = tuple(map(protocol.shown, notes))
+
+    @contextmanager
+    def recording(self, label: str, include_ignored: bool = False) -> Generator[Recording]:
+        """Record what changes in the tree of the remote side; see `Workspace.recording`."""
+        arguments = {"label": label, "include_ignored": include_ignored}
+        block = self._begin_block("recording", arguments)
+        recorded = Recording(label)
+        try:
+            yield recorded
+        finally:
+            recorded.result = cast("RecordedResult", block._end_block(RecordedResult))
+
+    def _begin_block(self, method: str, arguments: Mapping[str, Any]) -> Self:
+        """Open a method of `protocol.BLOCKS` at the remote side; return the workspace inside the block."""
         inner = copy(self)
         inner._views = []
         name = uuid.uuid4().hex
-        _, connection = self._request("begin", {"name": name})
-        inner._transaction = (name, connection)
-        try:
-            yield inner
-            notes = inner._call("commit", {}, tuple[str, ...], changes=True)
-            inner.commit_notes = tuple(map(protocol.shown, notes))
-        except BaseException:
+        _, connection = self._request("begin", {"name": name, "method": method, "arguments": arguments})
+        inner._block = (name, connection)
+        return inner
+
+    def _end_block(self, returns: Any) -> Any:
+        """Leave the block that this workspace is inside, and return its outcome."""
+        return self._call("end", {}, returns, changes=True)
+
+    def _abort_block(self) -> None:
+        """Leave the block that this workspace is inside as if by an exception."""
+        if self._block is not None:
+            name, connection = self._block
             connection.send({"abort": name})
-            raise
-
-    def _begin_recording(self, label: str, include_ignored: bool) -> int:
-        given = {"label": label, "include_ignored": include_ignored}
-        return cast("int", self._call("begin_recording", given, int))
-
-    def _end_recording(self, number: int) -> RecordedResult:
-        return cast("RecordedResult", self._call("end_recording", {"number": number}, RecordedResult))
 
     def _call(self, method: str, arguments: Mapping[str, Any], returns: Any, *, changes: bool = False) -> Any:
-        """Call a method of the far side, and return what it returns."""
+        """Call a method of the remote side, and return its result."""
         answer, _ = self._request(method, arguments, changes=changes)
         try:
             value = protocol.decode(answer.get("value"))
             if protocol.is_instance(value, returns):
                 return value
-            reason = f"The far side returned no {returns}."
+            reason = f"The remote side did not return {returns}."
         except protocol.ProtocolError as error:
-            reason = f"The far side returned what is no result: {error}"
+            reason = f"The remote side returned an invalid result: {error}"
         raise disconnected(reason, made=None if changes else False)
 
     def _request(
@@ -176,8 +190,8 @@ class RemoteWorkspace(Workspace):
         request: dict[str, Any] = {"method": method, "arguments": protocol.encode(arguments, functions)}
         if self._views:
             request["views"] = self._views
-        if self._transaction is not None:
-            request["transaction"] = self._transaction[0]
+        if self._block is not None:
+            request["block"] = self._block[0]
         if changes:
             request["key"] = uuid.uuid4().hex
         call = call_context.current.get()
@@ -195,9 +209,9 @@ class RemoteWorkspace(Workspace):
             function, arguments = _question(question, functions, self.policy)
             try:
                 return {"value": protocol.encode(call_context.ask(function, *arguments))}
-            except AgentFSError as error:  # the far side may ask for permission before it is raised
+            except AgentFSError as error:  # the remote side may act on it before the error is raised
                 return {"error": protocol.encode_error(error)}
-            except BaseException as error:  # noqa: BLE001 - raised when the far side has answered
+            except BaseException as error:  # noqa: BLE001 - raised when the remote side has answered
                 exchange.raised = error
                 return {"raised": True}
 
@@ -210,7 +224,7 @@ class RemoteWorkspace(Workspace):
 
         exchange = Exchange(request, changes, seconds, reply, progress)
         with contextlib.nullcontext() if call is None else call.forwarding(exchange.cancel, changes=changes):
-            answer, connection = self._link.call(exchange, self._transaction and self._transaction[1])
+            answer, connection = self._link.call(exchange, self._block and self._block[1])
         if answer.get("raised") is True:
             raise disconnected("The call was given up.", made=None if changes else False)
         if answer.get("cancelled") is True:
@@ -223,29 +237,20 @@ class RemoteWorkspace(Workspace):
 def _question(
     question: Mapping[str, Any], functions: Sequence[Callable[..., Any]], policy: Policy
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return the function that the far side asks for, and its arguments; ProtocolError for any other."""
+    """Return the function that a question is for, and its arguments; raise ProtocolError if it is invalid."""
     try:
         function = functions[question["function"]]
         arguments: Any = protocol.decode(question.get("arguments"), lambda number: functions[number])
     except (TypeError, LookupError):
-        raise protocol.ProtocolError("The far side asks for a function that there is not.") from None
-    wanted = PermissionRequest if function == policy.permission else object
-    if (
-        not isinstance(arguments, list)
-        or not arguments
-        or not all(isinstance(each, wanted) for each in arguments)
-    ):
-        raise protocol.ProtocolError("The far side asks what is no question.")
+        raise protocol.ProtocolError("The remote side asked for an unknown function.") from None
+    wanted = PermissionRequest if function in policy.permissions else object
+    if not arguments or not all(isinstance(each, wanted) for each in arguments):
+        raise protocol.ProtocolError("The remote side asked an invalid question.")
     return function, arguments
 
 
-def _remote_methods(cls: type[RemoteWorkspace]) -> None:
-    """Give the class each method of `Workspace` as a call of the far side, as it is declared there."""
-    for name in protocol.REMOTE_METHODS:
-        setattr(cls, name, check_arguments(_remote_method(name, vars(Workspace)[name])))
-
-
 def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that sends its arguments to the remote side; it looks like the local method."""
     declared = declaration_of(method)
     effect = declared.effect if declared else "none"
     changes = effect not in READING or name == "checkpoint"
@@ -255,16 +260,17 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def remote(self: RemoteWorkspace, /, *args: Any, **kwargs: Any) -> Any:
         _, *arguments = signature().bind(self, *args, **kwargs).arguments.items()
-        # The next call of a result may have the names of a dialect, and is not needed there.
+        # `next` of a result may have the names of a dialect. The remote side does not need it.
         given = {
             key: replace(each, next=None) if isinstance(each, Result) else each for key, each in arguments
         }
         return self._call(name, given, returns(), changes=changes and given.get("preview") is not True)  # pyright: ignore[reportPrivateUsage] - a method of it
 
-    return remote
+    return check_arguments(remote)
 
 
-_remote_methods(RemoteWorkspace)
+for _name in protocol.REMOTE_METHODS:
+    setattr(RemoteWorkspace, _name, _remote_method(_name, vars(Workspace)[_name]))
 
 
 def connect(
@@ -281,29 +287,29 @@ def connect(
     push: bool = True,
     patience: float = 30.0,
 ) -> RemoteWorkspace:
-    """Open a workspace where the files are: on another machine, in a container.
+    """Open a workspace on another machine or in a container.
 
     Args:
-        command_or_opener: A command to which the one for the far side is appended, such as `["ssh", "host"]`
-            or `["docker", "exec", "-i", "box"]`. Or a function that is given that command and returns its
-            standard input and output: an object with `write`, `readline` and `close`.
-        root: The directory at the far side.
-        policy: As of `Workspace`; its `permission` is called here.
-        limits: As of `Workspace`.
-        state: As of `Workspace`: a directory at the far side.
-        watch: As of `Workspace`: at the far side.
-        on_event: As of `Workspace`: called here.
-        session: A name under which a later process continues: the newest client of a session ends the one
-            before. By default a new one, which ends with this workspace.
-        python: Python at the far side, 3.11 or newer.
-        push: Whether the package is sent to the far side. If not, the command itself runs `agentfs serve`.
-        patience: Seconds for which a lost connection is made anew, before `disconnected` is raised.
+        command_or_opener: A command prefix that runs a command at the remote side, such as `["ssh", "host"]`
+            or `["docker", "exec", "-i", "box"]`. Or a function that takes the command to run there and
+            returns its standard input and output: an object with `write`, `readline` and `close`.
+        root: The directory at the remote side.
+        policy: As for `Workspace`; its `permission` is called here.
+        limits: As for `Workspace`.
+        state: As for `Workspace`: a directory at the remote side.
+        watch: As for `Workspace`: at the remote side.
+        on_event: As for `Workspace`: called here.
+        session: A name under which a later process can continue. The newest client of a session ends the
+            previous one. By default a new session, which ends with this workspace.
+        python: Python at the remote side, 3.11 or newer.
+        push: Send the package to the remote side. If False, the command itself runs `agentfs serve`.
+        patience: Seconds to reconnect after a lost connection, before `disconnected` is raised.
 
     Returns:
-        A workspace, whose `remote` reports what serves at the far side.
+        A workspace; its `remote` has facts about the remote side.
 
     Raises:
-        AgentFSError: `disconnected`, and what opening a `Workspace` there raises.
+        AgentFSError: `disconnected`, or any error that opening a `Workspace` there raises.
     """
     ArgumentChecker(connect).check((), locals())
     if not (callable(command_or_opener) or command_or_opener):
@@ -321,13 +327,13 @@ def connect(
         "limits": protocol.encode(limits, functions),
         "watch": watch,
     }
-    far_command = bootstrap_near.command(python) if push else []
+    command = bootstrap_near.command(python) if push else []
     options = {"root": fspath(root), "any_policy": True}
 
     def open_stream() -> Stream:
         if callable(command_or_opener):
-            return command_or_opener(far_command)
-        return CommandStream([*command_or_opener, *far_command])
+            return command_or_opener(command)
+        return CommandStream([*command_or_opener, *command])
 
     def prepare(stream: Stream, read_line: Callable[[], bytes]) -> None:
         if push:

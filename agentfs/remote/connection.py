@@ -1,52 +1,78 @@
-"""One connection to the far side: a thread that sends, one that receives, and a queue for each request."""
+"""The connection to the remote side: requests and their answers over a stream, reconnected when it is lost.
+
+A `Connection` is one stream. A `Link` opens connections one after another, and sends a request again over the
+next one, so that each change is made once.
+"""
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# Of what a message has, the types are known only once it is decoded.
+# The types of a message's values are known only after it is decoded.
 
 import contextlib
 import itertools
 import json
+import os
 import queue
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
+from agentfs import call_context
 from agentfs.errors import AgentFSError, DisconnectedError, InvalidArgumentError
 from agentfs.remote import protocol
-from agentfs.remote.transport import Stream, line_reader
+from agentfs.remote.transport import Stream, disconnected, line_reader
 
-_NOISE_BYTES = 256 * 1024  # that may come before the first message, such as the greeting of a shell
+_NOISE_BYTES = 256 * 1024  # allowed before the first message, for example the greeting of a shell
 _PIECE = 64 * 1024
-_MAX_QUESTIONS = 10_000  # of one request
-_MAX_WAITING = 3  # messages for one request that it has not taken: progress, a question, the answer
-_CANCEL: Mapping[str, Any] = {"cancel": True}  # in the queue of a request: tell the far side
+_MAX_QUESTIONS = 10_000  # for one request
+_MAX_WAITING = 3  # unread messages for one request: progress, a question, the answer
+_CANCEL: Mapping[str, Any] = {"cancel": True}  # in the inbox of a request: cancel it at the remote side
 _LATEST_PING = 3.0  # seconds
 _CLOSE_SECONDS = 2.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # between two attempts to connect
 
 Prepare = Callable[[Stream, Callable[[], bytes]], None]
 _Inbox = queue.SimpleQueue[Mapping[str, Any] | None]
 
 
+class _Server(TypedDict):
+    version: str
+    python: str
+    engine: str
+    pid: int
+
+
+class _Opened(TypedDict):
+    """The answer to the first message."""
+
+    agentfs: str
+    protocol: int
+    root: str
+    notes: list[str]
+    kept: bool  # the session outlives the connection
+    remote: _Server
+
+
 class Lost(Exception):  # noqa: N818 - a signal within this package
-    """The connection has ended, for the reason that is the argument."""
+    """The connection has ended; the argument is the reason."""
 
 
 @dataclass(eq=False)
 class Exchange:
-    """One request and its answer, sent over one connection or, if that is lost, over several.
+    """One request and its answer, over one connection or, if that is lost, over several.
 
     Attributes:
-        request: The message without its number.
-        changes: Whether it may change something: then it is waited for, even if it is cancelled.
-        seconds: That it may take, apart from those in which it waits for this side.
-        reply: Answers a question.
-        progress: Given the number of entries that a search has seen.
-        until: When the far side must have answered, by `time.monotonic()`.
-        sent: Whether a far side may have got it.
-        cancelled: Whether its result is not wanted any more.
-        raised: What is raised here once the far side has answered.
-        inbox: Of the connection that it was sent over last.
+        request: The message, without its number.
+        changes: Whether it may change something. A change is waited for even if it is cancelled.
+        seconds: The time limit, apart from the time that answering questions takes.
+        reply: Answers a question of the remote side.
+        progress: Called with the number of entries that a search has seen.
+        until: The `time.monotonic()` at which an answer is overdue.
+        sent: Whether a remote side may have received it.
+        cancelled: Whether the caller no longer wants the result.
+        raised: An exception to raise here when the remote side has answered.
+        inbox: The inbox at the latest connection.
     """
 
     request: Mapping[str, Any]
@@ -61,17 +87,17 @@ class Exchange:
     inbox: _Inbox = field(default_factory=_Inbox)
 
     def cancel(self) -> bool:
-        """Let the far side give it up, from any thread; return whether nobody need wait for that."""
+        """Cancel it at the remote side, from any thread; return True if nobody need wait for that."""
         self.cancelled = True
         self.inbox.put(_CANCEL)
         return not self.changes
 
 
 class Connection:
-    """A stream to a far side. When it is lost, all requests that wait raise `Lost`."""
+    """One stream to a remote side. When it ends, all waiting requests raise `Lost`."""
 
     def __init__(self, stream: Stream, prepare: Prepare, patience: float) -> None:
-        """Take a stream, on which `prepare` starts the server, where that is not there already."""
+        """Take a stream; `prepare` starts the server at its other end, if it must be started."""
         self._stream = stream
         self._prepare = prepare
         self._failure: AgentFSError | None = None
@@ -88,17 +114,17 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """Whether the far side has answered, and the connection has not ended."""
+        """True if the remote side has answered and the connection has not ended."""
         return self._opened and not self._reason
 
     def open(self, hello: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
-        """Send the first message, and return the answer; `Lost` where none comes within some seconds."""
+        """Send the first message and return the answer; raise `Lost` if none comes in time."""
         inbox = self._inboxes[0] = _Inbox()
         threading.Thread(target=self._read, args=(hello,), name="agentfs-connect-in", daemon=True).start()
         try:
             answer = inbox.get(timeout=max(seconds, 0))
         except queue.Empty:
-            raise self._give_up(f"the far side did not answer within {seconds:.3g} seconds") from None
+            raise self._give_up(f"the remote side did not answer within {seconds:.3g} seconds") from None
         except BaseException:
             self._give_up("interrupted")
             raise
@@ -111,12 +137,12 @@ class Connection:
         return answer
 
     def call(self, exchange: Exchange) -> Mapping[str, Any]:
-        """Send a request, and return the answer to it."""
+        """Send a request and return its answer."""
         number = next(self._numbers)
         inbox = self._inboxes[number] = exchange.inbox = _Inbox()
         try:
-            if self._reason:  # looked at only now, as `lose` wakes the exchanges that there are
-                raise Lost(self._reason)  # noqa: TRY301 - as what is raised below
+            if self._reason:  # checked only now, because `lose` wakes only the inboxes that exist
+                raise Lost(self._reason)  # noqa: TRY301 - handled like the others below
             self.send({"call": number, **exchange.request, "again": exchange.sent})
             exchange.sent = True
             if exchange.cancelled:
@@ -129,22 +155,26 @@ class Connection:
             del self._inboxes[number]
 
     def close(self) -> None:
-        """Let the far side end in order, and wait for it."""
+        """Let the remote side end in order, and wait for it."""
         self.send({"bye": True})
         self._outgoing.put(None)
         self._writer.join(_CLOSE_SECONDS)
-        self._begin_to_close().join(self._patience)  # the writer cannot while it waits in a write
+        self._begin_to_close().join(self._patience)  # the writer itself may hang in a write
         self.lose("the workspace is closed")
 
     def lose(self, reason: str) -> None:
-        """End the connection, and wake all that wait; without a lock, as a finalizer calls it too."""
+        """End the connection and wake all waiting requests. It takes no lock: a finalizer calls it too."""
         self._reason = self._reason or reason
         self._outgoing.put(None)
         for inbox in list(self._inboxes.values()):
             inbox.put(None)
 
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Queue a message for sending."""
+        self._outgoing.put(protocol.to_lines(message))
+
     def _give_up(self, reason: str) -> Lost:
-        """End a connection on which the other threads may wait for ever; return what a call raises."""
+        """End a connection whose threads may hang; return the exception to raise."""
         self.lose(reason)
         self._begin_to_close()
         return Lost(self._reason)
@@ -162,7 +192,7 @@ class Connection:
             except (KeyboardInterrupt, SystemExit) as error:
                 if not exchange.changes or exchange.raised is not None:
                     raise
-                exchange.raised = error  # and wait for what becomes of it
+                exchange.raised = error  # raised after the outcome of the change is known
                 exchange.cancel()
                 continue
             if message is _CANCEL:
@@ -171,7 +201,7 @@ class Connection:
                 if exchange.raised is not None:
                     raise exchange.raised
                 if message.get("cancelled") is True and not exchange.cancelled:
-                    raise Lost("the far side has ended")
+                    raise Lost("the remote side has ended")
                 return message
             elif "ask" in message:
                 asked = time.monotonic()
@@ -182,18 +212,18 @@ class Connection:
                 except (protocol.ProtocolError, InvalidArgumentError) as error:
                     raise self._give_up(str(error)) from None
                 if questions > _MAX_QUESTIONS:
-                    raise self._give_up("the far side asked too many questions")
+                    raise self._give_up("the remote side asked too many questions")
                 self.send({"reply": number, "to": message["ask"], **reply})
                 exchange.until += time.monotonic() - asked
             elif protocol.is_instance(message.get("entries"), int):
                 exchange.progress(message["entries"])
 
     def _next(self, inbox: _Inbox, until: float) -> Mapping[str, Any]:
-        """Return the next message of a call; meanwhile see whether the far side is there at all."""
+        """Return the next message for a request; give up a remote side that sends nothing at all."""
         began, pause = time.monotonic(), min(_LATEST_PING, self._patience / 10)
         while (now := time.monotonic()) <= until:
             if now - max(self._heard, began) > self._patience / 3:
-                raise self._give_up("the far side has stopped to answer")
+                raise self._give_up("the remote side stopped responding")
             try:
                 message = inbox.get(timeout=pause)
             except queue.Empty:
@@ -202,11 +232,7 @@ class Connection:
             if message is None:
                 raise Lost(self._reason)
             return message
-        raise self._give_up("the far side did not answer a call in time")
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Send a message when those before it have been sent."""
-        self._outgoing.put(protocol.to_lines(message))
+        raise self._give_up("the remote side did not answer a request in time")
 
     def _write(self) -> None:
         try:
@@ -214,7 +240,7 @@ class Connection:
                 for start in range(0, len(lines), _PIECE):
                     self._stream.write(lines[start : start + _PIECE])
                     if len(lines) > _PIECE:
-                        self._heard = time.monotonic()  # a long message that goes out is a sign of life
+                        self._heard = time.monotonic()  # progress of a long message is a sign of life
         except Exception as error:  # noqa: BLE001 - a provider's SDK may raise anything
             self.lose(f"the stream cannot be written: {type(error).__name__}: {error}")
         self._close_stream()
@@ -228,14 +254,14 @@ class Connection:
 
             def heard_line() -> bytes:
                 line = read_line()
-                self._heard = time.monotonic()  # also of a part of a long message
+                self._heard = time.monotonic()  # a part of a long message counts too
                 return line
 
             for message in protocol.messages(heard_line):
                 for kind in ("answer", "of", "progress"):
                     if type(number := message.get(kind)) is int:
                         self._dispatch(number, message)
-            reason = "the far side has ended the stream"
+            reason = "the remote side ended the stream"
         except protocol.ProtocolError as error:
             reason = str(error)
         except DisconnectedError as error:
@@ -244,16 +270,16 @@ class Connection:
             self._failure, reason = error, str(error)
         except Exception as error:  # noqa: BLE001 - as above
             reason = f"the stream failed: {type(error).__name__}: {error}"
-        self._close_stream()  # after which it can say how its command ended
+        self._close_stream()  # before `explain`, which then knows how the command ended
         explain: Callable[[], str] = getattr(self._stream, "explain", str)
         self.lose(" — ".join(filter(None, (reason, explain()))))
 
     def _dispatch(self, number: int, message: Mapping[str, Any]) -> None:
         inbox = self._inboxes.get(number)
         if inbox is None or ("progress" in message and not inbox.empty()):
-            return  # the call was given up, or is busy
+            return  # the request was given up, or is busy
         if inbox.qsize() > _MAX_WAITING:
-            raise protocol.ProtocolError("The far side sends more than is taken.")
+            raise protocol.ProtocolError("The remote side sends messages faster than they are read.")
         inbox.put(message)
 
     def _close_stream(self) -> None:
@@ -264,8 +290,117 @@ class Connection:
                     self._stream.close()
 
 
+class Link:
+    """The connections of one workspace; at most one is open."""
+
+    def __init__(
+        self, open_stream: Callable[[], Stream], prepare: Prepare, hello: Mapping[str, Any], patience: float
+    ) -> None:
+        self._open_stream = open_stream
+        self._prepare = prepare
+        self._hello = {**hello, "client": uuid.uuid4().hex}
+        self._patience = patience
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None  # may still be opening, while the lock is taken
+        self.closed = False
+        self._ended = ""  # why no further connection is opened
+        self.connections = 0
+        self.answer: Mapping[str, Any] = {}
+        try:
+            self._connect(time.monotonic() + patience)
+        except Lost as lost:
+            raise _unreachable(str(lost), made=False) from None
+
+    def __del__(self) -> None:
+        if self._connection is not None:
+            self._connection.lose("the workspace was dropped")  # ends the threads, and the remote side
+
+    def call(self, exchange: Exchange, bound: Connection | None) -> tuple[Mapping[str, Any], Connection]:
+        """Send a request until it is answered; return the answer and the connection that it came over.
+
+        `bound` is the connection of the block that the request belongs to; it ends with that connection.
+        """
+        if os.getpid() != self._process:  # in a fork, stream and threads belong to the parent
+            raise disconnected("This workspace belongs to another process; connect in this one.", made=False)
+        exchange.until = time.monotonic() + exchange.seconds + self._patience
+        until, pause = 0.0, _FIRST_PAUSE
+        while True:
+            try:
+                connection = bound or self._connect(until or time.monotonic() + self._patience)
+                return connection.call(exchange), connection
+            except Lost as lost:
+                reason = str(lost)
+            if exchange.raised is not None:
+                raise exchange.raised
+            if bound is not None and not (exchange.sent and exchange.request["method"] == "end"):
+                raise disconnected("The `with` block was lost with the connection.", made=False)
+            bound = None
+            undecided = exchange.sent and exchange.changes
+            if exchange.cancelled and not undecided:
+                raise call_context.Cancelled
+            now = time.monotonic()
+            until = until or min(now + self._patience, exchange.until)
+            if self._ended or now + pause > until:
+                if exchange.sent and not exchange.changes:
+                    self._hello["forget"] = True  # the remote side may have noted a read that never arrived
+                raise _unreachable(self._ended or reason, made=None if undecided else False)
+            time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def close(self) -> None:
+        """End the connection, even one that is being opened, and open no other."""
+        self.closed = True
+        self._ended = self._ended or "the workspace is closed"
+        if self._connection is not None and os.getpid() == self._process:
+            self._connection.close()
+
+    def _connect(self, until: float) -> Connection:
+        """Return the usable connection; open one if there is none."""
+        if not self._lock.acquire(timeout=max(until - time.monotonic(), 0)):
+            raise Lost("connecting takes too long")
+        try:
+            connection = self._connection
+            if connection is None or not connection.usable:
+                if self._ended:
+                    raise Lost(self._ended)
+                connection = self._open(until)
+            return connection
+        finally:
+            self._lock.release()
+
+    def _open(self, until: float) -> Connection:
+        try:
+            stream = self._open_stream()
+        except DisconnectedError as failure:
+            raise Lost(failure.message) from None
+        except Exception as failure:  # a provider's SDK may raise anything
+            raise Lost(f"the stream cannot be opened: {type(failure).__name__}: {failure}") from failure
+        connection = self._connection = Connection(stream, self._prepare, self._patience)
+        hello = {**self._hello, "nonce": uuid.uuid4().hex, "again": self.connections > 0}
+        hello["kept"] = self.answer.get("kept")  # None in the first connection
+        if self._ended:  # by `close`, which may not have seen this connection yet
+            connection.close()
+            raise Lost(self._ended)
+        try:
+            answer = _opened(connection.open(hello, until - time.monotonic()))
+        except Lost:
+            raise
+        except Exception as error:
+            connection.close()
+            if self.connections == 0:
+                raise
+            if isinstance(error, DisconnectedError):  # another client has the session; other errors may pass
+                self._ended = str(error)
+            raise Lost(str(error)) from None
+        self._hello.pop("forget", None)
+        self.answer = answer
+        self.connections += 1
+        return connection
+
+
 def _first(read_line: Callable[[], bytes], nonce: str) -> Mapping[str, Any]:
-    """Return the first message, which names the nonce; what shells say before it is left out."""
+    """Return the first message, which has the nonce; skip what shells print before it."""
     left = _NOISE_BYTES
     while left > 0 and (line := read_line()):
         left -= len(line)
@@ -274,4 +409,25 @@ def _first(read_line: Callable[[], bytes], nonce: str) -> Mapping[str, Any]:
                 message: Any = json.loads(line)
                 if type(message) is dict and message.get("agentfs") == nonce:
                     return cast("dict[str, Any]", message)
-    raise protocol.ProtocolError("the far side does not run agentfs")
+    raise protocol.ProtocolError("the remote side does not run agentfs")
+
+
+def _opened(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the answer to the first message; raise the error that it has."""
+    if "error" in answer:
+        raise error_of(answer)
+    if not protocol.is_instance(answer, _Opened):
+        raise disconnected("The remote side does not describe itself.", made=False)
+    return cast("Mapping[str, Any]", protocol.shown(answer))
+
+
+def error_of(answer: Mapping[str, Any]) -> Exception:
+    """Return the error in an answer."""
+    try:
+        return protocol.decode_error(answer.get("error"))
+    except protocol.ProtocolError as wrong:
+        return disconnected(f"The remote side sent an invalid error: {wrong}", made=None)
+
+
+def _unreachable(reason: str, *, made: bool | None) -> DisconnectedError:
+    return disconnected(f"The remote side cannot be reached: {reason.removesuffix('.')}.", made=made)

@@ -1,12 +1,11 @@
-"""Messages between the two sides: lines of ASCII JSON, with values of a closed set of types.
+"""Messages of `connect` in both directions: lines of ASCII JSON, with values of a closed set of types.
 
-A value is JSON, or an object whose key `$` says what it is: a list for a tuple, else the name of a class and
-its fields. Classes are those of results, policies, requests and messages; their type hints say what each
-field may be, so that what is decoded has the types that the program expects, whoever sent it. The hints of
-messages do the same: a number is finite, and an integer from 0 to `LARGEST`.
+A value is plain JSON, or an object with the key `$`. `{"$": [1, 2]}` is a tuple. `{"$": "Match", …}` is an
+object of that class, with its fields. Type hints of the class check each field, so a decoded value has the
+types that the program expects, whoever sent it. Numbers are finite; integers go from 0 to `LARGEST`.
 """
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# Of what a message has, the types are known only once it is decoded.
+# The types of a message's values are known only after it is decoded.
 
 import base64
 import functools
@@ -15,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, is_dataclass
+from operator import attrgetter
 from os import PathLike, fspath
 from typing import Annotated, Any, TypedDict, get_type_hints
 
@@ -24,30 +24,20 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, Un
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
-from agentfs.tools.checking import ArgumentChecker
 from agentfs.tools.declaration import declared_tools
-from agentfs.tools.kinds import (
-    SCALARS,
-    Anything,
-    ArgumentReader,
-    Integer,
-    Kind,
-    ListOf,
-    String,
-    default_values,
-    kind_of,
-)
+from agentfs.tools.hints import ArgumentChecker, default_values, kind_of
+from agentfs.tools.kinds import SCALARS, Anything, ArgumentReader, Integer, Kind, ListOf, String
 from agentfs.visible import escape_controls, visible
 from agentfs.workspace import Workspace
 
-VERSION = 1  # of the messages; both sides must have the same
-MAX_LINE = 1 * MIB
-_LINE = MIB // 16  # of what is sent: each is a sign of life on a slow way
+VERSION = 1  # of the protocol; must be equal on both sides
+MAX_LINE = 1 * MIB  # of a received line
+_LINE = MIB // 16  # of a sent line; short, because each line is a sign of life on a slow connection
 MAX_MESSAGE = 64 * MIB
-MAX_MEMORY = 256 * MIB  # that a message takes once it is decoded
+MAX_MEMORY = 256 * MIB  # of a decoded message
 _MAX_DEPTH = 40
-# Fields that hold names or content of the tree, which programs need as they are. All other texts of results
-# and questions are for people and models.
+# Fields with names or content of the tree, which programs need unchanged. All other texts of results and
+# questions are for people and models, so their hidden characters are made visible.
 _NAMES = ("path", "paths", "name", "to", "target", "moved_from", "files", "counts", "failed", "left", "next")
 _CONTENT = (
     "unread_rules",
@@ -64,16 +54,16 @@ _CONTENT = (
 _EXACT = frozenset((*_NAMES, *_CONTENT, "newline"))
 _EXACT_OF: dict[type[Any], frozenset[str]] = {
     results.Match: _EXACT | {"text"},
-    PermissionRequest: _EXACT - {"diff"},  # which a person reads
+    PermissionRequest: _EXACT - {"diff"},  # a person reads it
     ParameterName: frozenset(),
 }
-# Bytes of memory, at most, for each token of JSON: an object takes more than an array.
+# The most bytes of memory that a token of JSON takes, by its first byte.
 _MEMORY_OF = {b"{": 500, b"[": 160, b":": 70, b",": 60, b'"': 50}
 _TOKENS = re.compile(rb'"[^"]*"|[{\[:,]')
-_MORE, _LAST = b"+", b"="  # begin each line of a message that has several
-_MAX_SEPARATOR = 10  # characters of a separator, which is repeated for each part
+_MORE, _LAST = b"+", b"="  # begin the lines of a message of several lines
+_MAX_SEPARATOR = 10  # characters; a separator is repeated between all parts
 
-_CLASSES: dict[str, type[Any]] = {
+CLASSES: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
         *(each for each in vars(results).values() if isinstance(each, type) and is_dataclass(each)),
@@ -82,28 +72,35 @@ _CLASSES: dict[str, type[Any]] = {
     )
 }
 _SETTINGS = {Policy, Protect, Limits, Allow, Deny}
-_ANSWERS = {name: each for name, each in _CLASSES.items() if each not in _SETTINGS}
-# Classes of which the fields besides the exact ones are shown to people and models.
+_ANSWERS = {name: each for name, each in CLASSES.items() if each not in _SETTINGS}
+# Classes whose fields, except the exact ones, are shown to people and models.
 _SHOWN: set[type[Any]] = {
-    *(each for each in _CLASSES.values() if each.__module__ == results.__name__),
+    *(each for each in CLASSES.values() if each.__module__ == results.__name__),
     *(PermissionRequest, ToolName, ParameterName, Retry),
 } - {results.Edit, results.LineChange}
 _METHODS = declared_tools(Workspace)
-# Each is a request of its own; for the others the client has methods of another form.
+# Methods that are context managers, with a function that gets the outcome from what the manager returned.
+BLOCKS: dict[str, Callable[[Any], Any]] = {
+    "transaction": attrgetter("commit_notes"),
+    "recording": attrgetter("result"),
+}
+# Methods of `Workspace` that are one request each. `RemoteWorkspace` defines or inherits all others.
 REMOTE_METHODS = {
     name for name, each in vars(Workspace).items() if inspect.isfunction(each) and not name.startswith("_")
-} - {"tools", "tool_names", "view", "transaction", "recording", "recorded", "close"}
+} - {"tools", "tool_names", "view", "recorded", "close", *BLOCKS}
 # Exceptions besides those of agentfs that a method may raise, each with a text.
-_EXCEPTIONS = (TypeError, ValueError, RuntimeError, MemoryError, RecursionError, NotImplementedError)
+_EXCEPTIONS = {
+    each.__name__: each
+    for each in (TypeError, ValueError, RuntimeError, MemoryError, RecursionError, NotImplementedError)
+}
 
 _Function = Callable[..., Any]
-_Test = Callable[[Any], bool]
 
 
 class _Limited(Kind):
     """The values of a kind that also pass a test."""
 
-    def __init__(self, kind: Kind, test: _Test) -> None:
+    def __init__(self, kind: Kind, test: Callable[[Any], bool]) -> None:
         self._kind, self._test = kind, test
 
     def fits(self, value: Any) -> bool:
@@ -111,7 +108,7 @@ class _Limited(Kind):
 
 
 class _NextCall(Kind):
-    """A call of a method that the tools at hand can be asked for."""
+    """A complete call of a tool, with arguments that the method takes."""
 
     def fits(self, value: Any) -> bool:
         if not isinstance(value, dict) or value.keys() != NextCall.__annotations__.keys():
@@ -140,7 +137,7 @@ _ShortList = Annotated[list[Any], _Limited(ListOf(Anything()), lambda value: len
 
 
 class Hello(TypedDict):
-    """The first message of the near side. In all messages, a field that may be None may be left out."""
+    """The first message of the client. In every message, a field that may be None may be left out."""
 
     nonce: _Identifier
     client: _Identifier
@@ -157,13 +154,13 @@ class Hello(TypedDict):
 
 
 class Request(TypedDict):
-    """A call of a method at the far side."""
+    """A request to call a method at the remote side."""
 
     call: int
     method: _Short
     arguments: dict[str, Any]
     views: _ShortList | None
-    transaction: _Identifier | None
+    block: _Identifier | None
     key: _Identifier | None
     tool: _Short | None
     progress: bool | None
@@ -172,7 +169,7 @@ class Request(TypedDict):
 
 
 class Reply(TypedDict):
-    """The answer of the near side to a question."""
+    """The client's answer to a question."""
 
     reply: int
     to: int
@@ -181,7 +178,7 @@ class Reply(TypedDict):
 
 
 class Question(TypedDict):
-    """A call of a function of the near side."""
+    """A request of the remote side to call a function of the client."""
 
     ask: int
     function: int
@@ -192,22 +189,22 @@ def check_fields(message: Mapping[str, Any], kind: Any) -> None:
     """Raise `invalid_argument` unless each field of a message has its type and is in its range."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if not is_instance(message.get(name), hint):
-            raise InvalidArgumentError(f"The field {name!r} of a message is missing, or has a wrong value.")
+            raise InvalidArgumentError(f"The field {name!r} of a message is missing or invalid.")
 
 
 class RemoteFunction:
-    """A function of the other side, by the number that it has in the request under way."""
+    """A function of the other side, identified by its number in the current request."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
 class ProtocolError(Exception):
-    """The other side sent what is no message."""
+    """The other side sent an invalid message."""
 
 
 def to_lines(message: Mapping[str, Any]) -> bytes:
-    """Return a message, whose values are encoded, as one line or several; `too_large` for too long a one."""
+    """Return an encoded message as one line or several; raise `too_large` if it is over a limit."""
     text = json.dumps(message, separators=(",", ":")).encode()
     for size, most, unit in (
         (len(text), MAX_MESSAGE, "bytes"),
@@ -215,7 +212,7 @@ def to_lines(message: Mapping[str, Any]) -> bytes:
     ):
         if size > most:
             raise TooLargeError(
-                f"A call or its result has {size:,} {unit} as a message, of at most {most:,}.",
+                f"The call or its result takes {size:,} {unit}; the limit is {most:,}.",
                 hint="Ask for less at a time.",
             )
     if len(text) <= _LINE:
@@ -225,7 +222,7 @@ def to_lines(message: Mapping[str, Any]) -> bytes:
 
 
 def messages(read_line: Callable[[], bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the messages that come in lines, up to their end."""
+    """Yield the messages of a stream until it ends."""
     kept = bytearray()
     while line := read_line():
         if not line.endswith(b"\n"):
@@ -233,7 +230,7 @@ def messages(read_line: Callable[[], bytes]) -> Iterator[dict[str, Any]]:
         is_part = line.startswith(_MORE)
         kept += line[1:-1] if is_part else line.removeprefix(_LAST)
         if len(kept) > MAX_MESSAGE:
-            raise ProtocolError(f"A message has over {MAX_MESSAGE:,} bytes.")
+            raise ProtocolError(f"A message is over {MAX_MESSAGE:,} bytes.")
         if is_part:
             continue
         if _memory(kept) > MAX_MEMORY:
@@ -243,19 +240,19 @@ def messages(read_line: Callable[[], bytes]) -> Iterator[dict[str, Any]]:
             kept.clear()
             message: Any = json.loads(text)
         except (ValueError, RecursionError):
-            raise ProtocolError("A line is no JSON in ASCII.") from None
+            raise ProtocolError("A line is not JSON in ASCII.") from None
         del text
         if not isinstance(message, dict):
-            raise ProtocolError("A line is no JSON object.")
+            raise ProtocolError("A line is not a JSON object.")
         yield message
         del message
 
 
 def _memory(text: bytes | bytearray) -> int:
-    """Return how many bytes of memory a message takes, at most: while it is read, and once it is decoded."""
+    """Return the most bytes of memory that a message takes, while it is read and after it is decoded."""
     if len(text) * 200 <= MAX_MEMORY:
         return 0
-    # A character takes as many bytes as the largest of its string: ASCII, of 16 bits, or with a surrogate.
+    # Each character takes as many bytes as the widest one of its string: 1, 2 or 4.
     width = 4 if b"\\ud" in text or b"\\uD" in text else 2 if b"\\u" in text else 1
     memory = (2 + width) * len(text)
     for token in _TOKENS.finditer(text.replace(b"\\\\", b"").replace(b'\\"', b"")):
@@ -266,21 +263,17 @@ def _memory(text: bytes | bytearray) -> int:
 
 
 def encode(value: Any, functions: list[_Function] | None = None) -> Any:
-    """Return a value ready for JSON; a function becomes its place in `functions`, to which it is added.
+    """Return a value ready for JSON; a function is appended to `functions` and becomes its index.
 
     Raises:
-        TypeError: It, or something in it, has no type of the closed set.
+        TypeError: The value, or a value inside it, has a type that no message can have.
     """
     kind: Any = type(value)
     name: str = kind.__name__
     many: Any = value
     if value is None or kind in (str, int, bool, float):
         return value
-    if kind is list:
-        return [encode(each, functions) for each in many]
-    if kind is tuple:
-        return {"$": [encode(each, functions) for each in many]}
-    if _CLASSES.get(name) is kind:
+    if CLASSES.get(name) is kind:
         given = {"parts": [*many.parts]} if isinstance(value, Advice) else _given(many, kind)
         return {"$": name, **{field: encode(each, functions) for field, each in given.items()}}
     if kind is bytes:
@@ -290,12 +283,12 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
         if all(type(key) is str for key in items) and "$" not in items:
             return items
         return {"$": "dict", "items": [[encode(key), each] for key, each in items.items()]}
-    if isinstance(value, str):  # such as a member of an enumeration, whose `str` may be its name
+    if isinstance(value, str):  # `str()` of an enumeration's member may be its name
         return str.__str__(value)
     if isinstance(value, (int, float)):
         return int(value) if isinstance(value, int) else float(value)
-    if isinstance(value, tuple):  # a named one
-        return encode(tuple(many), functions)
+    if isinstance(value, tuple):
+        return {"$": [encode(each, functions) for each in many]}
     if isinstance(value, Sequence):
         return [encode(each, functions) for each in many]
     if isinstance(value, PathLike):  # in the answer of a permission callback
@@ -305,47 +298,49 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
     if callable(value) and functions is not None:
         functions.append(value)
         return {"$": "function", "number": len(functions) - 1}
-    raise TypeError(f"{name} is no type of a message")
+    raise TypeError(f"a value of type {name} cannot be sent")
 
 
-def decode(value: Any, function: Callable[[int], _Function] | None = None, *, settings: bool = False) -> Any:
+def decode(
+    value: Any,
+    function: Callable[[int], _Function] | None = None,
+    classes: Mapping[str, type[Any]] = _ANSWERS,
+    depth: int = 0,
+) -> Any:
     """Return the value that was encoded; raise ProtocolError for anything else.
 
-    `function` returns what is called for a function of the other side; without it none is taken. A far side
-    also takes `settings`, such as a policy.
+    Args:
+        value: The encoded value.
+        function: Returns the function of a number; without it, a message cannot have functions.
+        classes: The classes that the message may have, by name.
+        depth: How many values enclose this one.
     """
-    return _decode(value, function, _CLASSES if settings else _ANSWERS, 0)
-
-
-def _decode(
-    value: Any, function: Callable[[int], _Function] | None, classes: Mapping[str, type[Any]], depth: int
-) -> Any:
     if depth > _MAX_DEPTH:
         raise ProtocolError("A message is nested too deeply.")
     given: Any = value
     if isinstance(value, list):
-        return [_decode(each, function, classes, depth + 1) for each in given]
+        return [decode(each, function, classes, depth + 1) for each in given]
     if not isinstance(value, dict):
-        # A method checks its arguments itself.
+        # The arguments of a method may be any numbers: the method checks them.
         if function is None and type(value) in (int, float) and not SCALARS[float].fits(value):
-            raise ProtocolError("A message has a number that is not finite, or of more than 64 bits.")
+            raise ProtocolError("A message has a number that is not finite or over 64 bits.")
         return value
     name: Any = given.get("$")
     if isinstance(name, list):
-        return tuple(_decode(each, function, classes, depth + 1) for each in name)
-    made = {key: _decode(each, function, classes, depth + 1) for key, each in given.items() if key != "$"}
+        return tuple(decode(each, function, classes, depth + 1) for each in name)
+    fields = {key: decode(each, function, classes, depth + 1) for key, each in given.items() if key != "$"}
     if name is None:
-        return made
+        return fields
     try:
-        return _make(classes.get(str(name)), str(name), made, function)
+        return _make(classes.get(str(name)), str(name), fields, function)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
-        if isinstance(error, AgentFSError):  # what a policy or a limit does not take
+        if isinstance(error, AgentFSError):  # a value that a policy or a limit refuses
             raise
-        raise ProtocolError(f"A message has a wrong {str(name)[:40]!r}.") from None
+        raise ProtocolError(f"A message has an invalid {str(name)[:40]!r}.") from None
 
 
 def shown(value: Any) -> Any:
-    """Return a value with the hidden characters of all its texts visible."""
+    """Return a value with the hidden characters of all its texts made visible."""
     if type(value) is str:
         return escape_controls(value) if visible(value) != value else value
     if type(value) in (tuple, list):
@@ -374,7 +369,9 @@ def _make(cls: Any, name: str, given: dict[str, Any], function: Callable[[int], 
         return cls(*map(shown, parts))
     reader, kinds = ArgumentReader(), _kinds(cls)
     given = {key: kinds[key].read(each, key, reader) for key, each in given.items()}
-    if reader.problems or (cls is Retry and not _is_retry(given)):
+    if reader.problems:
+        raise TypeError(name)
+    if cls is Retry and not (_is_json(given) and all(map(str.isidentifier, given["arguments"]))):
         raise TypeError(name)
     if cls in _SHOWN:
         exact = _EXACT_OF.get(cls, _EXACT)
@@ -382,12 +379,8 @@ def _make(cls: Any, name: str, given: dict[str, Any], function: Callable[[int], 
     return cls(**given)
 
 
-def _is_retry(given: Mapping[str, Any]) -> bool:
-    return _is_json(given) and all(map(str.isidentifier, given["arguments"]))
-
-
 def _given(value: Any, cls: Any) -> dict[str, Any]:
-    """Return the fields that make a dataclass or a named tuple, but those that are as by default."""
+    """Return the fields of a dataclass or a named tuple that differ from their defaults."""
     given: dict[str, Any] = {}
     for name, default in _defaults(cls).items():
         found = getattr(value, name)
@@ -405,12 +398,12 @@ def _defaults(cls: Any) -> dict[str, Any]:
 
 @functools.cache
 def _kinds(cls: Any) -> dict[str, Kind]:
-    """Return the kinds of the fields that make a dataclass or a named tuple."""
+    """Return the kinds of the fields of a dataclass or a named tuple."""
     return {name: _kind(hint) for name, hint in get_type_hints(cls).items() if name in _defaults(cls)}
 
 
 def is_instance(value: Any, hint: Any) -> bool:
-    """Return True if a value is of a type hint."""
+    """Return True if a value fits a type hint."""
     reader = ArgumentReader()
     _kind(hint).read(value, "", reader)
     return not reader.problems
@@ -445,36 +438,33 @@ def encode_error(error: Exception) -> dict[str, Any]:
             "hint": encode(error.hint),
             "details": encode(details),
         }
-    known = next((each for each in _EXCEPTIONS if type(error) is each), RuntimeError)
-    text = str(error) if type(error) is known else f"{type(error).__name__}: {error}"
-    return {"exception": known.__name__, "message": text}
+    name = type(error).__name__
+    if _EXCEPTIONS.get(name) is type(error):
+        return {"exception": name, "message": str(error)}
+    return {"exception": "RuntimeError", "message": f"{name}: {error}"}
 
 
 def decode_error(value: Any) -> Exception:
     """Return the error that was encoded; raise ProtocolError for anything else."""
     found: Any = decode(value)
-    if not isinstance(found, dict):
-        raise ProtocolError("An answer has no error.")
+    found = found if isinstance(found, dict) else {}
     message, hint, details = found.get("message"), found.get("hint", ""), found.get("details", {})
-    if not isinstance(message, str) or not isinstance(hint, str) or not _is_details(details):
-        raise ProtocolError("An answer has a wrong error.")
-    details.pop("suggested_calls", None)  # which the hint has
-    message, hint, details = shown(message), shown(hint), shown(details)
-    code = shown(found.get("code"))
-    if isinstance(code, str):  # an unknown one is that of a newer version
-        leaf = _leaves().get(code)
-        return (
-            UnsupportedSystemError(message, hint=hint, details={**details, "code": code})
-            if leaf is None
-            else leaf(message, hint=hint, details=details)
-        )
-    known = (each for each in _EXCEPTIONS if each.__name__ == found.get("exception"))
-    return next(known, RuntimeError)(message)
-
-
-def _is_details(details: Any) -> bool:
-    places = details.get("places", []) if isinstance(details, dict) else None
-    return is_instance(details, dict[str, Any]) and is_instance(places, Sequence[str]) and _is_json(details)
+    if not (
+        isinstance(message, str)
+        and isinstance(hint, str)
+        and is_instance(details, dict[str, Any])
+        and is_instance(details.get("places", []), Sequence[str])
+        and _is_json(details)
+    ):
+        raise ProtocolError("An answer has an invalid error.")
+    details.pop("suggested_calls", None)  # made again from the hint
+    message, hint, details, code = map(shown, (message, hint, details, found.get("code")))
+    if not isinstance(code, str):
+        return _EXCEPTIONS.get(str(found.get("exception")), RuntimeError)(message)
+    leaf = _leaves().get(code)
+    if leaf is None:  # an error of a newer version
+        return UnsupportedSystemError(message, hint=hint, details={**details, "code": code})
+    return leaf(message, hint=hint, details=details)
 
 
 @functools.cache

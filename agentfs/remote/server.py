@@ -1,10 +1,10 @@
-"""The far side: `agentfs serve` answers the calls that come over standard input, each in a thread.
+"""The remote side: `agentfs serve` answers requests from standard input, each in its own thread.
 
-The command line says what the client may do: without `--any-policy` it may narrow the default policy and the
-default limits, and never widen them.
+The command line limits the client: without `--any-policy` the client can narrow the default policy and the
+default limits, and can never widen them.
 """
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# Of what a message has, the types are known only once it is decoded.
+# The types of a message's values are known only after it is decoded.
 
 import contextlib
 import functools
@@ -41,15 +41,15 @@ from agentfs.remote.session import Outcomes, SessionDirectory, current_key, lost
 from agentfs.remote.transport import disconnected, line_reader
 from agentfs.workspace import Workspace
 
-_THREADS = 64  # calls that wait for an answer keep theirs
-_MAX_CALLS = 1024
+_THREADS = 64  # a request that waits for a reply of the client keeps its thread
+_MAX_REQUESTS = 1024
 _MAX_VIEWS = 64
-_MAX_WAITING = 16  # replies for one call that it has not taken
+_MAX_WAITING = 16  # unread replies for one request
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line allows."""
+    """The options of `agentfs serve`."""
 
     root: str
     state: str | None = None
@@ -59,19 +59,19 @@ class Options:
 
 
 class _EndedError(Exception):
-    """Another process is to serve the session."""
+    """A signal has ended this process."""
 
 
 class _CallbackError(Exception):
-    """A function of the client has raised; the client knows what."""
+    """A function of the client has raised an exception that only the client knows."""
 
 
-class _Aborted(Exception):  # noqa: N818 - raised within a transaction that the client gives up
-    """The transaction is not to be made."""
+class _Aborted(Exception):  # noqa: N818 - raised inside a block that the client gives up
+    """The client has left a block by an exception."""
 
 
 class _Request(NamedTuple):
-    """One call that is under way."""
+    """A request under way."""
 
     number: int
     message: Mapping[str, Any]
@@ -79,10 +79,12 @@ class _Request(NamedTuple):
     replies: "queue.SimpleQueue[Mapping[str, Any] | None]"
 
 
-class _Transaction(NamedTuple):
-    """A transaction of the client: what ends it, and the workspace within."""
+class _Block(NamedTuple):
+    """An open block of the client: its method, its manager, what that returned, and the workspace inside."""
 
-    context: contextlib.AbstractContextManager[Workspace]
+    method: str
+    manager: contextlib.AbstractContextManager[Any]
+    value: Any
     workspace: Workspace
 
 
@@ -90,19 +92,19 @@ _current: ContextVar[tuple["Server", _Request]] = ContextVar("agentfs_request")
 
 
 def serve(options: Options) -> int:
-    """Serve one client over standard input and output until it goes; return the exit status."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the client, from whose terminal it came
+    """Serve one client over standard input and output until it leaves; return the exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a shared terminal is for the client
     output = os.dup(1)
-    os.dup2(2, 1)  # what is printed here must not get among the messages
+    os.dup2(2, 1)  # keeps anything that is printed here out of the messages
     ending = [signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
         ending.append(signal.SIGHUP)
     reading = ended = False
 
     def end(*_: object) -> None:
         nonlocal ended
         ended = True
-        if reading:  # elsewhere an exception could come between any two steps
+        if reading:  # elsewhere the exception could interrupt any step
             raise _EndedError
 
     def read() -> bytes:
@@ -132,27 +134,27 @@ def serve(options: Options) -> int:
 
 
 class _ServedWorkspace(Workspace):
-    """A workspace that notes the outcome of each change of its client."""
+    """A workspace that keeps the outcome of each change of its client."""
 
     _make_ledger = Outcomes
 
 
 class _SessionWorkspace(_ServedWorkspace):
-    """A workspace whose state only its client continues: it outlives this process, and not the machine."""
+    """A workspace whose state only its client can continue; it need not survive a crash of the system."""
 
     _state_durability = "fast"
 
 
 class Server:
-    """Answers the calls of one client."""
+    """Answers the requests of one client."""
 
     def __init__(self, options: Options, output: int) -> None:
         self._options = options
         self._output = output
         self._sending = threading.Lock()
-        self._requests: dict[int, _Request] = {}  # to which this thread adds, and from which workers remove
-        self._made_view = functools.lru_cache(_MAX_VIEWS)(self._make_view)
-        self._transactions: dict[str, _Transaction] = {}
+        self._requests: dict[int, _Request] = {}  # added by the reading thread, removed by workers
+        self._cached_view = functools.lru_cache(_MAX_VIEWS)(self._make_view)
+        self._blocks: dict[str, _Block] = {}
         self._workers = ThreadPoolExecutor(_THREADS, "agentfs-serve")
         self._questions = itertools.count(1)
         self._workspace: Workspace | None = None
@@ -162,7 +164,7 @@ class Server:
         self._said_bye = False
 
     def run(self, read_line: Callable[[], bytes]) -> None:
-        """Take messages until there are no more."""
+        """Handle messages until the client leaves."""
         incoming = protocol.messages(read_line)
         hello = next(incoming, None)
         if hello is None or not self._open(hello):
@@ -175,7 +177,9 @@ class Server:
                     protocol.check_fields(message, protocol.Reply)
                     if request := self._requests.get(number):
                         if request.replies.qsize() > _MAX_WAITING:
-                            raise protocol.ProtocolError("The client sends more than is taken.")
+                            raise protocol.ProtocolError(
+                                "The client sends replies faster than they are read."
+                            )
                         request.replies.put(message)
                 case {"cancel": number} if protocol.is_instance(number, int):
                     if (request := self._requests.get(number)) and request.call.abandon():
@@ -188,28 +192,26 @@ class Server:
                     self._said_bye = True
                     return
                 case _:
-                    raise protocol.ProtocolError("The client sent what is no message.")
+                    raise protocol.ProtocolError("The client sent an invalid message.")
 
     def end(self) -> None:
-        """Give up what only reads, complete the changes that have begun, and close the workspace."""
+        """Cancel requests that only read, complete changes under way, and close the workspace."""
         for request in list(self._requests.values()):
             request.call.abandon()
             request.replies.put(None)
         self._workers.shutdown(cancel_futures=True)
-        for name in reversed([*self._transactions]):
+        for name in reversed([*self._blocks]):
             self._abort(name)
         if self._workspace is not None:
             self._workspace.close()
-        # It stays locked until the process ends, for which the next one waits.
+        # The session stays locked until this process ends; the next one waits for that.
         if self.session is not None and self._said_bye:
             self.session.remove()
 
     def _open(self, hello: Mapping[str, Any]) -> bool:
-        """Open the workspace and answer; return whether that went well."""
+        """Open the workspace and answer; return False if that failed."""
         answer: dict[str, Any] = {"agentfs": hello.get("nonce"), "protocol": protocol.VERSION}
         try:
-            _check_version(hello)
-            protocol.check_fields(hello, protocol.Hello)
             workspace = self._workspace = self._make_workspace(hello)
         except Exception as error:  # noqa: BLE001 - the client raises it
             self._send({**answer, "error": protocol.encode_error(error)})
@@ -226,21 +228,26 @@ class Server:
         return True
 
     def _make_workspace(self, hello: Mapping[str, Any]) -> Workspace:
-        policy, limits = _decode(hello.get("policy")), _decode(hello.get("limits"))
+        if hello.get("protocol") != protocol.VERSION:
+            raise InvalidArgumentError(
+                f"The remote side has agentfs {agentfs.__version__}, with another version of the protocol.",
+                hint="Install the same version on both sides, or connect with push=True.",
+            )
+        protocol.check_fields(hello, protocol.Hello)
+        policy, limits = _decode(hello["policy"]), _decode(hello["limits"])
         watch, root, state = hello["watch"], hello["root"], hello.get("state")
         if not isinstance(policy, Policy) or not isinstance(limits, Limits):
-            raise InvalidArgumentError("The first message lacks a policy or limits.")
-        self._check(policy, limits)
+            raise InvalidArgumentError("The first message has no policy or no limits.")
+        policy = self._allowed(policy, limits)
         if state is not None and not self._options.any_policy:
             raise _not_allowed("let the client choose a state directory")
-        policy = self._narrowed(policy)
         if "\0" in self._options.root + root:
-            raise InvalidPathError("The root has a NUL in it.")
+            raise InvalidPathError("The root contains a NUL character.")
         top = os.path.realpath(self._options.root)
         path = top if root in ("", ".") else os.path.join(top, root)
         real = os.path.realpath(path)
         if not self._options.any_policy and os.path.commonpath([top, real]) != top:
-            raise _not_allowed("allow a root that lies outside of its own")
+            raise _not_allowed("allow a root outside its own")
         state = state or self._options.state
 
         def opened(kind: type[Workspace], state: str | None) -> Workspace:
@@ -250,14 +257,14 @@ class Server:
             workspace = opened(_ServedWorkspace, state)
         else:
             workspace = self._open_in_session(real, hello, opened, state)
-        kept = workspace._state  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - it has the ledger
+        kept = workspace._state  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - for the ledger
         ledger = None if kept is None else kept.journal.store.ledger
         self._outcomes = ledger if isinstance(ledger, Outcomes) else None
         if hello.get("forget") is True:
             workspace.forget()
         if workspace.root != real and not self._options.any_policy:
             workspace.close()
-            raise RefusedError("The root was moved while it was opened.")
+            raise RefusedError("The root was moved while the workspace opened it.")
         return workspace
 
     def _open_in_session(
@@ -278,33 +285,33 @@ class Server:
         except FileIOError as error:
             if name is not None or again:
                 raise
-            self._notes.append(f"the session is lost with its connection: {error.message}")
+            self._notes.append(f"the session ends with its connection: {error.message}")
         return opened(_ServedWorkspace, state)
 
-    def _narrowed(self, policy: Policy) -> Policy:
-        return replace(policy, read_only=policy.read_only or self._options.read_only)
-
-    def _check(self, policy: Policy, limits: Limits) -> None:
+    def _allowed(self, policy: Policy, limits: Limits) -> Policy:
+        """Return the policy as far as the command line allows it; raise `refused` for wider settings."""
+        policy = replace(policy, read_only=policy.read_only or self._options.read_only)
         if self._options.any_policy:
-            return
+            return policy
         for each in fields(Limits):
             if each.type in (int, float) and getattr(limits, each.name) > each.default:
-                hint = "With --any-policy it does; the presets of some dialects need that."
+                hint = "Start it with --any-policy; the presets of some dialects need that."
                 raise _not_allowed(f"allow a larger {each.name}", hint)
         for each in fields(Protect):
             own, given = getattr(Protect, each.name.upper()), getattr(policy.protect, each.name)
             if given[: len(own)] != own or any(name.startswith("!") for name in given[len(own) :]):
-                raise _not_allowed("allow to protect fewer names")
-        if limits.count_tokens is not None:  # it could count none
+                raise _not_allowed("let the client protect fewer names")
+        if limits.count_tokens is not None:  # a client that counts 0 would lift the limit
             raise _not_allowed("let the client count tokens")
+        return policy
 
     def _begin(self, number: int, message: Mapping[str, Any]) -> None:
         if number in self._requests:
-            raise protocol.ProtocolError("Two calls have one number.")
+            raise protocol.ProtocolError("Two requests have the same number.")
         try:
             protocol.check_fields(message, protocol.Request)
-            if len(self._requests) >= _MAX_CALLS:
-                raise BusyError(f"Over {_MAX_CALLS} calls are under way.")
+            if len(self._requests) >= _MAX_REQUESTS:
+                raise BusyError(f"The client has {_MAX_REQUESTS} calls under way.")
         except AgentFSError as error:
             self._send({"answer": number, "error": protocol.encode_error(error)})
             return
@@ -342,7 +349,7 @@ class Server:
             self._send({"error": protocol.encode_error(error), "answer": request.number})
 
     def _earlier_answer(self, request: _Request) -> Mapping[str, Any] | None:
-        """Return the answer to a change that was begun before; None where it may be made now."""
+        """Return the answer to a change that began before; None if it may be made now."""
         key = request.message.get("key")
         if key is None:
             return None
@@ -356,39 +363,33 @@ class Server:
     def _run(self, message: Mapping[str, Any]) -> Any:
         base = self._base(message)
         with self._limited(message, base):
-            workspace = self._view(message, base)
+            views = message.get("views")
+            workspace = self._cached_view(base, json.dumps(views)) if views else base
         with self._limited(message, workspace):
             if message.get("again") is True and workspace.policy.reread == "diff":
-                # What the first sending has noted as read has not come to the client.
+                # The client never received the read that the first sending of this request has recorded.
                 workspace = workspace.view(policy=replace(workspace.policy, reread="full"))
             arguments = self._arguments(message, workspace)
-            method, name = message["method"], message.get("transaction")
-            match method:
+            match message["method"]:
                 case "view":
                     return None
-                case "containment" | "watch":
-                    return getattr(workspace, method)
+                case "containment" | "watch" as name:
+                    return getattr(workspace, name)
                 case "begin":
-                    context = workspace.transaction()
-                    self._transactions[str(arguments["name"])] = _Transaction(context, context.__enter__())
+                    self._begin_block(workspace, **arguments)
                     return None
-                case "commit" if name in self._transactions:
-                    transaction = self._transactions.pop(name)
-                    transaction.context.__exit__(None, None, None)
-                    return transaction.workspace.commit_notes
-                case "begin_recording":
-                    return workspace._begin_recording(**arguments)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-                case "end_recording":
-                    return workspace._end_recording(**arguments)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-                case str() if method in protocol.REMOTE_METHODS:
-                    return getattr(workspace, method)(**arguments)
+                case "end" if block := self._blocks.pop(message.get("block", ""), None):
+                    block.manager.__exit__(None, None, None)
+                    return protocol.BLOCKS[block.method](block.value)
+                case str() as name if name in protocol.REMOTE_METHODS:
+                    return getattr(workspace, name)(**arguments)
                 case _:
                     raise protocol.ProtocolError("There is no such method.")
 
     def _limited(
         self, message: Mapping[str, Any], workspace: Workspace
     ) -> contextlib.AbstractContextManager[None]:
-        """Set the deadline of the client, at most that of the workspace; else the method sets its own."""
+        """Set the client's deadline, at most that of the workspace; without one, the method sets its own."""
         seconds = message.get("seconds")
         if seconds is None:
             return contextlib.nullcontext()
@@ -403,38 +404,40 @@ class Server:
             raise _not_allowed(f"allow a timeout over {most:g} s")
         return arguments
 
+    def _begin_block(self, workspace: Workspace, name: str, method: str, arguments: dict[str, Any]) -> None:
+        if method not in protocol.BLOCKS:
+            raise protocol.ProtocolError("There is no such method.")
+        manager = getattr(workspace, method)(**arguments)
+        value = manager.__enter__()
+        inside = value if isinstance(value, Workspace) else workspace
+        self._blocks[name] = _Block(method, manager, value, inside)
+
     def _abort(self, name: str) -> None:
-        if transaction := self._transactions.pop(name, None):
+        if block := self._blocks.pop(name, None):
             with contextlib.suppress(_Aborted):
-                transaction.context.__exit__(_Aborted, _Aborted(), None)
+                block.manager.__exit__(_Aborted, _Aborted(), None)
 
     def _base(self, message: Mapping[str, Any]) -> Workspace:
-        """Return the workspace, or that of the transaction, of which a call may name views."""
-        name = message.get("transaction")
-        transaction = self._transactions.get(name) if name is not None else None
-        workspace = self._workspace if name is None else transaction and transaction.workspace
+        """Return the workspace, or that inside the block that a request belongs to."""
+        name = message.get("block")
+        block = self._blocks.get(name) if name is not None else None
+        workspace = self._workspace if name is None else block and block.workspace
         if workspace is not None:
             return workspace
         if message.get("again") is True:
-            raise disconnected("The transaction was lost with the connection.", made=False)
+            raise disconnected("The `with` block was lost with the connection.", made=False)
         raise ClosedError("This transaction has ended.", hint="Begin another one.")
-
-    def _view(self, message: Mapping[str, Any], workspace: Workspace) -> Workspace:
-        """Return a workspace with the views that a call names."""
-        views = message.get("views")
-        return self._made_view(workspace, json.dumps(views)) if views else workspace
 
     def _make_view(self, workspace: Workspace, views: str) -> Workspace:
         for each in json.loads(views):
-            given = _decode(each)
-            if "policy" in given:
-                given["policy"] = self._narrowed(given["policy"])
+            given: dict[str, Any] = {"policy": workspace.policy, "limits": workspace.limits}
+            given |= _decode(each)
+            given["policy"] = self._allowed(given["policy"], given["limits"])
             workspace = workspace.view(**given)
-            self._check(workspace.policy, workspace.limits)
         return workspace
 
     def ask(self, request: _Request, function: int, arguments: tuple[Any, ...]) -> Any:
-        """Call a function of the client and return what it returns."""
+        """Call a function of the client and return its result."""
         number = next(self._questions)
         self._send(
             {
@@ -455,25 +458,17 @@ class Server:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         rest = memoryview(protocol.to_lines(message))
-        with self._sending, contextlib.suppress(OSError):  # then the client has gone, and the input ends too
+        with self._sending, contextlib.suppress(OSError):  # the client has gone: the input ends too
             while rest:
                 rest = rest[os.write(self._output, rest) :]
 
 
 def _not_allowed(what: str, hint: str = "") -> RefusedError:
-    return RefusedError(f"The command line of the far side does not {what}.", hint=hint)
-
-
-def _check_version(hello: Mapping[str, Any]) -> None:
-    if hello.get("protocol") != protocol.VERSION:
-        raise InvalidArgumentError(
-            f"The far side has agentfs {agentfs.__version__}, whose messages are of another version.",
-            hint="Install the same version on both sides, or let it be pushed.",
-        )
+    return RefusedError(f"The command line of the remote side does not {what}.", hint=hint)
 
 
 class _RemoteFunction(protocol.RemoteFunction):
-    """A function of the client, called within the call that is under way."""
+    """A function of the client, called as a part of the current request."""
 
     def __call__(self, *arguments: Any) -> Any:
         server, request = _current.get()
@@ -481,4 +476,4 @@ class _RemoteFunction(protocol.RemoteFunction):
 
 
 def _decode(value: Any) -> Any:
-    return protocol.decode(value, _RemoteFunction, settings=True)
+    return protocol.decode(value, _RemoteFunction, protocol.CLASSES)

@@ -28,7 +28,6 @@ from agentfs.search.options import (
     parse_size,
     parse_types,
     paths_of,
-    seconds_of,
 )
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
@@ -41,7 +40,7 @@ ENTRY_BYTES = 560  # of an entry, at least, and of what is kept of it meanwhile,
 _BYTES_PER_TOKEN = 1024  # of a page, for each token that a model can be shown
 _MAX_SORTED = 500_000  # paths that are kept with their sort keys, of some 300 bytes each
 _PATH = ParameterName("path", quoted=True)
-_NAMED = "named"  # what is derived from a directory: a list of its files, a key, and those whose names pass
+_LISTED = "listed"  # what `ls` derives from a kept walk
 _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 
 # Some names, what gives the entry of each, and how many more follow that are only counted.
@@ -230,7 +229,9 @@ def find_entries(
 
     With `any_case` globs match letters in either case.
     """
-    deadline = call_context.deadline(seconds_of(options.timeout, limits) if seconds is None else seconds)
+    if seconds is None:
+        seconds = call_context.granted(options.timeout, limits.timeout)
+    deadline = call_context.deadline(seconds)
     if page is None:
         default = limits.list_entries if isinstance(options, ListOptions) else limits.glob_results
         page = page_of(options.limit, options.offset, default, limits)
@@ -263,6 +264,12 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
 
 def _listed_names(walk: Walk, *, several: bool) -> Iterator[Names]:
     """Yield the names in each directory, with several paths those that were not in one before."""
+    if (kept := walk.whole()) is not None:
+        if _LISTED not in kept.derived:
+            visits = [(each.directory.entry, each.entries(directories_first=True), 0) for each in kept.visits]
+            kept.keep(_LISTED, visits)
+        yield from kept.derived[_LISTED]
+        return
     seen: set[str] = set()
     for visit in walk:
         names = visit.entries(directories_first=True)
@@ -395,27 +402,22 @@ class _EntrySearch:
 
     def _select(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
         """Return the files of a directory that are wanted, or keep them if all is sorted at the end."""
-        if self.min_depth > 1 and below.count("/") + 1 < self.min_depth:
-            return []
-        taken = [listed for listed in self._named(directory, below, files) if self._takes(directory, listed)]
+        return self._take(directory, self._named(below, files))
+
+    def _take(self, directory: Directory, named: list[DirEntry]) -> list[DirEntry]:
+        taken = [listed for listed in named if self._takes(directory, listed)]
         if self.in_order:
             return taken
         self._keep(directory, taken)
         return []
 
-    def _named(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
-        """Return the files whose names pass; in a watched tree, keep those of the last search."""
-        derived, key = directory.derived, below + self.names_key
-        kept = derived.get(_NAMED) if derived is not None else None
-        if kept is not None and kept[0] is files and kept[1] == key:
-            named: list[DirEntry] = kept[2]
-            return named
-        named = files
+    def _named(self, below: str, files: list[DirEntry]) -> list[DirEntry]:
+        """Return the files whose depth and names pass."""
+        if self.min_depth > 1 and below.count("/") + 1 < self.min_depth:
+            return []
         for test in self.tests:
-            named = [listed for listed in named if test(below + listed.name)]
-        if derived is not None:
-            derived[_NAMED] = files, key, named
-        return named
+            files = [listed for listed in files if test(below + listed.name)]
+        return files
 
     def _takes(self, directory: Directory, listed: DirEntry) -> bool:
         """Return whether an entry passes the filter; count a link or special file that is no file."""
@@ -427,23 +429,45 @@ class _EntrySearch:
             self.special += not listed.is_symlink()
         return False
 
+    def _visits(self) -> Iterator[Visit]:
+        """Walk; in an unchanged watched tree, test only the names that the last such search has left."""
+        if (kept := self.walk.whole()) is None:
+            yield from self.walk
+            return
+        named: list[Visit] | None = kept.derived.get(self.names_key)
+        passing: list[Visit] = []
+        for each in kept.visits if named is None else named:
+            visit = each
+            if named is None:
+                visit = Visit(each, self._named(each.below, each.files), self._named_child(each), 0)
+                if not visit.files and visit.child is None:
+                    continue
+                passing.append(visit)
+            yield Visit(visit, self._take(visit.directory, visit.files), visit.child, 0)
+        if named is None:
+            kept.keep(self.names_key, passing)
+
     def _names(self) -> Iterator[Names]:
         """Yield what is found in each directory."""
-        for visit in self.walk:
+        for visit in self._visits():
             yield visit.directory.entry, [*visit.files, *self._child(visit)], visit.more
 
     def _child(self, visit: Visit) -> list[DirEntry]:
         """Return the child directory of a visit, if it is wanted."""
+        child = self._named_child(visit)
+        return [child] if child is not None and self.filter.takes(visit.directory, child) else []
+
+    def _named_child(self, visit: Visit) -> DirEntry | None:
+        """Return the child directory of a visit, if its depth and name pass."""
         child = visit.child
         if child is None or visit.depth < self.min_depth:
-            return []
-        wanted = all(test(visit.below + child.name) for test in self.directory_tests)
-        return [child] if wanted and self.filter.takes(visit.directory, child) else []
+            return None
+        return child if all(test(visit.below + child.name) for test in self.directory_tests) else None
 
     def _sorted_names(self) -> Iterator[Names]:
         """Collect all paths, put them in order, and yield those of the page."""
         try:
-            for visit in self.walk:
+            for visit in self._visits():
                 self._keep(visit.directory, self._child(visit), files=False)
         except TimeoutError:
             self.reached = "timeout"

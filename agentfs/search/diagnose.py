@@ -1,7 +1,7 @@
-"""What was meant by a search that found nothing: a few short searches, within one budget of time.
+"""Explain a search: report what it left out, and hint at what one that found nothing probably meant.
 
-They look in skipped files, and with the arguments read otherwise. Nothing found is never the same as nothing
-searched.
+Hints come from a few short searches, within one budget of time: in skipped files, and with the arguments
+read in another way.
 """
 
 import posixpath
@@ -14,31 +14,124 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
+from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, call, plural
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote, watched
 from agentfs.limits import Limits
 from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_character
+from agentfs.read_tracker import ReadTracker
+from agentfs.results import Skipped
 from agentfs.search.collect import PAGE_BYTES, FoundEntries, Page, find_entries
-from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, has_wildcard
-from agentfs.search.render import OPEN_IGNORED, RULE_CHARS
+from agentfs.search.options import (
+    FindOptions,
+    GlobOptions,
+    GrepOptions,
+    ListOptions,
+    SearchOptions,
+    has_wildcard,
+    paths_of,
+)
 from agentfs.search.searcher import Finding, search
+from agentfs.text import first_names
 from agentfs.tree.ignore_sources import RuleReader, with_slash
-from agentfs.tree.visit import Excluded
-from agentfs.tree.walk import MAX_EXCLUDED, VCS_NAMES, Walk
+from agentfs.tree.visit import MAX_EXCLUDED, Excluded
+from agentfs.tree.walk import VCS_NAMES, Walk
 from agentfs.visible import one_line
 
+_OPEN_IGNORED = Retry({"include_ignored": True})  # opens hidden names too
+_RULE_CHARS = 80
+_MAX_RULES = 2
+_WITH_LONG_LINES = "with lines too long for a pattern that repeats groups"
+_REASONS = (  # the words for one and for several
+    ("hidden", "hidden", "hidden"),
+    ("ignored", "ignored", "ignored"),
+    ("vcs", "version control directory", "version control directories"),
+    ("protected", "protected", "protected"),
+    ("binary", "binary", "binary"),
+    ("too_large", "too large", "too large"),
+    ("undecodable", "undecodable", "undecodable"),
+    ("unreadable", "unreadable", "unreadable"),
+    ("symlink", "link", "links"),
+    ("special", "special file", "special files"),
+    ("too_deep", "too deep to name", "too deep to name"),
+    ("long_lines", f"file {_WITH_LONG_LINES}", f"files {_WITH_LONG_LINES}"),
+)
+_NEVER_SEARCHED = frozenset({"vcs", "binary"})
+_SAID_ONCE = frozenset({"hidden", "ignored"})  # the rest makes an answer incomplete, so each answer says it
+_REACHED = {
+    "walk_entries": "the most entries that one walk looks at",
+    "memory": "the most memory that one call may take",
+}
 PROBE_ENTRIES = 200_000
-PROBE_SECONDS = 1.0  # for all short searches of one call
+PROBE_SECONDS = 1.0  # for all short searches of one call together
 _MAX_NAMED = 3
-# Arguments of `glob` and `find` that leave out entries whose name matches.
+# Arguments of `glob` and `find` that can exclude an entry whose name matches.
 _FILTERS = (
     *("exclude", "types", "extensions", "min_depth", "max_depth", "size", "changed_within", "changed_before"),
 )
 
 
+def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeated: bool = False) -> str:
+    """Report what was skipped.
+
+    Args:
+        skipped: What was skipped.
+        can_open: Whether to say how to search hidden and ignored names.
+        found: Whether something was found; then names that are never searched are not mentioned.
+        repeated: Whether the last report was the same; then hidden and ignored names are not mentioned.
+
+    Returns:
+        The report, or "" if there is nothing to say.
+    """
+    unsaid = (_NEVER_SEARCHED if found else frozenset()) | (_SAID_ONCE if repeated else frozenset())
+    counted: list[str] = []
+    for name, one, several in _REASONS:
+        if name not in unsaid and (count := getattr(skipped, name)):
+            rules = _rules(skipped.rules) if name == "ignored" else ""
+            counted.append(plural(count, one, several) + rules)
+    report = f"left out: {', '.join(counted)}" if counted else ""
+    if not counted and not skipped.unread_rules:
+        return ""
+    if can_open and not repeated and (skipped.hidden or skipped.ignored):
+        report = Joined(" ", report, Advice("(", _OPEN_IGNORED, " for hidden and ignored)"))
+    unread = ""
+    if skipped.unread_rules:
+        unread = first_names([one_line(display_name(file)) for file in skipped.unread_rules], _MAX_RULES)
+        unread = f"rule files not read, as they are too large or unreadable: {unread}"
+    return Joined("; ", report, unread)
+
+
+def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker | None, *, found: bool) -> str:
+    """Return the skip report of a search, shorter if it found something and repeats the last report."""
+    report = skip_report(skipped, can_open=not options.include_ignored, found=found)
+    paths = paths_of(options.path)
+    if tracker is not None and tracker.was_said((options.method, *paths), str(report)) and found:
+        return skip_report(skipped, can_open=False, found=True, repeated=True)
+    return report
+
+
+def _rules(rules: dict[str, int]) -> str:
+    ordered = sorted(rules, key=lambda rule: (-rules[rule], rule))
+    shown = ", ".join(one_line(rule)[:_RULE_CHARS] for rule in ordered[:_MAX_RULES])
+    more = f" and {len(rules) - _MAX_RULES} more rules" if len(rules) > _MAX_RULES else ""
+    return f" by {shown}{more}" if rules else ""
+
+
+def stop_report(skipped: Skipped, options: SearchOptions, limits: Limits) -> str:
+    """Return which limit ended a search early, or "" if it was complete."""
+    if skipped.reached is None:
+        return ""
+    if skipped.reached == "timeout":
+        limit = f"{call_context.granted(options.timeout, limits.timeout):g} s"
+    else:
+        limit = _REACHED[skipped.reached]
+    advice = Advice("search a smaller directory with ", ParameterName("path", quoted=True))
+    return Joined(": ", f"stopped early after {limit}, so there may be more", advice)
+
+
 class Probe:
-    """Short searches, all within one budget of time; None for an error or no time."""
+    """Short searches within one budget of time; each returns None after an error or without time left."""
 
     def __init__(self, root: Root, limits: Limits, seconds: float | None = None) -> None:
         self._root = root
@@ -46,7 +139,7 @@ class Probe:
         self._ends = time.monotonic() + (PROBE_SECONDS if seconds is None else seconds)
 
     def lines(self, options: GrepOptions, among: Sequence[Excluded] | None = None) -> Finding | None:
-        """Return what `grep` finds."""
+        """Return the findings of `grep`."""
         seconds = self._ends - time.monotonic()
         if seconds <= 0:
             return None
@@ -59,7 +152,7 @@ class Probe:
     def entries(
         self, options: ListOptions | GlobOptions | FindOptions, *, any_case: bool = False
     ) -> FoundEntries | None:
-        """Return what `ls`, `glob` or `find` finds; None also for nothing."""
+        """Return the entries that `ls`, `glob` or `find` finds; None if there are none."""
         seconds, page = self._ends - time.monotonic(), Page(0, _MAX_NAMED, PAGE_BYTES)
         if seconds <= 0:
             return None
@@ -73,10 +166,16 @@ class Probe:
 
 
 def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding) -> list[str]:
-    """Return a hint where a search without a match would have had one, if a short search shows one.
+    """Return a hint where a search without a match would find one, or no hint.
 
-    First the hidden and ignored names that it skipped are searched, then all with other readings of the
-    arguments, up to the first that matches.
+    Short searches try the skipped hidden and ignored names first, then other readings of the arguments, up
+    to the first match.
+
+    Args:
+        root: The root of the search.
+        limits: The limits of the call.
+        options: The arguments of the search.
+        nothing: The findings of the search, without a match.
     """
     probe = Probe(root, limits)
     excluded = nothing.excluded
@@ -85,7 +184,7 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding)
         if found is not None and found.total_lines:
             where = why_skipped(root, next(iter(found.counts))) or one_line(next(iter(found.counts)))
             lines = _lines(found, exact=len(excluded) < MAX_EXCLUDED)
-            return [_hint(f"{lines} in hidden or ignored files, as in {where}", OPEN_IGNORED)]
+            return [_hint(f"{lines} in hidden or ignored files, as in {where}", _OPEN_IGNORED)]
     for fact, changes in _other_readings(options, nothing):
         found = probe.lines(replace(options, **changes))
         if found is not None and found.total_lines:
@@ -95,7 +194,7 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding)
 
 
 def _other_readings(options: GrepOptions, nothing: Finding) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what may have been meant, with the arguments to change."""
+    """Yield other readings of the arguments: the beginning of a hint, and the arguments to change."""
     pattern = options.pattern
     if not nothing.searched:
         yield from (
@@ -120,14 +219,14 @@ def _other_readings(options: GrepOptions, nothing: Finding) -> Iterator[tuple[st
 def explain_no_entries(
     root: Root, limits: Limits, options: GlobOptions | FindOptions, nothing: FoundEntries
 ) -> str:
-    """Return the first change of arguments with which `glob` or `find` finds something; "" for none."""
+    """Return a hint at the first change of arguments with which `glob` or `find` finds something, or ""."""
     probe = Probe(root, limits)
     if not options.include_ignored and (nothing.skipped.hidden or nothing.skipped.ignored):
         found = probe.entries(replace(options, include_ignored=True))
         if found is not None:
             why = why_skipped(root, found.entries[0].path) if found.entries else ""
             fact = f"{_or_more(found)} among hidden and ignored{f', as in {why}' if why else ''}"
-            return Joined(": ", fact, OPEN_IGNORED)
+            return Joined(": ", fact, _OPEN_IGNORED)
     if any(glob.lower() != glob.upper() for glob in options.globs):
         found = probe.entries(options, any_case=True)
         if found is not None and found.entries:
@@ -146,7 +245,7 @@ def explain_no_entries(
 
 
 def _hint_of_syntax(options: GlobOptions | FindOptions) -> str:
-    """Return what is often mistaken about a pattern that is written so."""
+    """Return a hint at a frequent mistake in the syntax of a pattern, or ""."""
     if isinstance(options, FindOptions):
         if not options.pattern or options.full_path or not has_character(options.pattern, "/"):
             return ""
@@ -161,7 +260,7 @@ def _or_more(found: FoundEntries) -> str:
 
 
 def count_left_out(root: Root, limits: Limits, options: ListOptions) -> str:
-    """Say how many entries `ignore` has left out of a listing; "" for none."""
+    """Return how many entries `ignore` has excluded from a listing, or "" for none."""
     found = Probe(root, limits).entries(replace(options, ignore=None))
     if found is None:
         return ""
@@ -170,7 +269,7 @@ def count_left_out(root: Root, limits: Limits, options: ListOptions) -> str:
 
 
 def count_of_glob(probe: Probe, options: GlobOptions) -> str:
-    """Return how many files a glob finds, as `3 files`; "" for none."""
+    """Return the number of files that a glob finds, as `3 files`, or "" for none."""
     found = probe.entries(options)
     return f"{'' if found.exact else 'at least '}{plural(found.total, 'file')}" if found else ""
 
@@ -183,7 +282,15 @@ def explain_glob_path(
     *,
     matching: bool = False,
 ) -> None:
-    """Add to an error the call for the files of a path that is a glob; with `matching`, if one matches."""
+    """Add a hint to the error for a missing path that is a glob: the call that searches its files.
+
+    Args:
+        root: The root of the search.
+        limits: The limits of the call.
+        options: The arguments of the search.
+        error: The error for the missing path.
+        matching: Add the hint only if one of the files has a match.
+    """
     path = options.path
     if isinstance(options, FindOptions) or not isinstance(path, str) or not has_wildcard(path):
         return
@@ -203,7 +310,7 @@ def explain_glob_path(
 
 
 def _path_as_glob(options: GrepOptions | GlobOptions, path: str) -> Iterator[dict[str, Any]]:
-    """Yield arguments with which a path that is a glob is searched."""
+    """Yield arguments that search the files of a path that is a glob."""
     if isinstance(options, GlobOptions):
         pattern = options.pattern
         if isinstance(pattern, str):
@@ -217,7 +324,7 @@ def _path_as_glob(options: GrepOptions | GlobOptions, path: str) -> Iterator[dic
 
 
 def _retry(options: GrepOptions | GlobOptions, changes: Mapping[str, Any]) -> Retry:
-    """Return the call with other arguments from its first page; what comes to a default is left out."""
+    """Return the call for the first page with other arguments; those with their default are left out."""
     first_page = {"offset": 0} if options.offset else {}
     defaults = {each.name: each.default for each in fields(options)}
     changed = {**changes, **first_page}
@@ -235,7 +342,7 @@ def _lines(found: Finding, noun: str = "line", *, exact: bool = True) -> str:
 
 
 def why_skipped(root: Root, path: str) -> str:
-    """Say why a walk from the root does not come to a path, as `build/ (ignored by .gitignore:3 build/)`."""
+    """Return why a walk skips a path, as `build/ (ignored by .gitignore:3 build/)`, or "" if it does not."""
     view, root = root, root.unrestricted
     reader = RuleReader(root, time.monotonic() + PROBE_SECONDS)
     expected = ""
@@ -259,7 +366,7 @@ def why_skipped(root: Root, path: str) -> str:
             rule = rules.match(base, name, is_dir=is_dir)
             if rule is not None and not rule.negated:
                 text = one_line(display_name(rule.text(view.display_path_if_usable)))
-                return f"{shown} (ignored by {text[:RULE_CHARS]})"
+                return f"{shown} (ignored by {text[:_RULE_CHARS]})"
     except (AgentFSError, OSError):
         return ""
     return ""
@@ -268,15 +375,22 @@ def why_skipped(root: Root, path: str) -> str:
 _MAX_ENTRIES = 100_000
 _SECONDS = 0.2
 _MAX_SUGGESTIONS = 3
-_MAX_CORRECTIONS = 4  # names of one path
-# What models put around a path: quotes, `@`, `file://`, and a line behind it.
+_MAX_CORRECTIONS = 4  # names of one path that are replaced
+# Characters that models add to a path: quotes, `@`, `file://`, and a line number after it.
 _DECORATION = re.compile(r"^(?:file://)?[@\s\"'`]+|^file://|(?:[:#(]L?[0-9][-:,0-9L]*\)?)?[\s\"'`]*$")
 _OF_DIRECTORIES = frozenset({"ls", "glob", "find"})  # methods whose path is that of a directory
 
 
 @watched
 def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundError) -> None:
-    """Add to an error what its path may mean: a glob, other slashes, the same name in another directory."""
+    """Add a hint to the error for a missing path: a glob, other slashes, the same name elsewhere.
+
+    Args:
+        root: The root of the call.
+        limits: The limits of the call.
+        method: The name of the method.
+        error: The error for the missing path.
+    """
     path = error.details.get("path")
     if not path or "as_glob" in error.details:
         return
@@ -297,11 +411,11 @@ def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundErro
 
 
 def _alike(root: Root, path: str, method: str) -> list[str]:
-    """Return paths with names spelled alike, or else the same name elsewhere, the most alike path first."""
+    """Return paths with similar names, or else paths with the same name, the most similar path first."""
     began = time.monotonic()
     parts = [part for part in path.removeprefix(root.path).split("/") if part not in ("", ".", "..")]
     found = _corrected(root, parts, _MAX_CORRECTIONS)
-    # Where names come slowly, no walk would end in time.
+    # On a slow file system, a walk would not end in time.
     if found or not parts or time.monotonic() - began > _SECONDS / 2:
         return found
     wanted = [part.casefold() for part in reversed(parts)]
@@ -316,7 +430,7 @@ def _alike(root: Root, path: str, method: str) -> list[str]:
 
 
 def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
-    """Return the path if it is there, or those with names in it replaced by similar ones that are."""
+    """Return the path if it exists, or existing paths that have similar names in place of missing ones."""
     path = "/".join(parts)
     try:
         root.entry(path)
@@ -328,7 +442,7 @@ def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
 
 
 def _named(root: Root, name: str) -> Iterator[tuple[str, bool]]:
-    """Yield the real paths of files and directories with a name in either case, and which it is."""
+    """Yield the real paths of entries with a name in any case, each with True if it is a directory."""
     walk = Walk(
         root.top,
         root.usable_directories,

@@ -3,22 +3,22 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import groupby
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
-from agentfs.patterns.prefilter import SkipReason
+from agentfs.patterns.literals import SkipReason
 from agentfs.results import GlobResult, Skipped
 from agentfs.search.collect import bind_globs
-from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
+from agentfs.search.options import GrepOptions, OneOrMore, as_list, opens_hidden, paths_of
 from agentfs.tree.file_types import compile_types
 from agentfs.tree.globs import compile_exclude, compile_globs, compile_pruning, hidden_names
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.visit import Excluded
+from agentfs.tree.visit import Excluded, Visit
 from agentfs.tree.walk import Walk, path_order
 
 Skipping = SkipReason | Literal["timeout"]
@@ -35,25 +35,60 @@ class Named(NamedTuple):
     name: str
 
 
-Read: TypeAlias = Callable[[Sequence[Any], ReadFile], Iterator[tuple[Any, Outcome]]]
-# Files to be read in the same way: what precedes each name in its path, the entries, and `read_files`.
-Batch: TypeAlias = tuple[str, Sequence[Any], Read]
+class Reader(Protocol):
+    """A directory, several of them, or what reads files by their paths."""
+
+    def path_of(self, listed: Any) -> str:
+        """Return the path of a file as it is displayed."""
+        ...
+
+    def read_files(
+        self, entries: Sequence[Any], read: ReadFile, *, linked: bool = ...
+    ) -> Iterator[tuple[Any, Outcome]]:
+        """Read one file after the other, as `Directory.read_files`."""
+        ...
+
+
+# Files to be read in the same way, and their reader.
+Batch: TypeAlias = tuple[Sequence[Any], Reader]
 
 
 _E = TypeVar("_E", bound=DirEntry | Named)
+
+
+class _Visits:
+    """The reader of files in several directories."""
+
+    def __init__(self, visit_of: dict[DirEntry, Visit]) -> None:
+        self._visit_of = visit_of
+
+    def path_of(self, listed: DirEntry) -> str:
+        """Return the path of a file as it is displayed."""
+        return self._visit_of[listed].directory.path_of(listed)
+
+    def read_files(
+        self, entries: Sequence[DirEntry], read: ReadFile, *, linked: bool = True
+    ) -> Iterator[tuple[DirEntry, Outcome]]:
+        """Read one file after the other, as `Directory.read_files`."""
+        for visit, some in groupby(entries, self._visit_of.__getitem__):
+            yield from visit.directory.read_files(list(some), read, linked=linked)
 
 
 class _Filter:
     """The globs and types of a search, bound to the directories that it searches."""
 
     def __init__(self, root: Root, options: GrepOptions, directories: list[str], *, hidden: bool) -> None:
-        self.globs = globs = bind_globs(root, as_list(options.glob), directories)
-        exclude = bind_globs(root, as_list(options.exclude), directories)
-        types = as_list(options.type)
+        def bound(globs: OneOrMore | None) -> list[str]:
+            return bind_globs(root, as_list(globs), directories) if globs else []
+
+        self.globs = globs = bound(options.glob)
+        exclude = bound(options.exclude)
+        types = as_list(options.type) if options.type else []
         self.excludes = compile_exclude(exclude) if exclude else None
         self.prunes = compile_pruning(globs)
         self._has_type = compile_types(types) if types else None
         self._fits = compile_globs(globs, hidden=hidden) if globs else None
+        self.key = "files", *globs, None, *types
 
     def of(self, below: str, entries: Sequence[_E]) -> Sequence[_E]:
         """Return the entries that are searched in a directory, given by its path below the start."""
@@ -93,6 +128,10 @@ class FileSource:
     def __post_init__(self) -> None:
         self._paths = paths_of(self._options.path)
         self._walk: Walk | None = None
+        self.stops_when_full = (
+            self._options.output_mode == "files_with_matches" and self._options.limit is not None
+        )
+        self.linked = True  # whether a protected file may have a hard link; see `Directory.read_files`
         self.is_one_file = False  # whether one file was asked for: its error is that of the call
         self._seen: set[str] | None = None
         if self._options.follow_symlinks or self._options.unique or len(self._paths) > 1:
@@ -120,17 +159,17 @@ class FileSource:
         directories: list[str] = []
         files: list[str] = []
         for path in self._paths:
-            (directories if self._root.entry(path).is_dir else files).append(path)
+            is_dir = path == "." or self._root.entry(path).is_dir
+            (directories if is_dir else files).append(path)
         if self._options.sort == "path" or len(files) == len(self._paths) == 1:
             yield from self._single(files)
             yield from self._tree(directories)
         else:
             found: dict[str, Batch | None] = dict.fromkeys(files)
-            for prefix, entries, read in self._tree(directories):
+            for entries, reader in self._tree(directories):
                 for entry in entries:
-                    path = display_name(prefix + entry.name)
                     is_kept = hasattr(entry, "content")  # so its directory need not be open
-                    found.setdefault(path, (prefix, [entry], read) if is_kept else None)
+                    found.setdefault(reader.path_of(entry), ([entry], reader) if is_kept else None)
             for path in self._sorted(found):
                 yield found[path] or self._file(path)
 
@@ -160,11 +199,11 @@ class FileSource:
         """Find the files that were asked for one by one; what `find` has found may be gone since."""
         filter_ = _Filter(self._root, self._options, ["."], hidden=False)
         if isinstance(self._options.files, GlobResult):
-            yield "", [Named(path) for path in files if filter_.takes_path(path)], self._read
+            yield [Named(path) for path in files if filter_.takes_path(path)], self
             return
         self._seen = set()
         for batch in self._single(files):
-            if filter_.takes_path(batch[1][0].name):
+            if filter_.takes_path(batch[0][0].name):
                 yield batch
 
     def _single(self, paths: list[str]) -> Iterator[Batch]:
@@ -183,7 +222,7 @@ class FileSource:
             yield self._file(shown)
 
     def _file(self, path: str) -> Batch:
-        return "", [Named(path)], self._read
+        return [Named(path)], self
 
     def _real_path(self, path: str) -> str:
         try:
@@ -192,7 +231,15 @@ class FileSource:
         except AgentFSError:
             return path  # what is wrong with it is reported when it is searched
 
-    def _read(self, files: Sequence[Named], read: ReadFile) -> Iterator[tuple[Named, Outcome]]:
+    def path_of(self, listed: Named) -> str:
+        """Return the path of a file as it is displayed."""
+        return display_name(listed.name)
+
+    def read_files(
+        self, files: Sequence[Named], read: ReadFile, *, linked: bool = True
+    ) -> Iterator[tuple[Named, Outcome]]:
+        """Read files by their paths."""
+        del linked  # each file is identified when it is opened
         for file in files:
             try:
                 with self._root.open_file(file.name) as opened:
@@ -226,20 +273,28 @@ class FileSource:
 
     def _walked(self, walk: Walk, filter_: _Filter, start: str = "") -> Iterator[Batch]:
         """Find the files of a walk; its start lies at `start` for the globs."""
-        self._walk = walk
-        follows, linked = walk.follow, self._root.has_linked_secrets()
-
+        self._walk, self.linked = walk, self._root.has_linked_secrets()
+        # A search that stops must not count what it has not come to as left out.
+        if self._seen is None and not self.stops_when_full and (kept := walk.whole()) is not None:
+            visit_of = kept.derived.get(filter_.key)
+            if visit_of is None:
+                visit_of = {
+                    each: visit
+                    for visit in kept.visits
+                    for each in filter_.of(start + visit.below, visit.files)
+                }
+                kept.keep(filter_.key, visit_of)
+            yield list(visit_of), _Visits(visit_of)
+            return
         for visit in walk:
-            read = partial(visit.directory.read_files, linked=linked)
-            prefix = f"{visit.path}/" if visit.path else ""
             entries = filter_.of(start + visit.below, visit.files)
             if self._seen is not None:
                 entries = self._unseen(visit.directory, entries, self._seen)
-            if follows and any(entry.is_symlink() for entry in entries):
+            if walk.follow and any(entry.is_symlink() for entry in entries):
                 for entry in entries:
-                    yield self._file(display_name(prefix + entry.name))
+                    yield self._file(visit.directory.path_of(entry))
             else:
-                yield prefix, entries, read
+                yield entries, visit.directory
 
     def _unseen(
         self, directory: Directory, entries: Sequence[DirEntry], seen: set[str]

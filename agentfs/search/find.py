@@ -1,7 +1,9 @@
-"""`ls`, `glob` and `find`: entries by name, type, size and time, a page at a time."""
+"""`ls`, `glob` and `find`: a page of entries, and its text."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TypeVar
 
 from agentfs.advice import Joined
@@ -11,13 +13,19 @@ from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.collect import FoundEntries, check_offset, find_entries
-from agentfs.search.diagnose import count_left_out, explain_glob_path, explain_no_entries
-from agentfs.search.options import FindOptions, GlobOptions, ListOptions, next_page, paths_of, seconds_of
-from agentfs.search.render import path_lines, report_of, stop_report
+from agentfs.search.diagnose import (
+    count_left_out,
+    explain_glob_path,
+    explain_no_entries,
+    report_of,
+    stop_report,
+)
+from agentfs.search.options import FindOptions, GlobOptions, ListOptions, next_page, paths_of
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 from agentfs.visible import one_line
 
-_LEAST_SIZE = 10 * 1024  # of a file, to be shown in a listing of several levels
+_LEAST_SIZE = 10 * 1024  # bytes from which on a listing of several levels shows the size of a file
+_MOST_WHOLE_PATHS = 20  # more are shown as a tree
 _R = TypeVar("_R", ListResult, GlobResult)
 
 
@@ -25,7 +33,7 @@ _R = TypeVar("_R", ListResult, GlobResult)
 def list_directory(
     root: Root, limits: Limits, options: ListOptions, tracker: ReadTracker | None = None
 ) -> ListResult:
-    """List a directory, or several; each directory in it is followed by what lies in that."""
+    """List directories; with several levels, each directory is followed by its entries."""
     found = find_entries(root, limits, options)
     least = 0 if options.depth == 1 else _LEAST_SIZE
     lines = path_lines([(entry.path, _entry_tail(entry, least)) for entry in found.entries])
@@ -46,7 +54,7 @@ def _nothing_listed(root: Root, limits: Limits, options: ListOptions, found: Fou
 
 
 def _entry_tail(entry: Entry, least_size: int) -> str:
-    """Return what `ls` shows behind the path of an entry: a size, a target or a kind."""
+    """Return the text of `ls` after the path of an entry: a size, a target or a kind."""
     tail = "  (protected)" if entry.protected and not entry.is_dir else ""
     if entry.type == "symlink":
         return f"{tail} -> {'(outside the workspace)' if entry.target is None else one_line(entry.target)}"
@@ -71,7 +79,7 @@ def _size_text(size: int) -> str:
 def find_files(
     root: Root, limits: Limits, options: GlobOptions | FindOptions, tracker: ReadTracker | None = None
 ) -> GlobResult:
-    """Find the entries that the options of `glob` or `find` mean."""
+    """Find the entries that match the arguments of `glob` or `find`."""
     began = time.monotonic()
     noun = "files" if isinstance(options, GlobOptions) else "entries"
     try:
@@ -110,7 +118,7 @@ def _fitted_page(
     tracker: ReadTracker | None,
     note: str = "",
 ) -> _R:
-    """Give a result its text, as much as the budget holds, and the call for the rest."""
+    """Return the result with as much text as the token budget holds, and with the call for the rest."""
     total, skipped, first = found.total, found.skipped, found.page.first
     if found.exact and (total or options.method == "ls"):
         check_offset(first, total, noun)
@@ -125,10 +133,43 @@ def _fitted_page(
             f"{noun} {first + 1}-{end} of {counted}" if names_page or following else "",
             continuation(following),
             skipped_report,
-            stop_report(skipped, seconds_of(options.timeout, limits)),
+            stop_report(skipped, options, limits),
             note,
         )
         text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, footer(*notes))
         return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
 
     return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))
+
+
+def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
+    """Return a line for each path, or a tree if there are many.
+
+    In a tree, a name is indented below its directory. A directory that is not listed precedes the first of
+    several names below it.
+
+    Args:
+        paths: Each path, with the text that follows it in its line.
+        of: The number of paths in the full list, if `paths` is a part of it.
+    """
+    if max(len(paths), of) <= _MOST_WHOLE_PATHS:
+        return [one_line(path) + tail for path, tail in paths]
+    lines: list[str] = []
+    opened: list[str] = []  # the directories above, each with a `/` at its end, below which names are listed
+    for (path, tail), (following, _) in pairwise([*paths, ("", "")]):
+        if "/ " in f"/{path}":  # a name that would look indented
+            opened.clear()
+            lines.append(f"{'./' * path.startswith(' ')}{one_line(path)}{tail}")
+            continue
+        while opened and not path.startswith(opened[-1]):
+            opened.pop()
+        above, header = opened[-1] if opened else "", ""
+        parent = path[: path.rfind("/") + 1]
+        if parent != above and following.startswith(parent):
+            header = f"{' ' * len(opened)}{one_line(parent[len(above) :])}\n"
+            opened.append(parent)
+        name = path[len(opened[-1] if opened else "") :]
+        lines.append(f"{header}{' ' * len(opened)}{one_line(name)}{tail}")
+        if tail == "/":
+            opened.append(f"{path}/")
+    return lines

@@ -1,21 +1,42 @@
-"""`grep`: search, diagnose when nothing was found, render."""
+"""`grep`: search, diagnose when nothing was found, and the text of the answer."""
 
+import json
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, islice
+from operator import attrgetter
 
-from agentfs.cache import NO_LINE_IDS, OutputStore
+from agentfs.advice import Advice, Joined, Retry, plural
 from agentfs.errors import AgentFSError, NotFoundError
-from agentfs.fs import Root, revision_of, watched
+from agentfs.fs import Root, display_name, quote, revision_of, watched
 from agentfs.limits import Limits
+from agentfs.outputs import NO_LINE_IDS, OutputStore
 from agentfs.read_tracker import ReadTracker
-from agentfs.results import GrepResult, Match
-from agentfs.search.diagnose import diagnose, explain_glob_path
-from agentfs.search.options import GrepOptions
-from agentfs.search.render import render
-from agentfs.search.searcher import search
-from agentfs.text import bodies_of, decode, with_note
+from agentfs.results import FileCount, GlobResult, GrepResult, Match
+from agentfs.search.collect import check_offset
+from agentfs.search.diagnose import diagnose, explain_glob_path, report_of, stop_report
+from agentfs.search.find import path_lines
+from agentfs.search.options import GrepOptions, next_page, paths_of
+from agentfs.search.searcher import Finding, search
+from agentfs.text import (
+    Shrink,
+    bodies_of,
+    continuation,
+    decode,
+    first_names,
+    fitted,
+    footer,
+    notes_of,
+    visible,
+    with_note,
+)
+from agentfs.visible import one_line
+
+_MOST_NAMED = 20
+_COUNTED_AT_A_GLANCE = 5  # if no more matches than this are all shown, the answer does not count them
+_CHARS_PER_TOKEN = 256  # more characters cannot fit into a token
 
 
 @watched
@@ -28,7 +49,18 @@ def grep_files(
 ) -> GrepResult:
     """Search the contents of files, or of a kept output, with a regular expression.
 
-    Line ids come from the `tracker`.
+    Args:
+        root: The root to search in.
+        limits: The limits of the call.
+        options: The arguments of the call.
+        tracker: The source of line ids; it also remembers what earlier answers left out.
+        outputs: The kept outputs, which can be searched by their name.
+
+    Returns:
+        The matches of one page, the totals and the text for the model.
+
+    Raises:
+        AgentFSError: As `Workspace.grep`.
     """
     began = time.monotonic()
     kept = outputs.get(options.path) if outputs is not None and isinstance(options.path, str) else None
@@ -47,14 +79,14 @@ def grep_files(
     hints: list[str] = []
     if not found.total_lines and found.skipped.reached is None and text is None:
         hints = diagnose(root, limits, options, found)
-    result = render(limits, options, found, hints, tracker, round((time.monotonic() - began) * 1000))
+    result = _render(limits, options, found, hints, tracker, round((time.monotonic() - began) * 1000))
     if options.line_ids and text is not None:
         return with_note(result, NO_LINE_IDS)
     return result
 
 
 def _with_line_ids(root: Root, limits: Limits, tracker: ReadTracker, matches: Sequence[Match]) -> list[Match]:
-    """Give matches the id of their first line, but those in files that have changed or are too large."""
+    """Give matches the id of their first line, except in files that have changed or are too large."""
     found: list[Match] = []
     for path, group in groupby(matches, key=lambda match: match.path):
         lines = _lines_with_ids(root, limits, tracker, path)
@@ -66,7 +98,7 @@ def _with_line_ids(root: Root, limits: Limits, tracker: ReadTracker, matches: Se
 
 
 def _lines_with_ids(root: Root, limits: Limits, tracker: ReadTracker, path: str) -> list[tuple[str, str]]:
-    """Return the lines of a file, each with its id; none where ids cannot be given."""
+    """Return the lines of a file, each with its id; nothing if ids cannot be given."""
     try:
         with root.open_file(path) as file:
             data = file.read(limits.file_bytes + 1)
@@ -81,9 +113,225 @@ def _lines_with_ids(root: Root, limits: Limits, tracker: ReadTracker, path: str)
 
 
 def _is_of(match: Match, line: str) -> bool:
-    """Return whether a match is of a line as it is now; of one that was cut, what is left must be in it."""
+    """Return True if the text of a match is this line, or parts of it if the match was cut."""
     first = match.text.partition("\n")[0]
     if first == line:
         return True
     kept = [part.partition("⟧")[2] or part for part in first.split("⟦+")]
     return "⟦+" in first and all(part in line for part in kept)
+
+
+def _render(
+    limits: Limits,
+    options: GrepOptions,
+    found: Finding,
+    hints: Sequence[str],
+    tracker: ReadTracker | None,
+    elapsed_ms: int,
+) -> GrepResult:
+    """Return the result of a search, with as much text as `Limits.output_tokens` allow.
+
+    A result that is too long shows less context, then fewer matches or files, then totals.
+    """
+    by_line, exact, first = options.by_line, found.exact, found.page.first
+    if exact and found.entries:
+        check_offset(first, found.entries, "matches" if by_line else "files")
+    result = GrepResult(
+        matches=found.matches,
+        counts=found.counts,
+        total_matches=found.total_matches,
+        total_lines=found.total_lines,
+        total_files=found.total_files,
+        skipped=found.skipped,
+        exact=exact,
+        searched_files=found.searched,
+        elapsed_ms=elapsed_ms,
+        nothing=() if found.total_lines else (_nothing(options, found), *hints),
+    )
+    on_page = len(found.matches if by_line else found.counts)
+    most = min(_most_shown(found.matches, limits) if by_line else limits.output_tokens, on_page)
+    few = exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
+    stopped = _stop(limits, options, found) if found.skipped.reached else ""
+    remarks = _context_note(limits, options), _empty_group_note(options)
+    skip_report = report_of(options, found.skipped, tracker, found=found.total_lines > 0)
+
+    def answer(count: int, context: int | None = None) -> GrepResult:
+        """Show the first `count` matches or files, with at most `context` lines around each match."""
+        matches, counts, end = found.matches, found.counts, found.page.end
+        if count < on_page:
+            end = first + count
+            matches = matches[:count] if by_line else matches
+            counts = counts if by_line else dict(islice(counts.items(), count))
+        note = ""
+        if context is not None:
+            matches = [_with_context(match, context) for match in matches]
+            if count == most:
+                lines = plural(context, "line")
+                note = f"at most {lines} of context, as {limits.output_tokens} tokens hold no more"
+        following = None
+        if options.output_mode != "total" and end < found.entries:
+            following = next_page(options, end)
+        is_part = following is not None or first > 0
+        last = min(end, found.entries)
+        position = f"shown: {first + 1}-{last}" if last > first else "nothing shown from this offset"
+        says_totals = found.total_lines and options.output_mode != "total"
+        notes = notes_of(
+            _totals(found) if says_totals and not (by_line and few and not is_part) else "",
+            Joined("; ", position, continuation(following)) if is_part else "",
+            note,
+            stopped,
+            *remarks,
+            skip_report,
+        )
+        body = _body(options, found, matches, counts) if found.total_lines else result.nothing
+        text = Joined("\n", *body, footer(*notes))
+        return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
+
+    whole = answer(most)
+    steps = [Shrink(1, lambda _: whole)]
+    if by_line:
+        around = (max(len(each.before), len(each.after)) for each in found.matches[:most])
+        steps.append(Shrink(max(around, default=0), lambda count: answer(most, count - 1)))
+    steps.append(Shrink(most, lambda count: answer(count, 0 if by_line else None)))
+    if found.total_lines:
+        totals = _sentence(_totals(found))
+        steps.append(Shrink(1, lambda _: replace(whole, text=totals, notes=())))
+    return fitted(limits, *(step for step in steps if step.most))
+
+
+def _nothing(options: GrepOptions, found: Finding) -> str:
+    named = None if isinstance(options.files, GlobResult) else options.listed
+    where = first_names([*map(quote, named or paths_of(options.path))], _MOST_NAMED)
+    pattern = one_line(json.dumps(options.pattern, ensure_ascii=False))
+    return f"No matches for {pattern} in {where} ({plural(found.searched, 'file')} searched)."
+
+
+def _body(
+    options: GrepOptions, found: Finding, matches: Sequence[Match], counts: Mapping[str, FileCount]
+) -> list[str]:
+    """Return the text above the footer."""
+    match options.output_mode:
+        case "content":
+            return ["\n".join(_content_lines(matches, numbers=options.line_numbers))]
+        case "files_with_matches":
+            return path_lines([(path, "") for path in counts], len(found.counts))
+        case "count":
+            return _count_lines(counts, len(found.counts))
+        case "summary":
+            return _summary_lines(matches, counts)
+        case _:
+            return [_sentence(_totals(found))]
+
+
+def _most_shown(matches: Sequence[Match], limits: Limits) -> int:
+    """Return an upper bound for the matches that the budget of tokens can hold."""
+    characters = _CHARS_PER_TOKEN * limits.output_tokens
+    for number, match in enumerate(matches):
+        characters -= len(match.text) + sum(map(len, match.before)) + sum(map(len, match.after))
+        if characters < 0 or number == limits.output_tokens:
+            return max(number, 1)
+    return len(matches)
+
+
+def _with_context(match: Match, lines: int) -> Match:
+    """Return a match with at most `lines` lines on either side."""
+    before = match.before[max(len(match.before) - lines, 0) :]
+    return replace(match, before=before, after=match.after[:lines]) if match.before or match.after else match
+
+
+def _stop(limits: Limits, options: GrepOptions, found: Finding) -> str:
+    report = stop_report(found.skipped, options, limits)
+    if not found.ended_in:
+        return report
+    return Joined(" ", report, f"(it was searching {one_line(display_name(found.ended_in))})")
+
+
+def _context_note(limits: Limits, options: GrepOptions) -> str:
+    requested = max(options.context or 0, options.before or 0, options.after or 0)
+    most = limits.context_lines
+    return f"context is at most {most}" if requested > most and options.by_line else ""
+
+
+_EMPTY_GROUP = re.compile(r"(\w)\(\)")  # no backslash can precede it
+
+
+def _empty_group_note(options: GrepOptions) -> str:
+    """Explain that `()` matches nothing, if it follows a name and was probably meant literally."""
+    if options.fixed_strings or not _EMPTY_GROUP.search(options.pattern):
+        return ""
+    meant = _EMPTY_GROUP.sub(r"\1\\(\\)", options.pattern)
+    return Advice("() in a pattern matches nothing: to match it, ", Retry({"pattern": meant}))
+
+
+def _content_lines(matches: Sequence[Match], *, numbers: bool) -> list[str]:
+    """Return matches by file: `{n}|{line}` for a matching line, `{n}-{line}` for one around it."""
+    lines: list[str] = []
+    for path, group in _by_file(matches).items():
+        lines += ["", one_line(path)] if lines else [one_line(path)]
+        lines += _numbered_matches(group, numbers=numbers)
+    return lines
+
+
+def _summary_lines(matches: Sequence[Match], counts: Mapping[str, FileCount]) -> list[str]:
+    """Return the counts of each file with its first matches."""
+    samples = _by_file(matches)
+    lines: list[str] = []
+    for path, count in counts.items():
+        lines += _count_lines({path: count})
+        lines += [f"  {line}" for line in _numbered_matches(samples.get(path, []))]
+    return lines
+
+
+def _by_file(matches: Sequence[Match]) -> dict[str, list[Match]]:
+    return {path: list(group) for path, group in groupby(matches, key=attrgetter("path"))}
+
+
+def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list[str]:
+    """Return the numbered lines of the matches of one file, with `--` between lines that are not adjacent."""
+    rows: dict[int, tuple[str, str]] = {}  # a line near several matches is shown once
+    ids: dict[int, str] = {}
+    for match in matches:
+        body = match.text.split("\n")
+        if match.line_id is not None:
+            ids[match.line] = f" {match.line_id}"
+        for number, line in enumerate(match.before, match.line - len(match.before)):
+            rows.setdefault(number, ("-", line))
+        rows.update({number: ("|", line) for number, line in enumerate(body, match.line)})
+        for number, line in enumerate(match.after, match.line + len(body)):
+            rows.setdefault(number, ("-", line))
+    ordered = sorted(rows)
+    width = len(str(ordered[-1])) if ordered else 1
+    bodies = visible("\n".join(rows[number][1] for number in ordered)).split("\n")
+    has_context = any(mark == "-" for mark, _ in rows.values())
+    lines: list[str] = []
+    last = ordered[0] if ordered else 0
+    for number, line in zip(ordered, bodies, strict=bool(ordered)):
+        if has_context and number > last + 1:
+            lines.append("--")
+        head = f"{number:>{width}}{ids.get(number, '')}{rows[number][0]}" if numbers else ""
+        lines.append(head + line)
+        last = number
+    return lines
+
+
+def _count_lines(counts: Mapping[str, FileCount], of: int = 0) -> list[str]:
+    """Return `path: 3` for each file, with the number of matches if it is not the number of lines."""
+    tails = [
+        f": {each.lines}"
+        + ("" if each.matches == each.lines else f" ({plural(each.matches, 'match', 'matches')})")
+        for each in counts.values()
+    ]
+    return path_lines(list(zip(counts, tails, strict=True)), of)
+
+
+def _totals(found: Finding) -> str:
+    matches, lines = found.total_matches, found.total_lines
+    where = f"in {plural(found.total_files, 'file')}"
+    least = "" if found.exact else "at least "
+    if matches == lines:
+        return f"{least}{plural(lines, 'matching line')} {where}"
+    return f"{least}{plural(matches, 'match', 'matches')} on {plural(lines, 'line')} {where}"
+
+
+def _sentence(phrase: str) -> str:
+    return f"{phrase[0].upper()}{phrase[1:]}."

@@ -1,4 +1,4 @@
-"""The arguments of ls, glob, find and grep: one dataclass for each method, checked and parsed here."""
+"""Arguments of ls, glob, find and grep: a dataclass for each method, with its checks and parsers."""
 
 import re
 import time
@@ -8,7 +8,6 @@ from datetime import datetime
 from os import PathLike, fspath
 from typing import Any, ClassVar, Literal
 
-from agentfs import call_context
 from agentfs.advice import NextCall
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
@@ -25,12 +24,12 @@ OutputMode = Literal["content", "files_with_matches", "count", "summary", "total
 
 ENTRY_TYPES = {"f": "file", "d": "directory", "l": "symlink", "x": "executable", "e": "empty"}
 
-_MOST_PATHS = 5000  # of one search, which opens each
-_WORD, _LINE = ("(?<!\\w)", "(?!\\w)"), ("^", "$")  # what is put around a pattern
+_MOST_PATHS = 5000  # paths of one search; each is opened
+_WORD, _LINE = ("(?<!\\w)", "(?!\\w)"), ("^", "$")  # put before and after a pattern
 _SIZE = re.compile(r"([+-]?)(\d{1,18})(?:b|([kmgt])(i?)b?)?", re.IGNORECASE)
 _FILESIZE = re.compile(r"(\d{1,18})([KMG]?)", re.IGNORECASE)
 _DURATION = re.compile(r"(\d{1,12})\s*([a-zA-Z]+)\s*")
-# Months and years as fd counts them: mean ones.
+# Months and years have their mean length, as in fd.
 _UNITS: dict[str, float] = {
     "nsec ns": 1e-9,
     "usec us": 1e-6,
@@ -63,18 +62,18 @@ class ListOptions:
 
     def __post_init__(self) -> None:
         _check_page_and_time(self)
-        hint = "1 lists the directory itself, 2 what lies in its directories too, 0 all levels."
+        hint = "1 lists the directory itself, 2 the directories in it too, 0 all levels."
         _check_least("depth", self.depth, 0, hint)
 
 
 @dataclass(frozen=True)
 class GlobOptions:
-    """The arguments of `Workspace.glob`; as a program may pass it, `pattern` can be several globs."""
+    """The arguments of `Workspace.glob`; here, `pattern` may also be a list of globs."""
 
     method: ClassVar[str] = "glob"
     glob_argument: ClassVar[str] = "pattern"
-    links_as_files: ClassVar[bool] = True  # a link that leads to no directory counts as a file
-    follow_symlinks = unique = False  # this and the next line: what only `find` has
+    links_as_files: ClassVar[bool] = True  # a link counts as a file unless it leads to a directory
+    follow_symlinks = unique = False  # this and the next line: arguments that only `find` has
     min_depth = max_depth = extensions = size = changed_within = changed_before = None
     pattern: OneOrMore
     path: OneOrMore = "."
@@ -98,7 +97,7 @@ class GlobOptions:
 
     @property
     def patterns(self) -> list[str]:
-        """What an answer names as searched for."""
+        """The patterns that an answer names."""
         return self.globs
 
 
@@ -134,8 +133,8 @@ class FindOptions:
 
     def __post_init__(self) -> None:
         _check_page_and_time(self)
-        _check_least("min_depth", self.min_depth, 1, "1 is what lies in the directory itself.")
-        _check_least("max_depth", self.max_depth, 1, "1 is what lies in the directory itself.")
+        _check_least("min_depth", self.min_depth, 1, "1 means the entries of the directory itself.")
+        _check_least("max_depth", self.max_depth, 1, "1 means the entries of the directory itself.")
 
     @property
     def globs(self) -> list[str]:
@@ -144,12 +143,12 @@ class FindOptions:
 
     @property
     def patterns(self) -> list[str]:
-        """What an answer names as searched for."""
+        """The patterns that an answer names."""
         return [*self.globs, *as_list(self.pattern)]
 
     @property
     def ignore_case(self) -> bool:
-        """Whether `pattern` matches letters in either case."""
+        """True if `pattern` matches upper and lower case alike."""
         return ignores_case(self.pattern or "", smart=self.case == "smart") or self.case == "insensitive"
 
 
@@ -196,7 +195,7 @@ class GrepOptions:
     def __post_init__(self) -> None:
         _check_page_and_time(self)
         for name in ("context", "before", "after"):
-            _check_least(name, getattr(self, name), 0, "Leave it out for the usual number of lines.")
+            _check_least(name, getattr(self, name), 0, "Leave it out for no such lines.")
         for name in ("max_depth", "max_count", "samples"):
             _check_least(name, getattr(self, name), 1, "Leave it out for no such bound.")
         if self.invert and self.multiline:
@@ -219,21 +218,16 @@ class GrepOptions:
 
     @property
     def by_line(self) -> bool:
-        """Whether the entries of a page are matches, not files."""
+        """True if the entries of a page are matches, not files."""
         return self.output_mode == "content"
 
     @property
     def stops_when_full(self) -> bool:
-        """Whether the search ends with the last file of the page."""
+        """Return True if the search ends with the last file of the page."""
         return self.output_mode == "files_with_matches" and self.limit is not None
 
-    @property
-    def has_context(self) -> bool:
-        """Whether lines around a match were asked for, even none of them."""
-        return not (self.context is None and self.before is None and self.after is None)
-
     def around(self, limits: Limits) -> tuple[int, int]:
-        """Return the lines to show before and after each match."""
+        """Return the numbers of lines to show before and after each match."""
         before = (self.context or 0) if self.before is None else self.before
         after = (self.context or 0) if self.after is None else self.after
         return min(before, limits.context_lines), min(after, limits.context_lines)
@@ -269,7 +263,7 @@ SearchOptions = ListOptions | GlobOptions | FindOptions | GrepOptions
 
 
 def next_page(options: SearchOptions, offset: int) -> NextCall:
-    """Return the call that shows the page from an offset on; what is at its default is left out."""
+    """Return the call for the page from an offset on, without arguments that have their default."""
     arguments: dict[str, Any] = {}
     for field in fields(options):
         value: Any = getattr(options, field.name)
@@ -285,22 +279,22 @@ def next_page(options: SearchOptions, offset: int) -> NextCall:
 
 
 def has_wildcard(path: str) -> bool:
-    """Return whether a path may have been meant as a glob."""
+    """Return True if a path may be meant as a glob."""
     return any(mark in path for mark in "*?[{")
 
 
 def is_glob(root: Root, path: str) -> bool:
-    """Return True if a path names no file, and stands for the files that it matches."""
+    """Return True if a path is a glob, and not the name of a file."""
     return has_wildcard(path) and not root.exists(path)
 
 
 def ignores_case(pattern: str, *, smart: bool) -> bool:
-    """Return whether smart case ignores case: where the pattern has no capital."""
+    """Return True if smart case is on and the pattern has no capital."""
     return smart and not has_capital(pattern)
 
 
 def opens_hidden(options: SearchOptions) -> bool:
-    """Return whether hidden names are searched."""
+    """Return True if hidden names are searched."""
     return options.include_ignored if options.hidden is None else options.hidden
 
 
@@ -318,24 +312,19 @@ def paths_of(path: OneOrMore) -> list[str]:
     paths = list(dict.fromkeys(each or "." for each in path))
     if len(paths) > _MOST_PATHS:
         hint = "Pass a directory above them, or fewer in each call."
-        raise _invalid("path", f"There are {len(paths)} paths; at most {_MOST_PATHS} are taken.", hint)
+        raise _invalid("path", f"The list has {len(paths)} paths; at most {_MOST_PATHS} are allowed.", hint)
     return paths
 
 
 def as_list(value: OneOrMore | None) -> list[str]:
-    """Return one or several texts as a list; an empty text is none."""
+    """Return one or several texts as a list without empty texts."""
     if value is None:
         return []
     return [each for each in ([value] if isinstance(value, str) else value) if each]
 
 
-def seconds_of(timeout: float | None, limits: Limits) -> float:
-    """Return the seconds that a search may take."""
-    return call_context.granted(timeout, limits.timeout)
-
-
 def _check_page_and_time(options: SearchOptions) -> None:
-    """Refuse a limit, an offset or a timeout that no search takes."""
+    """Refuse a limit, offset or timeout that is out of range."""
     _check_least("limit", options.limit, 1, "Leave it out for the usual number.")
     _check_least("offset", options.offset, 0, "It counts the entries to skip; 0 is the start.")
     if options.timeout is not None and not options.timeout > 0:
@@ -343,7 +332,6 @@ def _check_page_and_time(options: SearchOptions) -> None:
 
 
 def _check_least(name: str, value: int | None, least: int, hint: str) -> None:
-    """Refuse a number that is too small."""
     if value is not None and value < least:
         raise must_be(name, f"{least} or more", value, hint)
 
@@ -353,7 +341,7 @@ def _invalid(argument: str, message: str, hint: str, **details: object) -> Inval
 
 
 def parse_types(types: OneOrMore | None) -> frozenset[str]:
-    """Return the letters of `ENTRY_TYPES` that a text ("fd") or a list of letters or words has."""
+    """Return the letters of `ENTRY_TYPES` in a text ("fd"), or in a list of letters or words."""
     words = {word: letter for letter, word in ENTRY_TYPES.items()}
     letters: set[str] = set()
     for each in [types] if isinstance(types, str) else types or ():
@@ -367,7 +355,7 @@ def parse_types(types: OneOrMore | None) -> frozenset[str]:
 
 
 def parse_extensions(extensions: OneOrMore) -> tuple[str, ...]:
-    """Return how names with one of the extensions end, in lower case."""
+    """Return the ends of names with one of the extensions, in lower case."""
     given = [extensions] if isinstance(extensions, str) else extensions
     plain = [each.strip().lstrip("*").lstrip(".").lower() for each in given]
     if not plain or not all(plain):
@@ -376,14 +364,15 @@ def parse_extensions(extensions: OneOrMore) -> tuple[str, ...]:
 
 
 def parse_size(text: str) -> Callable[[int], bool]:
-    """Return a test of a number of bytes, written as fd has it.
+    """Return the test of a file size, written as for fd.
 
-    `+10M` is at least, `-10k` at most, `10ki` exactly that; k, m, g, t are powers of 1000, ki, … of 1024.
+    `+10M` is a minimum, `-10k` a maximum, `10ki` the exact size. k, m, g, t are powers of 1000; ki, mi, …
+    of 1024.
     """
     found = _SIZE.fullmatch(text.strip())
     if not found:
         hint = "Pass +10M for at least, -10k for at most, or 512b for exactly that; M is 1000k, Mi 1024ki."
-        raise _invalid("size", f"{literal(text)} is no size.", hint)
+        raise _invalid("size", f"{literal(text)} is not a size.", hint)
     sign, digits, unit, binary = found.groups()
     power = " kmgt".index(unit.lower()) if unit else 0
     limit = int(digits) * (1024 if binary else 1000) ** power
@@ -393,7 +382,7 @@ def parse_size(text: str) -> Callable[[int], bool]:
 
 
 def parse_filesize(size: int | str) -> int:
-    """Return a number of bytes from 1, or one such as `500K`, `1M`, `2G` in powers of 1024, as rg has it."""
+    """Return a number of bytes, given as a number or as `500K`, `1M`, `2G` in powers of 1024, as for rg."""
     found = _FILESIZE.fullmatch(str(size).strip())
     number = int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ") if found else 0
     if number < 1:
@@ -403,9 +392,9 @@ def parse_filesize(size: int | str) -> int:
 
 
 def parse_moment(text: str, argument: str) -> float:
-    """Return the seconds since 1970 of a moment so long ago (`2d`, `1h 30min`), or of a date or time.
+    """Return a moment in seconds since 1970: a duration ago (`2d`, `1h 30min`), or a date or time.
 
-    Without an offset (`2026-11-20 10:00:00`) the time is local.
+    A time without an offset (`2026-11-20 10:00:00`) is local.
     """
     given = text.strip()
     seconds, end = 0.0, 0
@@ -417,7 +406,7 @@ def parse_moment(text: str, argument: str) -> float:
     if given and end == len(given):
         return time.time() - seconds
     try:
-        return datetime.fromisoformat(given).timestamp()  # naive means local, as with fd
+        return datetime.fromisoformat(given).timestamp()  # a naive time is local, as for fd
     except (ValueError, OverflowError, OSError):
         message = f"{literal(text)} is neither a duration nor a date."
         hint = 'Pass a duration such as "2d" or "90min", or a date such as "2026-11-20 10:00:00".'

@@ -9,21 +9,20 @@ from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, display_name, too_large, typed
+from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, too_large, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.prefilter import Literals, classifier, decode_content, is_plain
+from agentfs.patterns.literals import Prefilter, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import Batch, FileSource, Outcome, Reading
-from agentfs.search.options import GrepOptions, paths_of, seconds_of
+from agentfs.search.files import Batch, FileSource, Outcome, Reader, Reading
+from agentfs.search.options import GrepOptions, paths_of
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.visit import Excluded
 
-# Lines around each match when none were asked for: so few are read together with the code around them.
-_ADAPTIVE_CONTEXT = {1: 10, 2: 5, 3: 5}
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
 _PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
+_FEW_FILES = 30  # that are sooner searched one by one than all kept texts
 _FILES_PER_CHECK = 32  # files between two checks for cancellation
 _MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
@@ -82,27 +81,22 @@ class _Searcher:
         self.limits = limits
         self.options = options
         self.pattern = options.compile()
-        self.deadline = call_context.deadline(seconds_of(options.timeout, limits))
+        self.deadline = call_context.deadline(call_context.granted(options.timeout, limits.timeout))
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.buffer = ReadBuffer(options.file_bytes(limits))
         self.candidates: set[Any] | None = None  # the kept texts with what the pattern requires
-        self.literals = Literals(self.pattern)
-        self.texts = root.texts if self.literals.finders else None
+        self.prefilter = Prefilter(self.pattern.plan, options.encoding)
+        self.texts = root.texts if self.prefilter.finders else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
             self.texts = None
-        self.classify = classifier(self.buffer, self.pattern, options.encoding, self.literals)
         # How far behind the first match of a line another can still be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
-        self.stops_when_full = options.stops_when_full
         self.by_line = options.by_line
+        self.around = options.around(limits)
         offset = 0 if options.output_mode == "total" else options.offset
         self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))
         self.skipped: Counter[str] = Counter()
-        self.around = options.around(limits)
-        # Where no context was asked for, that of the first matches depends on how many there are.
-        self.adaptive = self.by_line and not options.has_context and options.offset == 0
-        self.waiting: list[tuple[_Excerpts, list[LineMatch]]] = []
         self.samples = options.samples if options.output_mode == "summary" else 0
 
     def search_kept_text(self, text: str) -> None:
@@ -117,28 +111,24 @@ class _Searcher:
 
     def finish(self, reached: str | None) -> Finding:
         """Return what was found, with what was skipped."""
-        if self.waiting:
-            lines = min(_ADAPTIVE_CONTEXT.get(self.found.entries, 0), self.limits.context_lines)
-            self._keep_waiting(lines, lines)
         skipped = self.source.skipped
         more = {name: getattr(skipped, name) + count for name, count in self.skipped.items()}
         self.found.skipped = replace(skipped, reached=reached or skipped.reached, **more)
         self.found.excluded = self.source.excluded
-        self.found.in_other_case = self.literals.found_in_any_case
+        self.found.in_other_case = self.prefilter.found_in_any_case
         return self.found
 
     def _search_batch(self, batch: Batch) -> None:
-        prefix, every, read = batch
+        every, reader = batch
         found = self.found
-        found.searched += len(every)  # what turns out not to be is taken off again
         entries = every if self.texts is None else self._may_match(every, self.texts)
-        if not entries:
-            return
+        found.searched += len(every)  # what turns out not to be is taken off again
         for first in range(0, len(entries), _FILES_PER_CHECK):
             call_context.step(0)  # the walk has counted them
-            for entry, outcome in read(entries[first : first + _FILES_PER_CHECK], self._read):
+            some = entries[first : first + _FILES_PER_CHECK]
+            for entry, outcome in reader.read_files(some, self._read, linked=self.source.linked):
                 try:
-                    self._search_file(prefix, entry, outcome)
+                    self._search_file(entry, reader, outcome)
                 finally:
                     if found.full or found.ended_in:
                         found.searched -= len(every) - every.index(entry) - 1
@@ -147,13 +137,18 @@ class _Searcher:
 
     def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
         """Leave out the kept texts in which one search of all of them finds no candidate."""
-        texts.mark_used(entries)
         if (candidates := self.candidates) is None:
-            self.candidates = candidates = texts.containing(self.literals.finders, self._check_time)
-        read = [entry for entry in entries if getattr(entry, "content", "") != _PLAIN or entry in candidates]
-        if not read or self.stops_when_full:  # then those behind the last file read do not count
+            if self.found.searched + len(entries) < _FEW_FILES:
+                return entries
+            self.candidates = candidates = texts.containing(self.prefilter.finders, self._check_time)
+        texts.mark_used(entries)
+        try:
+            read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
+        except AttributeError:  # nothing is kept of some of them
+            return entries
+        if not read or self.source.stops_when_full:  # then those behind the last file read do not count
             return read
-        known = [entry for entry in read if getattr(entry, "content", "") != BINARY]
+        known = [entry for entry in read if entry.content != BINARY]
         self.skipped[BINARY] += len(read) - len(known)
         self.found.searched -= len(read) - len(known)
         return known
@@ -162,12 +157,12 @@ class _Searcher:
         if time.monotonic() > self.deadline:
             return "timeout"
         if isinstance(source, int):
-            return self.classify(self.buffer.fill(source))
+            return self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if source.content == BINARY:
             return "too_large" if source.stat().st_size > self.buffer.limit else BINARY
         if self.candidates is not None and source in self.candidates and source.content == _PLAIN:
             return bytes(source.text)
-        found = self.classify(self.buffer.fill(source))
+        found = self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
         elif not source.content:
@@ -181,24 +176,24 @@ class _Searcher:
         if time.monotonic() > self.deadline:
             raise TimeoutError
 
-    def _search_file(self, prefix: str, entry: Any, outcome: Outcome) -> None:
+    def _search_file(self, entry: Any, reader: Reader, outcome: Outcome) -> None:
         """Search a file that was read, or count it as skipped."""
         if outcome == "timeout":
             self.found.searched -= 1
-            self.found.ended_in = display_name(prefix + entry.name)
+            self.found.ended_in = reader.path_of(entry)
             raise TimeoutError
         if not isinstance(outcome, bytes):
             limit = self.buffer.limit
             if self.source.is_one_file and outcome == "too_large" and not self.options.wants_size(limit):
-                path = display_name(prefix + entry.name)
+                path = reader.path_of(entry)
                 raise too_large(path, max(self.root.entry(path).size or 0, limit + 1), limit)
             if self.source.is_one_file and not isinstance(outcome, str):
-                raise typed(outcome, prefix + entry.name) from None
+                raise typed(outcome, reader.path_of(entry)) from None
             self._skip(outcome)
         elif (text := decode_content(outcome, self.options.encoding)) is None:
             self._skip("undecodable")
         else:
-            self._search_text(display_name(prefix + entry.name), text)
+            self._search_text(reader.path_of(entry), text)
 
     def _skip(self, outcome: str | OSError | AgentFSError) -> None:
         if not isinstance(outcome, str):
@@ -213,7 +208,7 @@ class _Searcher:
         counts, first = Counts(), found.entries
         samples = self.samples if page.first <= first < page.end else 0
         kept: list[LineMatch] = []
-        excerpts = _Excerpts(path, text, self.limits.grep_line_chars, self.options.overlap)
+        excerpts = _Excerpts(path, text, self.around, self.limits.grep_line_chars, self.options.overlap)
         too_long = line_search.too_long
         try:
             if max_count is None and not samples and (not self.by_line or first >= page.end):
@@ -224,8 +219,7 @@ class _Searcher:
                     if page.first <= number < page.end if self.by_line else counts.hits < samples:
                         kept.append(line_match)
                         if len(kept) > _MAX_WAITING:
-                            self._keep_waiting(*self.around)
-                            self._keep(excerpts, kept[:-1], *self.around, following=kept[-1].start)
+                            self._keep(excerpts, kept[:-1], following=kept[-1].start)
                             del kept[:-1]
                     counts.add(line_match, text.count("\n", line_match.start, line_match.end))
                     if max_count is not None and counts.lines >= max_count:
@@ -252,32 +246,19 @@ class _Searcher:
         if self.by_line:
             found.entries += counts.hits
         if kept:
-            self.waiting.append((excerpts, kept))
-        if not self.adaptive or found.entries > max(_ADAPTIVE_CONTEXT):
-            self._keep_waiting(*self.around)
+            self._keep(excerpts, kept)
         if not self.by_line:
             if page.first <= found.entries < page.end:
                 page.take(found.entries, ENTRY_BYTES + 2 * len(path))
             found.entries += 1
-            found.full = self.stops_when_full and found.entries > page.end
-
-    def _keep_waiting(self, before: int, after: int) -> None:
-        """Turn the line matches that wait for their context into matches."""
-        for excerpts, line_matches in self.waiting:
-            self._keep(excerpts, line_matches, before, after)
-        self.waiting.clear()
+            found.full = self.source.stops_when_full and found.entries > page.end
 
     def _keep(
-        self,
-        excerpts: "_Excerpts",
-        line_matches: list[LineMatch],
-        before: int,
-        after: int,
-        following: int | None = None,
+        self, excerpts: "_Excerpts", line_matches: list[LineMatch], following: int | None = None
     ) -> None:
         """Turn line matches of a file into matches, for as long as there is memory for them."""
         found, page = self.found, self.found.page
-        for match in excerpts.take(line_matches, before, after, following):
+        for match in excerpts.take(line_matches, following):
             number = page.first + len(found.matches) if self.by_line else found.entries
             if number >= page.end or (not self.by_line and page.is_full):
                 break
@@ -289,26 +270,25 @@ class _Searcher:
 class _Excerpts:
     """Line matches of one file as matches, in order; unless `overlap`, no line is in two of them."""
 
-    def __init__(self, path: str, text: str, line_chars: int, overlap: bool) -> None:
+    def __init__(self, path: str, text: str, around: tuple[int, int], line_chars: int, overlap: bool) -> None:
         self._path = path
         self._text = text
+        self._before, self._after = around
         self._line_chars = line_chars
         self._overlap = overlap
         self._number, self._counted = 1, 0  # of the line that begins there
         self._free = 0  # where the lines begin that no match has taken
 
-    def take(
-        self, line_matches: Sequence[LineMatch], before: int, after: int, following: int | None
-    ) -> Iterator[Match]:
+    def take(self, line_matches: Sequence[LineMatch], following: int | None) -> Iterator[Match]:
         """Yield a match for each of some line matches; `following` is where the next one begins, if any."""
         text, line_chars = self._text, self._line_chars
         ends = [*(each.start for each in line_matches[1:]), following]
         for found, end in zip(line_matches, ends, strict=True):
             self._number += text.count("\n", self._counted, found.start)
             self._counted = found.start
-            lines_before = _lines_before(text, self._free, found.start, before)
+            lines_before = _lines_before(text, self._free, found.start, self._before)
             end = len(text) if end is None or self._overlap else end  # noqa: PLW2901 - the end of the text
-            lines_after, taken = _lines_after(text, found.end + 1, end, after)
+            lines_after, taken = _lines_after(text, found.end + 1, end, self._after)
             self._free = 0 if self._overlap else taken
             shown, spans, cut = _cut_around(text[found.start : found.end], found.spans, line_chars)
             yield Match(

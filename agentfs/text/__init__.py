@@ -1,4 +1,4 @@
-"""Pure text: decode, split lines, make visible, number, cut, diff, estimate tokens."""
+"""Pure functions on text: decode, split lines, number, cut, make visible, diff, estimate tokens."""
 
 from agentfs.advice import plural as plural
 from agentfs.text.decoding import HEAD as HEAD
@@ -9,35 +9,42 @@ from agentfs.text.decoding import codec_name as codec_name
 from agentfs.text.decoding import codec_of as codec_of
 from agentfs.text.decoding import declared_encoding as declared_encoding
 from agentfs.text.decoding import decode as decode
-from agentfs.text.decoding import decode_as as decode_as
 from agentfs.text.decoding import decode_in as decode_in
 from agentfs.text.decoding import encode as encode
 from agentfs.text.decoding import is_binary as is_binary
 from agentfs.text.diff import Blob as Blob
-from agentfs.text.diff import around_changes as around_changes
+from agentfs.text.diff import Hunk as Hunk
 from agentfs.text.diff import bounded_lines as bounded_lines
 from agentfs.text.diff import changed_lines as changed_lines
-from agentfs.text.diff import common_prefix as common_prefix
-from agentfs.text.diff import common_suffix as common_suffix
 from agentfs.text.diff import git_patch as git_patch
 from agentfs.text.diff import hunks as hunks
 from agentfs.text.diff import line_changes as line_changes
 from agentfs.text.diff import unified_diff as unified_diff
 from agentfs.text.display import CUT_MARK as CUT_MARK
+from agentfs.text.display import Shrink as Shrink
 from agentfs.text.display import carriage_return_note as carriage_return_note
 from agentfs.text.display import continuation as continuation
 from agentfs.text.display import cut_line as cut_line
 from agentfs.text.display import cut_mark as cut_mark
+from agentfs.text.display import estimate_tokens as estimate_tokens
 from agentfs.text.display import first_names as first_names
+from agentfs.text.display import fits as fits
+from agentfs.text.display import fitted as fitted
 from agentfs.text.display import footer as footer
 from agentfs.text.display import line_ranges as line_ranges
+from agentfs.text.display import most_that_fit as most_that_fit
 from agentfs.text.display import notes_of as notes_of
 from agentfs.text.display import number_lines as number_lines
 from agentfs.text.display import numbered as numbered
 from agentfs.text.display import visible_lines as visible_lines
-from agentfs.text.line_ids import carry_line_ids as carry_line_ids
-from agentfs.text.line_ids import new_line_ids as new_line_ids
+from agentfs.text.display import with_note as with_note
+from agentfs.text.display import with_text as with_text
+from agentfs.text.lines import LfView as LfView
+from agentfs.text.lines import Replacement as Replacement
+from agentfs.text.lines import View as View
 from agentfs.text.lines import bodies_of as bodies_of
+from agentfs.text.lines import common_prefix as common_prefix
+from agentfs.text.lines import common_suffix as common_suffix
 from agentfs.text.lines import count_lines as count_lines
 from agentfs.text.lines import end_of as end_of
 from agentfs.text.lines import lf_view as lf_view
@@ -45,12 +52,6 @@ from agentfs.text.lines import line_start as line_start
 from agentfs.text.lines import newline_of as newline_of
 from agentfs.text.lines import without_end as without_end
 from agentfs.text.merge import merge_texts as merge_texts
-from agentfs.text.tokens import Shrink as Shrink
-from agentfs.text.tokens import estimate_tokens as estimate_tokens
-from agentfs.text.tokens import fits as fits
-from agentfs.text.tokens import fitted as fitted
-from agentfs.text.tokens import most_that_fit as most_that_fit
-from agentfs.text.tokens import with_note as with_note
 from agentfs.visible import escape_controls as escape_controls
 from agentfs.visible import one_line as one_line
 from agentfs.visible import quoted as quoted

@@ -1,4 +1,4 @@
-"""Bytes to text and back, without losing a byte."""
+"""Decode the bytes of a file to text and encode it again, without losing a byte."""
 
 import codecs
 import re
@@ -9,10 +9,10 @@ from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError
 from agentfs.text.lines import count_lines
 from agentfs.visible import literal
 
-UNKNOWN_8BIT = "unknown-8bit"  # each byte is the character of the same number
-HEAD = 8192  # the bytes at the start of a file that decide whether it is binary
+UNKNOWN_8BIT = "unknown-8bit"  # each byte is the character with the same number
+HEAD = 8192  # a NUL in this many first bytes makes a file binary
 
-# The longer marks first: the one of UTF-32 begins with the one of UTF-16.
+# The mark of UTF-32 begins with that of UTF-16, so it comes first.
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -20,10 +20,10 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Where a coding line is looked for: this many characters at either end, as editors and browsers do.
+# A coding line is looked for in this many characters at either end, as editors and browsers do.
 _DECLARED_IN = 1024
 _NAME = r"[ \t]*[\"']?([-\w.]+)"
-_DECLARED = (  # compiled when it is first searched for
+_DECLARED = (  # compiled on first use
     rf"\A(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n?|\n))?[ \t\f]*#[^\r\n]*?coding[:=]{_NAME}"  # PEP 263
     rf"|\A(?:[^\r\n]*(?:\r\n?|\n))?[^\r\n]*-\*-[^\r\n]*?\bcoding:{_NAME}"  # Emacs
     rf"|\bvim?:[^\r\n]*\b(?:fileencoding|fenc)={_NAME}"
@@ -33,23 +33,26 @@ _DECLARED = (  # compiled when it is first searched for
     rf"|\A@charset{_NAME}"  # CSS
 )
 _ASCII = "\t\n\r" + "".join(map(chr, range(32, 127)))
-# Text to bytes for Python, but what they make of a text is an escaped form of it.
+# Python calls these text encodings, but they escape the text instead of encoding it.
 _NOT_PLAIN = {"idna", "punycode", "unicode-escape", "raw-unicode-escape"}
-# These codecs write a mark of their own, or read one as no text; without a mark they mean the plain form.
+# These codecs handle a byte order mark themselves; the plain form leaves it to us.
 _PLAIN = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
 
+_PYTHON_CODECS = {UNKNOWN_8BIT: "latin-1"}
+
+
 class Decoded(NamedTuple):
-    """The exact text of a file without its byte order mark; the codec, which may be UNKNOWN_8BIT."""
+    """The exact text of a file, its codec (maybe UNKNOWN_8BIT), and its byte order mark."""
 
     text: str
     encoding: str
     bom: bytes
 
     def encode(self, text: str) -> bytes:
-        """Encode a text as this file is encoded, without a mark; EncodingError as for `encode`.
+        """Encode a text as this file is encoded, without a byte order mark.
 
-        Of an unknown encoding the bytes of those characters are known that the file has.
+        In an unknown encoding, only the bytes of characters that the file has are known.
         """
         if self.encoding == UNKNOWN_8BIT and not text.isascii():
             unknown = {each for each in set(text) if each > "\x7f" and each not in self.text}
@@ -59,9 +62,9 @@ class Decoded(NamedTuple):
 
 
 def encode(text: str, encoding: str) -> bytes:
-    """Encode a text strictly; EncodingError (encoding) names a character that the codec does not have."""
+    """Encode a text strictly; the error names the first character that the codec lacks."""
     try:
-        return text.encode(_python_codec(encoding))
+        return text.encode(_PYTHON_CODECS.get(encoding, encoding))
     except UnicodeEncodeError as error:
         raise _cannot_hold(text, error.start, encoding) from None
 
@@ -83,9 +86,9 @@ def _cannot_hold(text: str, position: int, encoding: str) -> EncodingError:
 
 
 def declared_encoding(text: str) -> str | None:
-    """Return the codec that a text itself names, for Python, Emacs, Vim, XML, HTML or CSS.
+    """Return the codec that a text declares for Python, Emacs, Vim, XML, HTML or CSS.
 
-    None without such a line, and for what is no codec here or has other bytes for ASCII.
+    Returns None if it declares none, or one that is unknown or encodes ASCII differently.
     """
     head = text if len(text) <= 2 * _DECLARED_IN else f"{text[:_DECLARED_IN]}\n{text[-_DECLARED_IN:]}"
     folded = head.lower()
@@ -103,10 +106,13 @@ def declared_encoding(text: str) -> str | None:
 
 
 def decode(data: bytes, encoding: str | None = None) -> Decoded:
-    """Decode a file by its byte order mark, as UTF-8, as it was named or names itself, else byte by byte.
+    """Decode a file by the first of these that fits: its byte order mark, UTF-8, a named codec, single bytes.
 
-    Raises BinaryError for a NUL in the first 8 KiB without a mark, EncodingError for what is not text in the
-    encoding.
+    The named codec is `encoding`, or else the one that the file declares.
+
+    Raises:
+        AgentFSError: `binary` for a NUL in the first 8 KiB without a mark, `encoding` if the bytes are not
+            text in `encoding`.
     """
     named = None if encoding is None else codec_name(encoding)
     bom, marked = bom_of(data)
@@ -118,9 +124,9 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded:
         raise BinaryError(
             f"The file is binary: it has a NUL byte at position {position}.", details={"position": position}
         )
-    # ASCII with NULs, and every 7-bit codec, is valid UTF-8 too: a named codec is only second to plain UTF-8.
+    # Text in a 7-bit codec is also valid UTF-8, so plain UTF-8 comes before a named codec.
     if not has_nul and (text := _strictly(data, "utf-8")) is not None:
-        # ASCII says nothing of what a character would be that comes in.
+        # ASCII text does not tell how to encode a new non-ASCII character.
         declared = declared_encoding(text) if named is None and text.isascii() else None
         return Decoded(text, declared or "utf-8", b"")
     if named is None:
@@ -130,32 +136,36 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded:
         if declared is None or exact is None:
             return Decoded(text, UNKNOWN_8BIT, b"")
         return Decoded(exact, declared, b"")
-    text = _strictly(data, named)
-    if text is None:
-        raise EncodingError(f"The file is not text in {named}.", details={"encoding": named})
-    return Decoded(text, named, b"")
+    return decode_in(data, named)
 
 
-def decode_in(data: bytes, encoding: str) -> Decoded:
-    """Decode a file in the encoding that was named and in no other; EncodingError (encoding) if it is not."""
+def decode_in(data: bytes, encoding: str, *, exact: bool = False) -> Decoded:
+    """Decode a file in one encoding only.
+
+    Args:
+        data: The bytes of the file.
+        encoding: The name of the encoding.
+        exact: Also refuse bytes that the encoding would write differently.
+
+    Returns:
+        The text, its codec, and the byte order mark.
+
+    Raises:
+        AgentFSError: `encoding` if the bytes are not text in that encoding.
+    """
     bom, named = codec_of(data, encoding)
-    text = _strictly(data[len(bom) :], named)
+    text = (_exactly if exact else _strictly)(data[len(bom) :], named)
     if text is None:
-        raise _not_in(named)
-    return Decoded(text, named, bom)
-
-
-def decode_as(data: bytes, encoding: str) -> Decoded:
-    """Decode a file that will be written again: as `decode_in`, if the text gives the same bytes."""
-    bom, named = codec_of(data, encoding)
-    text = _exactly(data[len(bom) :], named)
-    if text is None:
-        raise _not_in(named)
+        raise EncodingError(
+            f"The file is not text in {named}.",
+            hint=Advice("Leave out ", ParameterName("encoding"), ", or pass the one that the file has."),
+            details={"encoding": named},
+        )
     return Decoded(text, named, bom)
 
 
 def codec_of(head: bytes, encoding: str) -> tuple[bytes, str]:
-    """Return the mark and the codec of a file whose encoding was named; a mark of another one is text."""
+    """Return the byte order mark and the codec of a file in a named encoding; other marks are text."""
     named = codec_name(encoding)
     bom, marked = bom_of(head)
     if marked is not None and marked[:6] == named[:6]:
@@ -164,19 +174,23 @@ def codec_of(head: bytes, encoding: str) -> tuple[bytes, str]:
 
 
 def is_binary(head: bytes) -> bool:
-    """Return whether a file has a NUL in its first 8 KiB and no byte order mark."""
+    """Return True if a file has a NUL in its first 8 KiB and no byte order mark."""
     return b"\x00" in head[:HEAD] and bom_of(head)[1] is None
 
 
 def bom_of(head: bytes) -> tuple[bytes, str | None]:
     """Return the byte order mark at the start of a file and its codec, or b"" and None."""
-    return next(((bom, encoding) for bom, encoding in _BOMS if head.startswith(bom)), (b"", None))
+    for bom, encoding in _BOMS:
+        if head.startswith(bom):
+            return bom, encoding
+    return b"", None
 
 
 def codec_name(encoding: str) -> str:
-    """Return the canonical name of a text codec, of the form without a mark.
+    """Return the canonical name of a text codec, in the form that writes no byte order mark.
 
-    InvalidArgumentError (invalid_argument) is raised where there is no such codec.
+    Raises:
+        AgentFSError: `invalid_argument` if the codec does not exist.
     """
     if encoding == UNKNOWN_8BIT:
         return encoding
@@ -194,30 +208,18 @@ def codec_name(encoding: str) -> str:
     return _PLAIN.get(name, name)
 
 
-def _not_in(encoding: str) -> EncodingError:
-    return EncodingError(
-        f"The file is not text in {encoding}.",
-        hint=Advice("Leave out ", ParameterName("encoding"), ", or pass the one that the file has."),
-        details={"encoding": encoding},
-    )
-
-
-def _python_codec(encoding: str) -> str:
-    return "latin-1" if encoding == UNKNOWN_8BIT else encoding
-
-
 def _strictly(data: bytes, encoding: str) -> str | None:
     try:
-        return data.decode(_python_codec(encoding))
-    except UnicodeError:  # the plain form too: some codecs raise nothing finer
+        return data.decode(_PYTHON_CODECS.get(encoding, encoding))
+    except UnicodeError:  # some codecs raise it instead of UnicodeDecodeError
         return None
 
 
 def _exactly(data: bytes, encoding: str) -> str | None:
-    """Decode what the codec encodes to the same bytes again."""
+    """Decode bytes that the codec encodes to the same bytes again; otherwise return None."""
     text = _strictly(data, encoding)
     try:
-        same = text is not None and text.encode(_python_codec(encoding)) == data
+        same = text is not None and text.encode(_PYTHON_CODECS.get(encoding, encoding)) == data
     except UnicodeError:
         same = False
     return text if same else None

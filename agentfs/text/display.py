@@ -1,35 +1,46 @@
-"""Lines and footers as a model is shown them."""
+"""Text of results: numbered lines, footers, token estimates, and cuts to the token budget."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Generic, NamedTuple, TypeVar
 
 from agentfs.advice import Advice, FirstOf, Joined, NextCall, plural
+from agentfs.limits import Limits
+from agentfs.results import Result
 from agentfs.text.lines import without_end
 from agentfs.visible import visible
 
-CUT_MARK = r"⟦\+\d{1,9} characters?⟧"  # as a pattern
+R = TypeVar("R", bound=Result)
+
+_LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_DIGITS = b"0123456789"
+_FIRST_BYTES = bytes(range(0xC0, 0x100))  # first bytes of non-ASCII characters in UTF-8
+# Hundredths of a token for each kind of character, fitted to two tokenizers by `benchmarks/calibrate.py`.
+_LETTER, _DIGIT, _SPACE, _LINE, _OTHER, _WIDE, _WIDER = 21, 79, 9, 21, 63, 58, 16
+CUT_MARK = r"⟦\+\d{1,9} characters?⟧"  # a regex
 
 
 def numbered(lines: Sequence[str], first: int, *, width: int | None = None) -> list[str]:
-    """Return lines, with or without their ends, visible and numbered: `{n}|{line}`."""
+    """Number lines as `{n}|{line}` and make them visible; line ends are dropped."""
     lone = not any(line.endswith("\n") for line in lines)
     return number_lines(visible_lines([without_end(line, lone=lone) for line in lines]), first, width=width)
 
 
 def visible_lines(bodies: Sequence[str]) -> list[str]:
-    r"""Make lines without their ends visible; a `\r` that is left is shown."""
-    # One look at all lines costs far less than a look at each.
+    r"""Make lines without their ends visible; a remaining `\r` is shown as `⟦U+000D⟧`."""
+    # One look at the joined lines is much faster than a look at each.
     text = "\n".join(bodies)
     shown = visible(text)
     return list(bodies) if shown is text else shown.split("\n")
 
 
 def number_lines(bodies: Sequence[str], first: int, *, width: int | None = None) -> list[str]:
-    """Put numbers before visible lines, right-aligned to a width or to the widest."""
+    """Number visible lines; numbers are right-aligned to a width, or to the widest."""
     last = first + len(bodies) - 1
     width = len(str(last)) if width is None else width
     lines: list[str] = []
     number = first
-    # Numbers of one length share their padding; padding each by a format would take three times as long.
+    # Numbers with equally many digits share their padding, which is three times as fast as a format.
     for digits in range(len(str(first)), len(str(last)) + 1):
         pad = " " * (width - digits)
         part = bodies[number - first : 10**digits - first]
@@ -39,9 +50,12 @@ def number_lines(bodies: Sequence[str], first: int, *, width: int | None = None)
 
 
 def cut_line(line: str, limit: int, *, beyond: int = 0) -> str:
-    """Cut a long line and say by how much: `⟦+123 characters⟧`; a line end is kept and not counted.
+    """Cut a long line and add `⟦+123 characters⟧`; a line end is kept and not counted.
 
-    `beyond` is how many characters the line has beyond those that were loaded.
+    Args:
+        line: The line, as far as it was loaded.
+        limit: The most characters to keep.
+        beyond: Characters of the line that were not loaded.
     """
     body = without_end(line, lone=True) if len(line) > limit else line
     over = max(len(body) - limit, 0) + beyond
@@ -49,33 +63,33 @@ def cut_line(line: str, limit: int, *, beyond: int = 0) -> str:
 
 
 def cut_mark(count: int) -> str:
-    """Return the mark for so many characters that are left out of a line, "" for none."""
+    """Return the mark for characters left out of a line, or "" for none."""
     return f"⟦+{plural(count, 'character')}⟧" if count else ""
 
 
 def carriage_return_note(shown: str) -> str:
-    """Return the part of a footer that explains `⟦U+000D⟧`, "" for a text that does not have it."""
+    """Return a note that explains `⟦U+000D⟧`, or "" for a text without it."""
     return "⟦U+000D⟧ is a carriage return" if "⟦U+000D⟧" in shown else ""
 
 
 def notes_of(*parts: str) -> tuple[str, ...]:
-    """Return the parts of a footer that say something."""
+    """Return the notes that are not empty."""
     return tuple(part for part in parts if part)
 
 
 def footer(*parts: str) -> str:
-    """Return what a result has left out as one line in square brackets, "" for empty parts alone."""
+    """Join parts to one line in square brackets; "" if all are empty."""
     present = [part for part in parts if part]
     return Advice("[", Joined("; ", *present), "]") if present else ""
 
 
 def continuation(call: NextCall | None) -> str:
-    """Return the part of a footer that continues a result: `more: read(path="a.py", offset=2001)`."""
+    """Return the note that continues a result, such as `more: read(path="a.py", offset=2001)`."""
     return "" if call is None else FirstOf(Advice("more: ", call), "there is more")
 
 
 def first_names(names: Sequence[str], most: int) -> str:
-    """Return some names and how many more there are: "a, b and 3 more"."""
+    """Return the first names and a count of the others: "a, b and 3 more"."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
@@ -87,3 +101,102 @@ def line_ranges(ranges: Sequence[tuple[int, int]], most: int = 10) -> str:
         names.append(f"… ({len(ranges) - most} more)")
     one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
     return f"{'line' if one else 'lines'} {', '.join(names)}"
+
+
+class Shrink(NamedTuple, Generic[R]):
+    """A way to shorten a result: `render(n)` makes it with n of `most` items.
+
+    The result says what it leaves out, and its `next` continues there. Fewer items make no longer text.
+    """
+
+    most: int
+    render: Callable[[int], R]
+
+    def text(self, count: int) -> str:
+        """Return the text of the result with `count` items."""
+        return self.render(count).text
+
+
+def with_text(result: R, head: str, above: Sequence[str] = (), below: Sequence[str] = ()) -> R:
+    """Render a result as a head line and its notes, with lines above and below the notes."""
+    return replace(result, text=Joined("\n", head, *above, *result.notes, *below))
+
+
+def with_note(result: R, note: str) -> R:
+    """Add a note to a rendered result, as a separate footer."""
+    text = Joined("\n", result.text, footer(note))
+    return replace(result, text=text, notes=(*result.notes, note))
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text by the kinds of its characters.
+
+    A token holds four or five letters, but hardly more than one digit or punctuation character. A blank
+    mostly belongs to the token of the next word. A rare character has many bytes in UTF-8.
+    """
+    raw = text.encode("utf-8", "surrogatepass")
+    size = len(raw)
+    # Deleting bytes counts many kinds in one pass.
+    letters = size - len(raw.translate(None, _LETTERS))
+    digits = size - len(raw.translate(None, _DIGITS))
+    spaces, lines = raw.count(b" "), raw.count(b"\n")
+    more = size - len(text)
+    wide = size - len(raw.translate(None, _FIRST_BYTES)) if more else 0
+    others = len(text) - wide - letters - digits - spaces - lines
+    hundredths = _LETTER * letters + _DIGIT * digits + _SPACE * spaces + _LINE * lines
+    return -(-(hundredths + _OTHER * others + _WIDE * wide + _WIDER * more) // 100)
+
+
+def fits(text: str, limits: Limits) -> bool:
+    """Return True if a text is within `Limits.output_tokens`."""
+    # A text has at most as many tokens as bytes, so a short one is not counted.
+    return len(text) * 4 <= limits.output_tokens or _count(text, limits) <= limits.output_tokens
+
+
+def fitted(limits: Limits, *steps: Shrink[R]) -> R:
+    """Return the largest result within the token budget, by the first step that can make one.
+
+    The first step with all its items is the whole result. A shorter one keeps the full text in `whole`. If
+    nothing fits, the last step makes its shortest.
+    """
+    whole: str | None = None
+    for step in steps:
+        result = step.render(step.most)
+        if fits(result.text, limits):
+            return result if whole is None else replace(result, whole=whole)
+        whole = result.text if whole is None else whole
+        count = most_that_fit(step.most, step.text, limits)
+        if count or step is steps[-1]:
+            return replace(step.render(count or 1), whole=whole)
+    raise ValueError("fitted() needs a step")
+
+
+def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
+    """Return how many of `most` items a text can have within the token budget; `render(n)` makes it.
+
+    Items mostly cost alike, so each try interpolates (the Illinois method). Every fourth try bisects.
+    """
+    text = render(most)
+    if fits(text, limits):
+        return most
+    budget = limits.output_tokens + 0.5  # no token count equals it
+    low, high = 0, most  # `low` fits and `high` does not
+    spare, excess = budget, _count(text, limits) - budget
+    tries, last_fits = 0, None
+    while high - low > 1:
+        tries += 1
+        share = spare / (spare + excess) if tries % 4 else 0.5
+        middle = min(max(low + round((high - low) * share), low + 1), high - 1)
+        left = budget - _count(render(middle), limits)
+        if left > 0:
+            low, spare = middle, left
+            excess /= 2 if last_fits else 1
+        else:
+            high, excess = middle, -left
+            spare /= 2 if last_fits is False else 1
+        last_fits = left > 0
+    return low
+
+
+def _count(text: str, limits: Limits) -> int:
+    return (limits.count_tokens or estimate_tokens)(text)

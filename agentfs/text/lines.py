@@ -1,20 +1,23 @@
-r"""Where lines end: the one rule that reads, searches, line ids and diffs share.
+r"""Line splitting for reads, searches, line ids and diffs, and positions between a text and a view of it.
 
-Lines end at `\n` and `\r\n`; a lone `\r` ends a line only in a text that has no `\n`, so functions take
-whole texts; nothing else ends one (not form feed, not U+2028). A final line end starts no further line, and
-an empty text has no lines.
+Lines end at `\n` and `\r\n`, and at nothing else (not form feed, not U+2028). A lone `\r` ends a line only in
+a text without `\n`, so functions take full texts. A final line end starts no further line, and an empty
+text has no lines.
 """
 
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
-from typing import AnyStr
+from collections.abc import Callable, Sequence
+from typing import AnyStr, NamedTuple
 
 from agentfs import call_context
 from agentfs.results import Newline
 
-_STEP = 8192  # counting ends in a part this long costs far less than finding each
+_NEAR = 64  # lines that are found one by one
+_STEP = 8192  # characters in which line ends are counted at once, which is faster
+_CHECK_EVERY = 4096
+_CRLF = re.compile("\r\n")
 
 
 def bodies_of(text: str) -> list[str]:
@@ -24,13 +27,13 @@ def bodies_of(text: str) -> list[str]:
 
 
 def count_lines(text: str) -> int:
-    """Return how many lines a text has."""
+    """Return the number of lines of a text."""
     end = end_of(text)
     return text.count(end) + (text != "" and not text.endswith(end))
 
 
 def newline_of(text: str) -> Newline | None:
-    r"""Return the line end of a text, "mixed" for both `\n` and `\r\n`, or None where no line ends."""
+    r"""Return the line end of a text, "mixed" for both `\n` and `\r\n`, or None without line ends."""
     if "\r" not in text:
         return "\n" if "\n" in text else None
     feeds, pairs = text.count("\n"), text.count("\r\n")
@@ -49,39 +52,69 @@ def lf_view(text: str) -> str:
 
 
 def without_end(line: str, *, lone: bool) -> str:
-    r"""Return a line without its end; `lone` is whether a lone `\r` ends a line in its text."""
+    r"""Return a line without its end; `lone` is True if a lone `\r` ends lines in its text."""
     if line.endswith("\n"):
         return line[:-2] if line.endswith("\r\n") else line[:-1]
     return line[:-1] if lone and line.endswith("\r") else line
 
 
 def end_of(text: str) -> str:
-    r"""Return the character that ends the lines of a text: `\n` where there is one, else `\r`."""
+    r"""Return the character that ends the lines of a text: `\n`, or `\r` if it has no `\n`."""
     return "\n" if "\n" in text else "\r"
 
 
-def line_start(text: AnyStr, number: int, end: AnyStr) -> int:
-    """Return the position of a line, from 1; the end of a text that has fewer lines."""
-    ahead, position = number - 1, 0
-    while ahead and position < len(text):
+def line_start(text: AnyStr, number: int, end: AnyStr, position: int = 0) -> int:
+    """Return the position of a line, or the end of a text with fewer lines.
+
+    Args:
+        text: The text, or its bytes.
+        number: The line, from 1.
+        end: The character that ends the lines.
+        position: The start of line 1.
+    """
+    ahead = number - 1
+    while ahead > _NEAR:
         found = text.count(end, position, position + _STEP)
-        if found < ahead:
-            ahead -= found
-            position += _STEP
-            continue
-        for _ in range(ahead):
-            position = text.index(end, position) + 1
-        return position
+        if found >= ahead:
+            break
+        if position >= len(text):
+            return len(text)
+        ahead -= found
+        position += _STEP
+    for _ in range(ahead):
+        position = text.find(end, position) + 1 or len(text)
     return min(position, len(text))
 
 
-_CHECK_EVERY = 4096
+def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many characters two texts, or lines two lists, share at their start."""
+    # Comparing slices is fast. Bisecting compares each item about twice.
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_suffix(one: Sequence[str], other: Sequence[str], most: int) -> int:
+    """Return how many characters two texts, or lines two lists, share at their end, up to `most`."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 class View:
-    """The text that a source becomes when each match of a pattern is replaced.
+    """A source text with each match of a pattern replaced, and the positions of each in the other.
 
-    A caller that has a faster way to make `text` passes it.
+    `text` is the outcome, if the caller has a faster way to make it.
     """
 
     def __init__(
@@ -97,7 +130,7 @@ class View:
         self._points: tuple[array[int], array[int]] | None = None
 
     def start(self, position: int) -> int:
-        """Return the offset in the source of the character at a position."""
+        """Return the source offset of the character at a position."""
         if len(self.source) == len(self.text):
             return position
         here, there = self._ends()
@@ -105,7 +138,7 @@ class View:
         return there[point] + position - here[point]
 
     def end(self, position: int) -> int:
-        """Return the offset in the source behind the character before a position."""
+        """Return the source offset behind the character that precedes a position."""
         if len(self.source) == len(self.text):
             return position
         here, there = self._ends()
@@ -115,11 +148,11 @@ class View:
         return there[point - 1] + position - here[point - 1]
 
     def span(self, start: int, length: int) -> tuple[int, int]:
-        """Return start and end in the source of so many characters from a position on."""
+        """Return the source range of `length` characters from a position."""
         return self.start(start), self.end(start + length)
 
     def _ends(self) -> "tuple[array[int], array[int]]":
-        """Return where each replaced stretch begins and ends, in the text and in the source."""
+        """Return the start and end of each replaced match, in the text and in the source."""
         if self._points is None:
             here, there = array("I", [0]), array("I", [0])
             for number, found in enumerate(self._pattern.finditer(self.source)):
@@ -131,3 +164,66 @@ class View:
                 there.extend((start, end))
             self._points = here, there
         return self._points
+
+
+class Replacement(NamedTuple):
+    """A range of a text, from offset `start` to `end`, and its new text."""
+
+    start: int
+    end: int
+    new: str
+
+
+class LfView(View):
+    """A text with every line end as LF."""
+
+    def __init__(self, exact: str) -> None:
+        super().__init__(exact, _CRLF, lambda _: "\n", lf_view(exact))
+        self.lone = "\r" in exact and "\n" not in exact  # True if lines end at a lone CR
+        self._last = ("", "")
+        self._shared = (0, 0)
+
+    def lf(self, text: str) -> str:
+        """Return a text from the caller with LF line ends, as the view has them."""
+        if "\r" not in text:
+            return text
+        text = text.replace("\r\n", "\n")
+        return text.replace("\r", "\n") if self.lone else text
+
+    def splice(self, start: int, end: int, new: str) -> Replacement:
+        """Return a replacement in this view as one in the exact text.
+
+        Characters that old and new text share at either end are left out. Inserted line ends follow the
+        first replaced line, or the line after which lines are added.
+        """
+        old = self.text[start:end]
+        if (old, new) != self._last:  # most replacements of one edit are the same
+            self._last = (old, new)
+            head = common_prefix(old, new)
+            self._shared = head, common_suffix(old, new, min(len(old), len(new)) - head)
+        head, tail = self._shared
+        inserted = new[head : len(new) - tail]
+        first, stop = start + head, end - tail
+        if "\n" in inserted and "\r" in self.source:
+            # An insertion continues the line before it.
+            line = first - 1 if first == stop and head else first
+            inserted = inserted.replace("\n", self._newline_at(self.start(line)))
+        return Replacement(self.start(first), self.end(stop), inserted)
+
+    def _newline_at(self, offset: int) -> str:
+        """Return the end of the line at an offset, else that of the line before, else LF."""
+        end = self.source.find("\n", offset)
+        if end < 0:
+            end = self.source.rfind("\n", 0, offset)
+        if end < 0:
+            return "\r" if "\r" in self.source else "\n"
+        return "\r\n" if self.source[end - 1 : end] == "\r" else "\n"
+
+    def replaced_everywhere(self, old: str, new: str) -> str | None:
+        """Return the exact text with every occurrence replaced; None if their line ends may differ."""
+        newline = newline_of(self.source) or "\n"
+        if newline == "\n":
+            return self.source.replace(old, new)
+        if "\r" in old or (newline == "mixed" and "\n" in old + new):
+            return None  # a CR could match half of a line end
+        return self.source.replace(old.replace("\n", newline), new.replace("\n", newline))

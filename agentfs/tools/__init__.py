@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from agentfs.lazy import lazy_names
+from agentfs.lazy import lazy_submodules
 
 if TYPE_CHECKING:
-    from agentfs.tools.toolset import Toolset, toolset_of
+    from agentfs.tools import toolset as toolset
 
-__all__ = ["Toolset", "toolset_of"]
-
-__getattr__ = lazy_names(__name__, {"agentfs.tools.toolset": ["Toolset", "toolset_of"]})
+__getattr__ = lazy_submodules(__name__)

@@ -1,7 +1,4 @@
-"""The names of tools and parameters that models send because they were trained with other tools.
-
-A name with one meaning is translated. Each row says which products have it.
-"""
+"""Tables of the tool and parameter names of other products, which models send because of their training."""
 
 import json
 import re
@@ -9,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
-from agentfs.advice import Advice, Joined, call
+from agentfs.advice import Advice, Joined, NextCall, call
 from agentfs.errors import InvalidArgumentError
 from agentfs.tools.kinds import (
     Anything,
@@ -24,8 +21,8 @@ from agentfs.tools.kinds import (
     short_repr,
 )
 
-# Other names of a parameter of any tool. A name counts only if exactly one parameter of the tool has it as an
-# alias, and it is not itself the name of a parameter.
+# Other names of a parameter of any tool. A name counts only if it is an alias of exactly one parameter of the
+# tool and not itself the name of a parameter.
 ALIASES: dict[str, tuple[str, ...]] = {
     "path": (
         "file_path", "filepath", "filename", "file_name", "file", "target_file", "relative_path",
@@ -73,10 +70,10 @@ class Habit(NamedTuple):
     """A parameter that other tools have.
 
     Attributes:
-        name: Its name. If the method has the parameter too, `means` changes what was sent.
+        name: Its name. If the method has the parameter too, `means` replaces the value that was sent.
         kind: The kind of its values.
-        means: The method's own arguments: a table by value, in which a text says why one cannot be taken; or
-            a function of the value and all arguments of the call, which raises ValueError for that.
+        means: The method's own arguments: a table by value, in which a text is the reason for a refusal; or
+            a function of the value and all arguments of the call, which raises ValueError to refuse.
         aliases: Its other names.
     """
 
@@ -86,7 +83,7 @@ class Habit(NamedTuple):
     aliases: tuple[str, ...] = ()
 
     def meaning(self, value: Any, given: _Arguments) -> _Arguments:
-        """Return the method's own arguments for a value; raise ValueError if it cannot be taken."""
+        """Return the method's own arguments for a value; raise ValueError if it is refused."""
         if callable(self.means):
             return self.means(value, given)
         meant = self.means.get(value, {})
@@ -101,8 +98,8 @@ class Habits(NamedTuple):
     Attributes:
         aliases: Other names of parameters of the method.
         hidden: Parameters after the `*` that a model may send although no schema shows them. None of them
-            allows more changes.
-        foreign: Parameters of other tools.
+            permits more changes.
+        foreign: Parameters of other products' tools.
     """
 
     aliases: Mapping[str, tuple[str, ...]] = {}
@@ -134,7 +131,7 @@ def _line_range(lines: list[int] | str, given: _Arguments) -> _Arguments:
 
 
 def _one_edit(_value: Any, given: _Arguments) -> _Arguments:
-    """Take the parameters of `edit` for the only item of `edits`."""
+    """Make the parameters of `edit` the only item of `edits`."""
     if "edits" in given:
         raise ValueError("each of `edits` has its own")
     names = ("old_string", "new_string", "replace_all")
@@ -143,7 +140,7 @@ def _one_edit(_value: Any, given: _Arguments) -> _Arguments:
 
 
 def _edits(edits: Any, given: _Arguments) -> _Arguments:
-    """Take the path out of edits that name it themselves, if all name the same one."""
+    """Move the path out of the edits if all of them name the same one; otherwise refuse."""
     several: Any = edits
     with suppress(ValueError):
         several = json.loads(edits) if isinstance(edits, str) else edits
@@ -204,7 +201,7 @@ _RESPECT = Habit(  # Gemini CLI
 _DRY_RUN = {"preview": ("dry_run",)}  # the filesystem server of MCP
 _STEPS = {"steps": ("count", "n", "num", "number", "times", "num_steps")}
 
-# For a method, by its name.
+# By method.
 HABITS: dict[str, Habits] = {
     "read": Habits(
         {"limit": ("head",)},  # with `tail`, the filesystem server of MCP
@@ -218,7 +215,7 @@ HABITS: dict[str, Habits] = {
             # Anthropic's text editor; Roo writes "1-20".
             Habit("view_range", UnionOf((ListOf(_INTEGER), _STRING)), _line_range,
                   ("line_range", "lines", "range")),
-            # Cursor, which then looks at no range.
+            # Cursor, which then ignores a range.
             Habit("should_read_entire_file", _BOOLEAN, aliases=("read_entire_file", "entire_file")),
             Habit("tail", _INTEGER, _tail),
         ),
@@ -227,12 +224,12 @@ HABITS: dict[str, Habits] = {
         {"overwrite": ("force", "allow_overwrite", "replace_existing"), **_DRY_RUN},
         ("preview", "overwrite"),
         (
-            # The workspace decides what may be replaced.
+            # True is dropped: the policy decides which files may be replaced.
             Habit("overwrite", _BOOLEAN, {False: {"overwrite": False}}),
             Habit("create_directories", _BOOLEAN, {False: "missing directories are always made"},
                   ("create_dirs", "create_parents", "make_dirs", "mkdirs", "parents")),
             Habit("append", _BOOLEAN,
-                  {True: "the whole file is written; to append, change its last lines"}),
+                  {True: "the whole file is written; to append, edit its last lines"}),
             Habit("line_count", _INTEGER),  # Cline and Roo send the number of lines
         ),
     ),
@@ -274,8 +271,8 @@ HABITS: dict[str, Habits] = {
     ),
     "grep": Habits(
         {
-            # The options of ripgrep and grep: short, as Claude Code's Grep has them, and long; Serena has
-            # `context_lines_before`, pi `literal`, Crush `literal_text`, Gemini CLI the last of `max_count`.
+            # The options of ripgrep and grep, short (also in Claude Code's Grep) and long. Serena has
+            # `context_lines_before`, pi `literal`, Crush `literal_text`, Gemini CLI `max_matches_per_file`.
             "before": ("b", "before_context", "context_before", "lines_before", "context_lines_before"),
             "after": ("a", "after_context", "context_after", "lines_after", "context_lines_after"),
             "line_numbers": ("n", "line_number", "show_line_numbers"),
@@ -326,7 +323,7 @@ HABITS: dict[str, Habits] = {
         ("preview", "word", "regex"),
     ),
 }  # fmt: skip
-# Parameters that only explain the call: Cursor and VS Code, Windsurf, OpenHands, Cline, Gemini CLI.
+# Parameters that only explain the call, in Cursor and VS Code, Windsurf, OpenHands, Cline, and Gemini CLI.
 _REASONS = ("explanation", "tool_summary", "security_risk", "task_progress", "instruction")
 REASONS = tuple(Habit(name, _ANY) for name in _REASONS)
 
@@ -358,21 +355,21 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
     "delete": ("delete_file", "remove", "remove_file", "rm", "unlink"),
     "read_many": ("read_many_files", "read_multiple_files", "read_files"),
 }
-# Names that mean different things in different products, with the methods to propose. Each proposal adds the
-# arguments given here.
-UNCERTAIN: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
-    "find": (("glob", {}),),  # a regular expression here, a glob for the program
-    "find_file": (("glob", {}),),
-    "file_search": (("glob", {}),),  # VS Code takes a glob, Cursor a part of the name
-    "search_file": (("grep", {}), ("glob", {})),
-    "search_files": (("grep", {}), ("glob", {})),  # contents in Cline and Roo, names in the server of MCP
-    "tree": (("ls", {"depth": 0}),),
-    "directory_tree": (("ls", {"depth": 0}),),
-    "revert": (("undo", {}),),
-    "undo_edit": (("undo", {}),),  # of one file, with Anthropic's older text editor
-    "codebase_search": (("grep", {}),),  # by meaning, in Cursor and Windsurf
+# Names that mean different things in different products, with the calls to propose. Each proposal adds the
+# arguments that the model sent.
+AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
+    "find": (call("glob"),),  # takes a regular expression here, a glob as a program
+    "find_file": (call("glob"),),
+    "file_search": (call("glob"),),  # VS Code takes a glob, Cursor a part of the name
+    "search_file": (call("grep"), call("glob")),
+    "search_files": (call("grep"), call("glob")),  # contents in Cline and Roo, names in the server of MCP
+    "tree": (call("ls", depth=0),),
+    "directory_tree": (call("ls", depth=0),),
+    "revert": (call("undo"),),
+    "undo_edit": (call("undo"),),  # of one file, in Anthropic's older text editor
+    "codebase_search": (call("grep"),),  # by meaning, in Cursor and Windsurf
 }
-# One tool whose `command` is the name of what to do: Anthropic's text editor, SWE-agent, OpenHands.
+# Tools whose `command` names the action: Anthropic's text editor, SWE-agent, OpenHands.
 EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
 # Prefixes of names: the GPT models, Gemini, clients of MCP.
 _NAMESPACES = re.compile(r"(functions|default_api)[.:]|mcp__\w+?__")
@@ -384,5 +381,5 @@ def snake_case(name: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a tool in lower snake case, without what a client or a model puts before it."""
+    """Return the name of a tool in lower snake case, without the prefix of a client or model."""
     return snake_case(_NAMESPACES.sub("", name[:200], count=1))

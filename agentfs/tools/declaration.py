@@ -1,31 +1,29 @@
-"""What a method declares of itself as a tool: its effect, whether it is a default, advice on its use.
-
-The offered tools, permission checks, MCP annotations and the instructions for a model follow from it.
-"""
+"""The decorator `tool`, which declares a method's effect and use, and the reading of docstrings."""
 
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
+from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Effect
 from agentfs.results import Result
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-# What a function does that declares nothing and returns the same result as one that does.
+# By class of result: the effect of functions that declare none.
 _effects_by_result: dict[Any, Effect] = {}
 
 
 class ModelType(NamedTuple):
-    """In an `Annotated` hint: the type that a model sees, where a program may pass more."""
+    """The type that a model sees, in an `Annotated` hint of a parameter that accepts more from programs."""
 
     hint: Any
 
 
 class Declaration(NamedTuple):
-    """What `tool` declares."""
+    """The arguments of `tool`."""
 
     effect: Effect
     default: bool
@@ -45,13 +43,23 @@ def tool(
     """Declare a method or function as a tool.
 
     Args:
-        effect: What it does to the files; "none" needs no permission.
-        default: Whether `Workspace.tools()` includes it where no names are given.
-        for_models: Whether a model may be offered it at all.
-        advice: A sentence for the system prompt, with methods as `{grep}`; it is left out where one of them
-            is not offered.
-        needs: Methods, one of which must be offered too, each with parameters that a model then sees of it.
+        effect: "read", "search", "edit", "write", or "manage" for deleting, moving and restoring files;
+            "none" needs no permission.
+        default: True if `Workspace.tools()` includes it.
+        for_models: False if it is never offered to a model.
+        advice: A sentence for the system prompt, with methods as `{grep}`. It is left out unless all of
+            them are offered.
+        needs: Methods, each with the parameters that a model then sees; at least one of these methods must
+            be offered too.
+
+    Returns:
+        A decorator that returns the function itself.
+
+    Raises:
+        InvalidArgumentError: The effect is unknown (`invalid_argument`).
     """
+    if effect not in get_args(Effect):
+        raise InvalidArgumentError(f"effect must be one of {', '.join(get_args(Effect))}, not {effect!r}.")
     declaration = Declaration(effect, default, for_models, advice, needs)
 
     def decorate(function: _F) -> _F:
@@ -61,7 +69,7 @@ def tool(
 
 
 def declare(function: _F, declaration: Declaration) -> _F:
-    """Give a function a declaration."""
+    """Attach a declaration to a function and return the function."""
     function.__dict__["_agentfs_tool"] = declaration
     returns = function.__annotations__.get("return")
     if isinstance(returns, type) and issubclass(returns, Result):
@@ -70,25 +78,25 @@ def declare(function: _F, declaration: Declaration) -> _F:
 
 
 def declaration_of(function: Any) -> Declaration | None:
-    """Return what a function or method declares, or None."""
+    """Return the declaration of a function or method, or None."""
     return getattr(function, "_agentfs_tool", None)
 
 
 def effect_of(function: Any, returns: Any) -> Effect | None:
-    """Return the effect that is declared, else that of declared methods with the same result, or None."""
+    """Return the declared effect, or that of a declared method with the same result class, or None."""
     declared = declaration_of(function)
     return declared.effect if declared else _effects_by_result.get(returns)
 
 
 def declarations(cls: type[Any]) -> dict[str, Declaration]:
-    """Return what the methods of a class declare, in order of definition."""
+    """Return the declarations of a class by method, in order of definition."""
     names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
     declared = {name: declaration_of(getattr(cls, name)) for name in names}
     return {name: each for name, each in declared.items() if each is not None}
 
 
 def declared_tools(cls: type[Any]) -> dict[str, Declaration]:
-    """Return the methods of a class that are offered to models, in order of definition, defaults first."""
+    """Return the declarations of methods that may be offered to a model, default tools first."""
     offered = {name: each for name, each in declarations(cls).items() if each.for_models}
     return dict(sorted(offered.items(), key=lambda item: not item[1].default))
 
@@ -101,7 +109,7 @@ _DESCRIBING = ("Args", "Arguments", "Parameters", "Attributes")
 
 
 class Docstring(NamedTuple):
-    """The text before the first section, one line a paragraph, and a line for each documented parameter."""
+    """The text before the first section, one line a paragraph, and one line for each parameter."""
 
     description: str
     parameters: Mapping[str, str]
@@ -113,7 +121,7 @@ def read_docstring(text: str | None) -> Docstring:
     description = ""
     parameters: dict[str, str] = {}
     section, body = "", list[str]()
-    for line in [*inspect.cleandoc(text or "").split("\n"), "Returns:"]:  # the last heading ends each section
+    for line in [*inspect.cleandoc(text or "").split("\n"), "Returns:"]:  # ends the last section
         heading = _HEADING.fullmatch(line.rstrip())
         if not heading:
             body.append(line)

@@ -1,7 +1,6 @@
-"""The kinds of values that type hints name: one model for schemas, arguments, messages and the wire.
+"""Kinds of values, such as an integer or a list: the JSON Schema, the reading and the description of each.
 
-Each kind is a class. It says how a schema shows its values, reads a value from arguments, and names itself in
-an error. `kind_of` reads a hint.
+`agentfs.tools.hints` makes them from type hints.
 """
 # ruff: noqa: D102 - `Kind` documents the methods of its subclasses
 
@@ -11,50 +10,34 @@ import os
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
-from functools import partial
 from keyword import iskeyword
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import LARGEST
-from agentfs.nearest import nearest
 from agentfs.results import TEXTS, Coercion, Result
-from agentfs.tools.declaration import ModelType, read_docstring
+from agentfs.text.nearest import nearest
 
-if TYPE_CHECKING:  # the far side of `connect` has no providers
+if TYPE_CHECKING:  # the remote side of `connect` has no providers
     from agentfs.providers.provider import Schema, SchemaRules
 
 _INTEGER = re.compile(r"\s*([+-]?[0-9]{1,19})(\.0*)?\s*")
 _NUMBER = re.compile(r"\s*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?\s*")
-_MAX_PROBLEMS = 100  # reading stops then: a list may have a million wrong items
+_MAX_PROBLEMS = 100  # reading a list stops after so many
 _fspath: Callable[[Any], Any] = os.fspath
 
 
 class ArgumentProblem(NamedTuple):
-    """One thing that is wrong with the arguments; the message is a clause of a sentence."""
+    """One problem of the arguments; the message is a clause of a sentence."""
 
     parameter: str
     message: str
 
 
 class ArgumentReader:
-    """Reads the arguments of a program, strictly, and collects what is wrong.
+    """Reads the arguments of a program strictly and collects the problems.
 
-    `where` is the parameter, or a part of it such as `edits[0].path`. `LenientReader` reads what models send.
+    `where` is a parameter or a part of one, such as `edits[0].path`. `LenientReader` reads what models send.
     """
 
     lenient: ClassVar[bool] = False
@@ -66,7 +49,7 @@ class ArgumentReader:
     def read_members(
         self, members: Sequence["Parameter"], given: Mapping[Any, Any], prefix: str = ""
     ) -> dict[str, Any]:
-        """Return the values given for parameters or members, without those left to their default."""
+        """Return the values given for parameters or members; defaults are left out."""
         named = self.assign_names(members, given, prefix)
         values: dict[str, Any] = {}
         for member in members:
@@ -88,7 +71,7 @@ class ArgumentReader:
         return given
 
     def parse(self, kind: "Kind", value: Any, where: str) -> Any:
-        """Return the value of JSON text for a list or an object; a program passes the value itself."""
+        """Return the value as it is; a lenient reader decodes JSON text."""
         del kind, where
         return value
 
@@ -98,21 +81,21 @@ class ArgumentReader:
         self.add_problem(where, message)
 
     def add_unknown(self, name: Any, prefix: str, near: str | None = None) -> None:
-        """Record that there is no parameter or member of a name."""
+        """Record an unknown name of a parameter or member."""
         meant = f" (did you mean `{near}`?)" if near else ""
-        there_is_no = f"`{prefix[:-1]}` has no member" if prefix else "there is no parameter"
-        self.add_problem(f"{prefix}{str(name)[:60]}", f"{there_is_no} {short_repr(name)}{meant}")
+        lacking = f"`{prefix[:-1]}` has no member" if prefix else "there is no parameter"
+        self.add_problem(f"{prefix}{str(name)[:60]}", f"{lacking} {short_repr(name)}{meant}")
 
     def add_coercion(self, where: str, rule: str) -> None:
         """Record that a value was converted."""
         self.coercions.append(Coercion(where, rule))
 
     def add_problem(self, where: str, message: str) -> None:
-        """Record what is wrong, as a clause of a sentence."""
+        """Record a problem, as a clause of a sentence."""
         self.problems.append(ArgumentProblem(where, message))
 
     def adopt(self, trial: "ArgumentReader") -> None:
-        """Record what the reading of one alternative has found."""
+        """Add the coercions and problems of a reader that tried one alternative."""
         self.coercions += trial.coercions
         self.problems += trial.problems
 
@@ -121,12 +104,13 @@ class Kind:
     """One kind of value. A subclass defines at least `schema`, `description` and `fits`.
 
     Attributes:
-        description: What a value must be, for an error.
+        description: The completion of "must be …" in an error.
         hint: A type hint that every framework accepts: no Literal, and no union except with None.
         exact: Types whose values are always of this kind.
         parts: The kinds of the values inside a value.
         choices: The values, if there are only a few.
-        opening: The characters with which JSON text of such a value begins.
+        opening: The characters that JSON text of a value begins with.
+        noun: The name of a value decoded from JSON text, for a coercion.
     """
 
     description: str = "any value"
@@ -150,22 +134,22 @@ class Kind:
             return {"anyOf": [*schema["anyOf"], {"type": "null"}]}
         if schema and (rules.unions and schema.keys() != {"type"}):
             return {"anyOf": [schema, {"type": "null"}]}
-        if "enum" in schema:  # an enumeration would have to contain null, which is not a string
+        if "enum" in schema:  # dropped, because it would have to contain null, which is not a string
             schema = {"type": schema["type"]}
         return {**schema, "type": [schema["type"], "null"]} if schema else schema
 
     def advice(self, value: Any) -> str:
-        """Return what to add to an error about a value."""
+        """Return a suggestion to add to the error about a value."""
         del value
         return ""
 
     def fits(self, value: Any) -> bool:
-        """Return True if a value has the outer type, whatever is inside it."""
+        """Return True if a value has the outer type; the values inside are not checked."""
         del value
         return True
 
     def read(self, value: Any, where: str, reader: ArgumentReader) -> Any:
-        """Return a value as one of this kind, or None with a problem."""
+        """Return a value as one of this kind, or None after a problem was recorded."""
         if self.opening:
             value = reader.parse(self, value, where)
         if self.fits(value):
@@ -175,12 +159,12 @@ class Kind:
         return reader.mismatch(self, value, where)
 
     def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
-        """Return a value that fits, with its parts read."""
+        """Return a value that fits, after reading its parts."""
         del where, reader
         return value
 
     def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
-        """Return the only value of this kind that another can mean, and record the coercion; else None."""
+        """Convert an unambiguous value and record the coercion; return None for any other value."""
         del value, where, reader
 
     def walk(self) -> Iterator["Kind"]:
@@ -218,7 +202,7 @@ class Scalar(Kind):
         return meant
 
     def meant(self, value: Any) -> Any:
-        """Return the only value of this kind that another can mean, or None."""
+        """Return the only value of this kind that another value can mean, or None."""
         raise NotImplementedError
 
 
@@ -262,7 +246,7 @@ class Number(Scalar):
 
 
 class Boolean(Scalar):
-    """True or false; no number stands for them."""
+    """True or false; numbers are not accepted."""
 
     name, description, hint, exact = "boolean", "true or false", bool, frozenset({bool})
 
@@ -426,7 +410,7 @@ class Record(Kind):
 
 
 class UnionOf(Kind):
-    """A value of one of several kinds; `plainest` is for readers of schemas and hints that know no unions."""
+    """A value of one of several kinds; `plainest` replaces it if a provider accepts no unions."""
 
     noun = "a list"
 
@@ -485,7 +469,7 @@ class InstanceOf(Kind):
 
     def __init__(self, type_: Any) -> None:
         self.type = type_
-        # Nothing tells the instances of a protocol, or of a hint that is not a class.
+        # `isinstance` takes neither a protocol nor a hint that is not a class: any value fits those.
         checkable = isinstance(type_, type) and not getattr(cast("Any", type_), "_is_protocol", False)
         self._checked: Any = type_ if checkable else object
         self._name: str = getattr(type_, "__name__", None) or repr(type_)
@@ -515,9 +499,9 @@ class Parameter(NamedTuple):
         name: The name that a model sees.
         kind: The kind of its values.
         description: One line, without default and choices.
-        required: Whether it must be given.
+        required: Whether a call must pass it.
         default: The default; None if the parameter is required.
-        target: The callable's own name for it, if that differs.
+        target: The callable's own name for it; "" for a member.
     """
 
     name: str
@@ -529,7 +513,7 @@ class Parameter(NamedTuple):
 
     @property
     def takes_null(self) -> bool:
-        """Whether null differs from leaving the parameter out."""
+        """True if null differs from leaving the parameter out."""
         return isinstance(self.kind, OptionalOf) and (self.required or self.default is not None)
 
     @property
@@ -550,7 +534,7 @@ class Parameter(NamedTuple):
         return {**schema, "description": self.full_description(choices="enum" not in schema)}
 
     def full_description(self, *, choices: bool = False) -> str:
-        """Return the description with the default, and the choices, that it does not state itself."""
+        """Return the description, with the default and the choices added unless it states them."""
         parts = [self.description]
         values = self.kind.choices if choices else ()
         if values and not all(str(value) in self.description for value in values):
@@ -561,83 +545,6 @@ class Parameter(NamedTuple):
         if len(parts) > 1 and parts[0][-1] not in ".!?":
             parts[0] += "."
         return " ".join(parts)
-
-
-def kind_of(
-    hint: Any, *, for_program: bool = False, known: Mapping[Any, Kind] = SCALARS, within: tuple[Any, ...] = ()
-) -> Kind:
-    """Return the kind of a type hint.
-
-    Args:
-        hint: The hint. A kind in the metadata of `Annotated` replaces it; so does a `ModelType`, for models.
-        for_program: Whether a program passes the values: it passes dataclasses as instances.
-        known: The kinds of some classes.
-        within: The records around it.
-
-    Raises:
-        InvalidArgumentError: No value in JSON can be of the hint (`invalid_argument`).
-    """
-    read = partial(kind_of, for_program=for_program, known=known, within=within)
-    hint = getattr(hint, "__value__", hint)  # a `type` alias of Python 3.12
-    if hint is Any:
-        return Anything()
-    if isinstance(hint, type) and hint in known:
-        return known[hint]
-    origin, args = get_origin(hint) or hint, get_args(hint)
-    if origin is Annotated:
-        kinds = [each for each in args[1:] if isinstance(each, Kind)]
-        model_hints = [each.hint for each in args[1:] if isinstance(each, ModelType) and not for_program]
-        return kinds[0] if kinds else read((*model_hints, args[0])[0])
-    if origin is Literal:
-        return Choice(args)
-    if origin in (Union, types.UnionType):
-        records = [arg for arg in args if _is_dataclass(arg)]
-        if records and any(get_origin(arg) is Mapping for arg in args):  # a mapping is as good as the record
-            return _record(records[0], read, within)
-        kinds = [read(arg) for arg in args if arg is not types.NoneType]
-        kind = kinds[0] if len(kinds) == 1 else UnionOf(tuple(kinds))
-        return OptionalOf(kind) if len(kinds) < len(args) else kind
-    if origin in (list, Sequence):
-        return ListOf(read(args[0]) if args else Anything())
-    if origin in (dict, Mapping):
-        if args and args[0] is not str:
-            raise InvalidArgumentError(f"the names in {hint} are not strings, as JSON has them")
-        return MapOf(read(args[1]) if args else Anything())
-    if origin is tuple and args:
-        many = args[-1] is Ellipsis
-        return TupleOf(tuple(map(read, args[:1] if many else args)), many=many)
-    if is_typeddict(hint) or (_is_dataclass(hint) and not for_program):
-        return _record(hint, read, within)
-    return InstanceOf(types.NoneType if origin is None else origin)
-
-
-def _is_dataclass(hint: Any) -> bool:
-    return isinstance(hint, type) and is_dataclass(hint)
-
-
-def _record(make: type[Any], read: "partial[Kind]", within: tuple[Any, ...]) -> Record:
-    if make in within:
-        raise InvalidArgumentError(f"{make.__name__} contains itself, which no strict schema allows")
-    hints, descriptions = get_type_hints(make, include_extras=True), read_docstring(make.__doc__).parameters
-    if is_typeddict(make):
-        defaults = dict.fromkeys(hints) | dict.fromkeys(make.__required_keys__, MISSING)
-    else:
-        defaults = default_values(make)
-    members: list[Parameter] = []
-    for name, default in defaults.items():
-        kind, required = read(hints[name], within=(*within, make)), default is MISSING
-        description = descriptions.get(name, "")
-        members.append(Parameter(name, kind, description, required, None if required else default))
-    return Record(make, tuple(members))
-
-
-def default_values(cls: Any) -> dict[str, Any]:
-    """Return the default of each field that makes a dataclass, MISSING for a required one."""
-    return {
-        each.name: each.default if each.default_factory is MISSING else each.default_factory()
-        for each in fields(cls)
-        if each.init
-    }
 
 
 def object_schema(members: Sequence[Parameter], rules: "SchemaRules") -> "Schema":
@@ -672,7 +579,7 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _plain(value: Any) -> str | None:
-    """Return a choice without differences of case, spaces and dashes."""
+    """Return a choice in lower case, with underscores for spaces and dashes; None for another type."""
     if not isinstance(value, str):
         return None
     return value[:80].strip().lower().replace("-", "_").replace(" ", "_")
@@ -680,18 +587,18 @@ def _plain(value: Any) -> str | None:
 
 def is_integer(value: Any) -> bool:
     """Return True if a value is an integer of at most 64 bits."""
-    # A type is compared faster than found among the subclasses.
+    # Comparing the type is faster than `isinstance`.
     integer = type(value) is int or (isinstance(value, int) and not isinstance(value, bool))
     return integer and -LARGEST <= value <= LARGEST
 
 
 def describe_names(members: Sequence[Parameter]) -> str:
-    """Return the names of parameters or members, the required ones marked."""
+    """Return the names of parameters or members, with the required ones marked."""
     return ", ".join(f"{member.name} (required)" if member.required else member.name for member in members)
 
 
 def short_repr(value: Any) -> str:
-    """Return a value as an error quotes it: short, on one line, ASCII."""
+    """Return a value for an error message: short, on one line, ASCII."""
     match value:
         case None | bool():
             return json.dumps(value)

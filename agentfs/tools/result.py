@@ -1,12 +1,14 @@
-"""The `ToolResult` of a call: of a value, of an `AgentFSError`, of any other exception."""
+"""The `ToolResult` of a call, and the names that its suggestions use for the offered tools."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any, cast
 
+from agentfs.advice import Names, NextCall, Retry
 from agentfs.errors import AgentFSError
-from agentfs.results import ReadResult, Result, ToolResult
+from agentfs.results import ReadResult, Result, ToolResult, plain
+from agentfs.tools.kinds import Record
 from agentfs.tools.spec import Tool
 from agentfs.visible import quoted, to_json
 
@@ -14,7 +16,7 @@ _MAX_LINE = 120
 
 
 def from_value(tool: Tool, values: Mapping[str, Any], returned: Any) -> ToolResult:
-    """Return the result of a call that returned a `Result`, text, or what JSON can show."""
+    """Return the result of a call that returned a `Result`, a text, or a value for JSON."""
     path = _file_path(tool, values)
     if isinstance(returned, ToolResult):
         return returned
@@ -30,14 +32,14 @@ def from_value(tool: Tool, values: Mapping[str, Any], returned: Any) -> ToolResu
         )
     if isinstance(returned, str):
         return ToolResult(True, returned, first_line(returned), file_path=path)
-    content = to_json(returned, default=_plain)
+    content = to_json(returned, default=_jsonable)
     return ToolResult(True, content, first_line(content), file_path=path, data=json.loads(content))
 
 
 def from_error(
     error: AgentFSError, tool: Tool | None = None, values: Mapping[str, Any] | None = None
 ) -> ToolResult:
-    """Return the result of a call that agentfs refused or failed to do."""
+    """Return the result of a call that raised an error of agentfs."""
     return ToolResult(
         success=False,
         content=str(error),
@@ -49,8 +51,8 @@ def from_error(
 
 
 def from_exception(error: Exception, tool: Tool | None, values: Mapping[str, Any]) -> ToolResult:
-    """Return the result of a call that ended in an unexpected exception."""
-    # The text of an OSError holds absolute paths, which may lie outside of the workspace.
+    """Return the result of a call that raised any other exception."""
+    # The text of an OSError contains absolute paths, which may be outside the workspace.
     text = error.strerror if isinstance(error, OSError) else str(error)
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
     name = tool.name if tool else "The call"
@@ -65,13 +67,13 @@ def from_exception(error: Exception, tool: Tool | None, values: Mapping[str, Any
 
 
 def first_line(text: str) -> str:
-    """Return the first line of a text that is not blank, short and on one line, for a person."""
+    """Return the first line of a text that is not blank, shortened for a person."""
     line = quoted(next((line.strip() for line in text[:10_000].split("\n") if line.strip()), ""))
     return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…"
 
 
 def _file_path(tool: Tool | None, values: Mapping[str, Any]) -> str | None:
-    """Return the file of a tool that needs one; a `path` that may be left out is where a search starts."""
+    """Return the file that a call is about; an optional `path` is only where a search starts."""
     for parameter in tool.parameters if tool else ():
         if parameter.target == "path" and parameter.required:
             path = values.get(parameter.name)
@@ -79,9 +81,85 @@ def _file_path(tool: Tool | None, values: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _plain(value: Any) -> Any:
+def _jsonable(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, (set, frozenset)):
         return sorted(cast("set[Any]", value), key=str)
     return str(value)
+
+
+class ToolNames(Names):
+    """The names of the offered tools, for the answer to a call.
+
+    Args:
+        tools: All offered tools.
+        called: The tool that was called; it is preferred in suggestions.
+        values: The arguments of the call, under visible names.
+    """
+
+    def __init__(self, tools: Sequence[Tool], called: Tool, values: Mapping[str, Any]) -> None:
+        self._tools = (called, *(tool for tool in tools if tool.name != called.name))
+        self._called = called
+        self._values = values
+
+    def tool(self, method: str) -> str | None:
+        """Return the name of the tool for a method, with the arguments that select the method."""
+        for tool in self._tools:
+            chosen = tool.methods.get(method)
+            if chosen is not None:
+                arguments = " and ".join(f'{name}="{value}"' for name, value in chosen.items())
+                return f"{tool.name} with {arguments}" if arguments else tool.name
+        return None
+
+    def parameter(self, name: str) -> str | None:
+        """Return the visible name of a parameter of the called tool, or of a member of a parameter."""
+        own = self._called.spec.renames.get(name, name)
+        if (visible := self._called.visible_names.get(own)) is not None:
+            return visible
+        kinds = (kind for each in self._called.parameters for kind in each.kind.walk())
+        records = (kind for kind in kinds if isinstance(kind, Record))
+        return next((own for record in records for member in record.members if member.name == own), None)
+
+    def call(self, call: NextCall) -> NextCall | None:
+        """Return the call of a method as a call of a tool that can express it, the called tool first."""
+        for tool in self._tools:
+            mapped = None if tool.spec.map_next_call is None else tool.spec.map_next_call(call)
+            arguments = _arguments(tool, call) if mapped is None else mapped
+            if arguments is not None:
+                return {"name": tool.name, "arguments": dict(arguments)}
+        return None
+
+    def retry(self, retry: Retry) -> Retry | None:
+        """Return changes of a method's arguments as changes of the called tool's arguments."""
+        spec = self._called.spec
+        if spec.map_retry is not None:
+            return spec.map_retry(retry, self._values)
+        visible = self._called.visible_names
+        names = {
+            name: visible.get(spec.renames.get(name, name)) for name in (*retry.arguments, *retry.without)
+        }
+        if None in names.values():
+            return None
+        arguments = {str(names[name]): value for name, value in retry.arguments.items()}
+        return Retry(arguments, tuple(str(names[name]) for name in retry.without))
+
+    def repeated(self, retry: Retry) -> NextCall | None:
+        """Return the answered call with these changes."""
+        kept = {name: plain(value) for name, value in self._values.items() if name not in retry.without}
+        return {"name": self._called.name, "arguments": {**kept, **retry.arguments}}
+
+
+def _arguments(tool: Tool, call: NextCall) -> dict[str, Any] | None:
+    """Return the arguments of a method as arguments of a tool, or None if it cannot express them."""
+    if call["name"] not in tool.methods:
+        return None
+    visible, preset = tool.visible_names, tool.spec.preset
+    arguments: dict[str, Any] = dict(tool.methods[call["name"]])
+    for name, value in call["arguments"].items():
+        own = tool.spec.renames.get(name, name)
+        if own in visible:
+            arguments[visible[own]] = value
+        elif own not in preset or preset[own] != value:
+            return None
+    return arguments if all(p.name in arguments for p in tool.parameters if p.required) else None

@@ -1,4 +1,4 @@
-"""Ways to run a tool besides a plain call: in threads, from an event loop, as a plain function."""
+"""The threads that run tool calls for `acall` and `run`, and tools as plain functions for frameworks."""
 
 import inspect
 import threading
@@ -16,14 +16,14 @@ from agentfs.tools.kinds import Parameter
 from agentfs.tools.spec import Tool
 
 _R = TypeVar("_R")
-# There may be more threads than slots: a call that waits for an answer keeps its thread, and no slot.
+# More threads than slots, because a call that waits for a permission answer keeps its thread.
 _THREADS_PER_SLOT = 8
-# The runners that have given a slot to the call under way, or to one around it.
+# The runners whose slots are held by the current call and the calls around it.
 _slot_owners: ContextVar[frozenset["Runner"]] = ContextVar("agentfs_slot_owners", default=frozenset())
 
 
 class Runner:
-    """Threads for the calls of one toolset, of which `concurrency` work at once; made when first needed."""
+    """Threads for the calls of one toolset, made on first use; at most `concurrency` calls run at once."""
 
     def __init__(self, concurrency: int) -> None:
         if type(concurrency) is not int or concurrency < 1:
@@ -33,7 +33,7 @@ class Runner:
         watch_forks(self)
 
     def after_fork(self) -> None:
-        """Begin with free slots and without threads: those of the parent are not in a forked child."""
+        """Start with free slots and no threads, because a forked child has none of the parent's."""
         self._slots = threading.Semaphore(self._concurrency)
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
@@ -65,7 +65,7 @@ class Runner:
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
-            # Wait for a change that has begun, however often the wait is cancelled.
+            # Wait for a change that has begun, even if the wait is cancelled again.
             waits = not work.cancel() and not call.abandon()
             while waits and not done.done():
                 with suppress(asyncio.CancelledError):
@@ -75,7 +75,7 @@ class Runner:
     async def run_tasks(
         self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
     ) -> list[Any]:
-        """Do what `run_side_by_side` does with a coroutine function."""
+        """Await a coroutine function with each of several tuples of arguments; return ordered results."""
         import asyncio  # noqa: PLC0415 - as above
 
         async with asyncio.TaskGroup() as tasks:
@@ -83,7 +83,7 @@ class Runner:
         return [task.result() for task in running]
 
     def run_side_by_side(self, function: Callable[..., _R], arguments: Sequence[tuple[Any, ...]]) -> list[_R]:
-        """Call a function with each of several tuples of arguments, and return the results in order."""
+        """Call a function in threads with each of several tuples of arguments; return ordered results."""
         if self._has_slot:
             return [function(*each) for each in arguments]
         running = [self._submit(copy_context(), function, *each) for each in arguments]
@@ -91,14 +91,14 @@ class Runner:
 
     @property
     def _has_slot(self) -> bool:
-        """Whether this code is part of a call that has a slot: to wait for another could last for ever."""
+        """True within a call that holds a slot; waiting for another slot could deadlock."""
         return self in _slot_owners.get()
 
     def _submit(self, context: Context, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function in a thread, within a context; part of a call that has a slot needs none."""
+        """Run a function in a thread, within a context; a call that holds a slot takes no other."""
         if not self._has_slot:
             return self._threads.submit(context.run, self._run_in_slot, function, *arguments)
-        thread = ThreadPoolExecutor(1, "agentfs-inner")  # those of the pool may all wait for inner calls
+        thread = ThreadPoolExecutor(1, "agentfs-inner")  # all threads of the pool may wait for inner calls
         work = thread.submit(context.run, _unless_cancelled, function, *arguments)
         thread.shutdown(wait=False)
         return work
@@ -113,37 +113,35 @@ def _unless_cancelled(function: Callable[..., _R], *arguments: Any) -> _R | None
     try:
         return function(*arguments)
     except call_context.Cancelled:
-        return None  # nobody looks at it
+        return None  # nobody uses the result
 
 
 def plain_function(tool: Tool, run: Callable[[str, dict[str, Any]], str]) -> Callable[..., str]:
-    """Return a function with the tool's name, parameters and description, which calls `run(name, arguments)`.
+    """Return a function with the tool's name, parameters and description that calls `run(name, arguments)`.
 
     Frameworks read `__name__`, `__doc__`, the signature and the annotations, and each fails on some richer
-    type; so it has only plain types, and its choices are in the docstring.
+    type. So the types are plain, and choices are listed in the docstring.
     """
     parameters = sorted(tool.parameters, key=lambda parameter: not parameter.required)
     names = [parameter.identifier for parameter in parameters]
     if len(set(names)) < len(names):
         raise InvalidArgumentError(
-            f"{tool.name} cannot be a function: two of its parameters are one identifier."
+            f"{tool.name} cannot be a function: two of its parameters become the same identifier."
         )
 
-    def function(*args: Any, **kwargs: Any) -> str:
-        if len(args) > len(names):
-            raise TypeError(f"{tool.name}() takes {len(names)} arguments but {len(args)} were given")
-        given = dict(zip(names, args, strict=False))
-        if repeated := given.keys() & kwargs.keys():
-            raise TypeError(f"{tool.name}() got several values for {', '.join(sorted(repeated))}")
-        return run(tool.name, given | kwargs)
-
     declared = [_declared(parameter) for parameter in parameters]
+    signature = inspect.Signature(declared, return_annotation=str)
+
+    def function(*args: Any, **kwargs: Any) -> str:
+        known = {name: kwargs.pop(name) for name in names if name in kwargs}
+        given = signature.bind_partial(*args, **known).arguments  # raises TypeError like any function
+        return run(tool.name, {**given, **kwargs})
+
     descriptions = {each.identifier: each.full_description(choices=True) for each in parameters}
-    returns = "The result as text, or what was wrong with the call."
+    returns = "The result as text, or the error."
     function.__name__ = function.__qualname__ = tool.name
     function.__annotations__ = {**{each.name: each.annotation for each in declared}, "return": str}
     function.__doc__ = write_docstring(tool.description, descriptions, returns)
-    signature = inspect.Signature(declared, return_annotation=str)
     function.__signature__ = signature  # type: ignore[attr-defined] # inspect.signature reads it
     return function
 

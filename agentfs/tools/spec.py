@@ -1,4 +1,4 @@
-"""From a callable's signature and docstring to a tool: its name, description and visible parameters."""
+"""`ToolSpec` and the tool that it describes, made from a callable's signature, hints and docstring."""
 
 import inspect
 import re
@@ -13,23 +13,23 @@ from agentfs.providers import FORMATS, STRICT_FORMATS
 from agentfs.providers.provider import Schema, SchemaRules, ToolDescription
 from agentfs.results import Result, ToolResult
 from agentfs.tools.declaration import effect_of, read_docstring
-from agentfs.tools.kinds import Kind, Parameter, kind_of, object_schema
+from agentfs.tools.hints import kind_of
+from agentfs.tools.kinds import Kind, Parameter, object_schema
 
-# What all providers take as the name of a tool.
+# Tool names that all providers accept.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-# What most providers take as the name of a parameter; a format that does not is given an identifier instead.
+# Parameter names that most providers accept; the others are given an identifier.
 _PARAMETER_NAME = re.compile(r"-{0,2}[A-Za-z][A-Za-z0-9_.-]{0,61}")
 
 
 class RenderContext(NamedTuple):
-    """What a renderer is given.
+    """The input of a renderer.
 
     Attributes:
-        result: The result as it is without the renderer; its `next` and its text name the tools at hand.
-        outcome: What the callable returned, or the error that refused or ended the call.
-        arguments: What the callable was called with, under its own names; incomplete when the arguments were
-            refused.
-        names: What the tools at hand are called, for texts that the renderer makes itself.
+        result: The result without the renderer; its text and its `next` name the offered tools.
+        outcome: The value that the callable returned, or the error that refused or ended the call.
+        arguments: The arguments of the callable, under its own names; incomplete if they were refused.
+        names: The names of the offered tools, for texts that the renderer makes.
     """
 
     result: ToolResult
@@ -40,36 +40,33 @@ class RenderContext(NamedTuple):
 
 @dataclass(frozen=True)
 class ToolSpec:
-    """How one callable is presented to a model: other names, texts, defaults and output than its own.
+    """The presentation of one callable to a model: its names, texts, defaults and output.
 
-    Parameters are meant by the callable's own names throughout; the names a model sees are those of
-    `parameters` alone, and the callable's own name and its well-known aliases are accepted as well.
+    Every field uses the callable's own parameter names, except where it says "visible name". A model sees the
+    visible names; the callable's own names and well-known aliases are accepted too.
 
     Attributes:
-        target: The callable: a plain function or a bound method, typed and documented.
-        name: The name of the tool.
-        description: What the tool does.
-        parameters: For a parameter, the name that a model sees; it may be no identifier, such as "-A".
-        descriptions: For a parameter, the description that a model sees.
-        expose: Parameters after the `*` that a model sees too.
+        target: A plain function or a bound method, with type hints and a docstring.
+        name: The name of the tool; by default that of the callable.
+        description: The description of the tool; by default from the docstring.
+        parameters: The visible name of a parameter; it need not be an identifier, for example "-A".
+        descriptions: The description of a parameter; by default from the docstring.
+        expose: Parameters after the `*` that a model sees.
         hide: Parameters before the `*` that a model does not see; each needs a default or a preset.
-        preset: Values that hold where the model gives none; for a parameter that it does not see, always.
+        preset: Values of parameters that the model does not pass or does not see.
         order: The parameters to show first, in this order; the others follow.
-        aliases: Other names under which the tool may be called.
-        effect: What it does to the world: "none", "read" and "search" change nothing, "write" changes the
-            same when repeated, "edit" and "change" perhaps more each time. By default what the callable
-            declares (`agentfs.tools.declaration.tool`) or of one returning the same result, else unknown.
-        methods: The methods of a workspace that a text means by this tool, each with the arguments, by the
-            names that a model sees, that make it that method. By default the one of its own name.
-        renames: For a parameter of these methods, the callable's own for it, where they differ.
-        map_next_call: Turns a call of a method, which continues a result or is advised by an error, into
-            arguments of this tool by the names that a model sees, or None to leave it to the general rule: a
-            tool makes the calls of its `methods` that its parameters can express.
-        map_retry: Turns other arguments of a method into other arguments of this tool, given those that it
-            was called with, all by the names that a model sees, or None where it has none for them. By
-            default the parameters of the same names, or of those that `renames` has.
-        render: Makes the result that is returned from the one there would be, for successes, refusals and
-            failures alike.
+        aliases: More names under which the tool can be called.
+        effect: "none", "read" and "search" change nothing, "write" has the same effect when repeated, "edit"
+            and "manage" may not. By default the effect that the callable declares
+            (`agentfs.tools.declaration.tool`), or a declared method with the same result; else unknown.
+        methods: Workspace methods that this tool stands in for, with the arguments, by visible name, that
+            select each. By default the method of the same name.
+        renames: The callable's own name for a parameter of these methods, if it differs.
+        map_next_call: Returns the arguments of this tool, by visible name, for a suggested call of a method.
+            For None the general rule applies: `methods`, `renames` and the visible parameters decide.
+        map_retry: Returns changes of this tool's arguments for changes of a method's arguments, given the
+            arguments of the call, all by visible name; None if there are none. By default only names change.
+        render: Returns the final result, for successes, refusals and failures.
     """
 
     target: Callable[..., Any]
@@ -91,10 +88,16 @@ class ToolSpec:
 
 
 class Tool(NamedTuple):
-    """One callable as a model sees it, and the spec that it was made from.
+    """One callable as a model sees it, and its spec.
 
-    `returns` is the hint of what the callable returns, `effect` None where that is not known; `methods` are
-    the methods that it calls, with the arguments that select each.
+    Attributes:
+        name: The name, with the prefix of the toolset.
+        description: The description.
+        parameters: The visible parameters.
+        returns: The hint of the returned value.
+        effect: The effect, or None if it is unknown.
+        methods: The workspace methods that it stands in for, with the arguments that select each.
+        spec: The spec.
     """
 
     name: str
@@ -112,17 +115,17 @@ class Tool(NamedTuple):
 
     @property
     def visible_names(self) -> dict[str, str]:
-        """The name that a model sees for each of the callable's own names."""
+        """The visible name of each parameter, by the callable's own name."""
         return {parameter.target: parameter.name for parameter in self.parameters}
 
     def call_arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments under the callable's own names, the presets among them."""
+        """Return arguments and presets under the callable's own names."""
         visible = {each.target: values[each.name] for each in self.parameters if each.name in values}
         return {**self.spec.preset, **visible}
 
 
 def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose: Sequence[str] = ()) -> Tool:
-    """Describe a callable as a tool; raise `invalid_argument` with all that it lacks."""
+    """Make a tool of a callable; raise `invalid_argument` with every problem of its declaration."""
     spec = target if isinstance(target, ToolSpec) else ToolSpec(target)
     own_name = getattr(spec.target, "__name__", None)
     name = f"{prefix}{spec.name or own_name}"
@@ -141,7 +144,7 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
         )
     try:
         hints = get_type_hints(spec.target, include_extras=True)
-    except Exception as error:  # noqa: BLE001 - whatever a string evaluates to
+    except Exception as error:  # noqa: BLE001 - evaluating a string can raise anything
         problems.append(f"its hints cannot be resolved ({error}); import them at run time")
         hints = {}
     try:
@@ -196,7 +199,7 @@ def _parameter(
     name = spec.parameters.get(own, own)
     if not _PARAMETER_NAME.fullmatch(name):
         raise InvalidArgumentError(
-            "no name of ASCII letters, digits and underscores that begins with a letter"
+            "its name must consist of ASCII letters, digits and underscores, and begin with a letter"
         )
     if own not in hints:
         raise InvalidArgumentError("it has no type hint")
@@ -209,14 +212,14 @@ def _parameter(
 
 
 def _kind_for_model(hint: Any) -> Kind:
-    """Return the kind of a hint; raise `invalid_argument` if it has no schema."""
+    """Return the kind of a hint; raise `invalid_argument` if no schema can be made for it."""
     kind = kind_of(hint)
     kind.schema(SchemaRules())
     return kind
 
 
 def exposable(target: Callable[..., Any]) -> list[str]:
-    """Return the parameters after the `*` of a callable that a schema can be made for."""
+    """Return the parameters after the `*` that a schema can be made for."""
     hints = get_type_hints(target, include_extras=True)
     described = read_docstring(inspect.getdoc(target)).parameters
     found: list[str] = []
@@ -234,7 +237,7 @@ _OUTPUT = SchemaRules(output=True)
 
 
 def tool_schemas(tools: Sequence[Tool], name: str, *, strict: bool = False) -> list[Schema]:
-    """Return the schemas of tools in a format of `FORMATS`; raise `invalid_argument` if there is none."""
+    """Return the schemas of tools in a format; raise `invalid_argument` if it is unknown."""
     provider = FORMATS.get(name)
     if provider is None:
         raise InvalidArgumentError(f"There is no schema format {name!r}; there are {', '.join(FORMATS)}.")
@@ -251,8 +254,7 @@ def tool_schemas(tools: Sequence[Tool], name: str, *, strict: bool = False) -> l
             parameters = object_schema(tool.parameters, rules)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(
-                f"{tool.name} has no strict schema: {error.message}.",
-                hint="Leave `strict` out, or this tool.",
+                f"{tool.name} has no strict schema: {error.message}.", hint="Leave out `strict` or this tool."
             ) from None
         output = _output_schema(tool) if form.has_output else None
         described.append(ToolDescription(tool.name, tool.description, parameters, tool.effect, output))
@@ -260,7 +262,7 @@ def tool_schemas(tools: Sequence[Tool], name: str, *, strict: bool = False) -> l
 
 
 def _output_schema(tool: Tool) -> Schema | None:
-    """Return the schema of the data of a result, or None if there is no typed result."""
+    """Return the schema of a result's data, or None if the result is not typed."""
     if tool.spec.render or not (isinstance(tool.returns, type) and issubclass(tool.returns, Result)):
         return None
     return kind_of(tool.returns).schema(_OUTPUT)

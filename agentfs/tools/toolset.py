@@ -1,4 +1,4 @@
-"""Callables as the tools of a language model: their schemas, and their calls."""
+"""`Toolset`: the tools that a model may call, their schemas for each provider, and their calls."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,13 +18,11 @@ from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
-from agentfs.tools.checking import checks_arguments
-from agentfs.tools.coerce import parse_arguments, refusal
+from agentfs.tools.arguments import bind_call, find_meant, parse_arguments, refusal
 from agentfs.tools.declaration import declaration_of, declared_tools
-from agentfs.tools.interpret import bind_call, find_meant
+from agentfs.tools.hints import checks_arguments
 from agentfs.tools.kinds import short_repr
-from agentfs.tools.naming import ToolNames
-from agentfs.tools.result import from_error, from_exception, from_value
+from agentfs.tools.result import ToolNames, from_error, from_exception, from_value
 from agentfs.tools.run import Runner, plain_function
 from agentfs.tools.spec import RenderContext, Tool, ToolSpec, make_tool, tool_schemas
 
@@ -38,10 +36,10 @@ _INSTRUCTIONS_END = (
 class Toolset:
     """Callables that a model may call by name.
 
-    Any plain function or bound method joins that has type hints and a Google-style docstring. The model sees
+    Each is a plain function or a bound method with type hints and a Google-style docstring. The model sees
     the parameters before the `*` of its signature; the others keep their defaults.
 
-    A toolset may be used from many threads, as far as its callables may.
+    A toolset is as thread-safe as its callables.
     """
 
     @checks_arguments
@@ -59,19 +57,18 @@ class Toolset:
         """Describe callables as tools.
 
         Args:
-            callables: The callables, or specs of how one is presented, in the order of `names`, `schemas` and
-                `functions`.
-            expose: For a callable, by its own name, parameters after the `*` that a model sees too.
-            prefix: Put before the name of each tool.
+            callables: The callables or their specs, in the order of `names`, `schemas` and `functions`.
+            expose: Parameters after the `*` that a model sees, by the callable's own name.
+            prefix: A prefix for the name of each tool.
             on_event: Called with the events of each call, in the thread that runs it.
-            concurrency: How many calls of `acall`, `run` and `arun` may be under way at once.
-            render: Makes the final result of each call, after the `render` of its spec: successes, refusals
-                and failures, also where there is no such tool.
-            timeout: Seconds that one call may take; by default each method that it calls has its own.
+            concurrency: The most calls of `acall`, `run` and `arun` that run at once.
+            render: Returns the final result of each call, after the `render` of its spec. It also sees
+                refusals, failures and calls of unknown tools.
+            timeout: Seconds that one call may take; by default each method sets its own.
 
         Raises:
-            InvalidArgumentError: One cannot be a tool, two have the same name, or what is to be exposed is
-                not there (`invalid_argument`).
+            InvalidArgumentError: A callable cannot be a tool, two have the same name, or `expose` names
+                something unknown (`invalid_argument`).
         """
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, Tool] = {}
@@ -87,21 +84,21 @@ class Toolset:
             for name in (tool.name, *spec.aliases):
                 if name in self._tools or name in self._aliases:
                     raise InvalidArgumentError(
-                        f"Two of the callables are named {name}; a tool is called by its name."
+                        f"Two of the callables are named {name}; tool names must be unique."
                     )
             self._tools[tool.name] = tool
             self._aliases |= dict.fromkeys(spec.aliases, tool)
         if unknown := exposed.keys() - {tool.own_name for tool in self._tools.values()}:
-            raise InvalidArgumentError(f"There is no {', '.join(sorted(unknown))} to expose parameters of.")
+            raise InvalidArgumentError(f"`expose` names {', '.join(sorted(unknown))}, which is not offered.")
 
     def rebound(self, specs: Iterable[ToolSpec]) -> Self:
-        """Return these tools over other callables of the same signatures, without describing them again.
+        """Return these tools with other callables of the same signatures, without describing them again.
 
         Args:
             specs: The specs of all tools, in order, each with another `target`.
 
         Returns:
-            A toolset that shares the threads of this one.
+            A toolset that shares its threads with this one.
         """
         other, pairs = copy(self), zip(self._tools.values(), specs, strict=True)
         tools = {tool.name: tool._replace(spec=spec) for tool, spec in pairs}
@@ -115,25 +112,25 @@ class Toolset:
         return tuple(self._tools)
 
     def schemas(self, format: str = "openai", *, strict: bool = False) -> list[dict[str, Any]]:  # noqa: A002 - the published name
-        """Return the tools as a provider's API takes them.
+        """Return the schemas of the tools for a provider's API.
 
         Args:
             format: "openai" (chat completions), "openai-responses", "anthropic", "mcp" (the tools of
-                `tools/list`), "mcp-structured" (with the schemas of their data) or "gemini" (the function
-                declarations of one tool).
-            strict: Ask the provider to hold the model to the schema; OpenAI and Anthropic have it.
+                `tools/list`), "mcp-structured" (with output schemas) or "gemini" (the function declarations
+                of one tool).
+            strict: Ask the provider to enforce the schema. Only OpenAI and Anthropic can.
 
         Returns:
-            One new dict for each tool, ready for JSON; the same toolset always gives the same.
+            One new dict for each tool, ready for JSON. The same toolset always returns the same schemas.
 
         Raises:
-            InvalidArgumentError: The format is unknown or has no strict mode, a type has no schema in strict
-                mode, or the tools exceed what the provider takes in strict mode (`invalid_argument`).
+            InvalidArgumentError: The format is unknown or has no strict mode, a type has no strict schema,
+                or the tools exceed the provider's limits for strict mode (`invalid_argument`).
         """
         return tool_schemas(tuple(self._tools.values()), format, strict=strict)
 
     def instructions(self) -> str:
-        """Return one short paragraph for the system prompt: how the tools work together."""
+        """Return one short paragraph for the system prompt on how to use the tools together."""
         names = {tool.own_name: f"`{tool.name}`" for tool in self._tools.values()}
         declared = (declaration_of(tool.spec.target) for tool in self._tools.values())
         advice = [each.advice for each in declared if each is not None and each.advice]
@@ -143,17 +140,17 @@ class Toolset:
     def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
         """Run a call that a model sent.
 
-        Nothing that a model can send raises: the result says what is wrong with the call.
+        Whatever a model sends, no exception is raised: the result says what is wrong with the call.
 
         Args:
             name: The name of the tool.
-            arguments: Its arguments, as JSON text or parsed; None for none.
+            arguments: The arguments, as JSON text or parsed; None for none.
 
         Returns:
-            The answer, or the refusal with its code. An exception that is no `AgentFSError` is logged and
-            becomes a failure with the code "internal".
+            The answer, or the refusal with its code. Any exception other than an `AgentFSError` is logged
+            and becomes a failure with the code "internal".
         """
-        if call_context.current.get() is not None:  # a tool calls a tool; the model called the outermost
+        if call_context.current.get() is not None:  # a tool calls a tool; keep the context of the outer call
             return self._dispatch(name, arguments)
         token = call_context.current.set(call_context.Execution(name))
         try:
@@ -168,18 +165,18 @@ class Toolset:
         *,
         on_progress: Callable[[int], None] | None = None,
     ) -> ToolResult:
-        """Do what `call` does in a thread, off the event loop.
+        """Run a call like `call`, in a thread off the event loop.
 
-        When it is cancelled, a search ends soon, and a change has happened whole or not at all: one that has
-        begun is waited for.
+        When it is cancelled, a search stops soon. A change that has begun is completed before the
+        cancellation is raised.
 
         Args:
             name: The name of the tool.
-            arguments: Its arguments, as JSON text or parsed; None for none.
+            arguments: The arguments, as JSON text or parsed; None for none.
             on_progress: Called in that thread with the number of entries that a long search has seen.
 
         Returns:
-            What `call` returns.
+            The answer or the refusal, as from `call`.
         """
         return await self._runner.run_off_loop(self.call, name, arguments, on_progress=on_progress)
 
@@ -187,29 +184,29 @@ class Toolset:
         """Run a provider's tool call and return the message to append.
 
         Args:
-            call: The tool call as it came, an object of the provider's SDK or a dict: of OpenAI (chat
-                completions or responses), Anthropic, Gemini or MCP.
+            call: The unchanged tool call of OpenAI (chat completions or responses), Anthropic, Gemini or
+                MCP: an object of the provider's SDK or a dict.
 
         Returns:
-            The message in the shape of that provider, a new dict.
+            The message in the provider's format, a new dict.
 
         Raises:
-            InvalidArgumentError: It is no tool call (`invalid_argument`).
+            InvalidArgumentError: It is not a tool call (`invalid_argument`).
         """
         sent = read_call(call)
         return sent.provider.reply(sent, self.call(sent.name, self._arguments(sent)))
 
     async def areply(self, call: Any) -> Message:
-        """Do what `reply` does off the event loop.
+        """Run a provider's tool call like `reply`, off the event loop.
 
         Args:
-            call: As `reply` takes it.
+            call: The tool call, as for `reply`.
 
         Returns:
-            What `reply` returns.
+            The message in the provider's format, a new dict.
 
         Raises:
-            InvalidArgumentError: As `reply`.
+            InvalidArgumentError: It is not a tool call (`invalid_argument`).
         """
         sent = read_call(call)
         return sent.provider.reply(sent, await self.acall(sent.name, self._arguments(sent)))
@@ -217,17 +214,16 @@ class Toolset:
     def run(self, calls: Iterable[Any]) -> list[Message]:
         """Run the tool calls of one turn and return the messages to append.
 
-        Calls that only read run side by side; each that may change something runs alone, after all before it
-        and before all that follow.
+        Calls that only read run in parallel. A call that may change something runs alone, in its place.
 
         Args:
-            calls: The tool calls, each as `reply` takes it.
+            calls: The tool calls, each as for `reply`.
 
         Returns:
-            The messages in order: one for each call, or one for all where the provider wants that.
+            The messages in order: one for each call, or one for all if the provider requires that.
 
         Raises:
-            InvalidArgumentError: One is no tool call; none is run (`invalid_argument`).
+            InvalidArgumentError: One of them is not a tool call, and none was run (`invalid_argument`).
         """
         sent = [read_call(call) for call in calls]
         results: list[ToolResult] = []
@@ -240,16 +236,16 @@ class Toolset:
         return replies(list(zip(sent, results, strict=True)))
 
     async def arun(self, calls: Iterable[Any]) -> list[Message]:
-        """Do what `run` does off the event loop.
+        """Run the tool calls of one turn like `run`, off the event loop.
 
         Args:
-            calls: As `run` takes them.
+            calls: The tool calls, each as for `reply`.
 
         Returns:
-            What `run` returns.
+            The messages in order, as from `run`.
 
         Raises:
-            InvalidArgumentError: As `run`.
+            InvalidArgumentError: One of them is not a tool call, and none was run (`invalid_argument`).
         """
         sent = [read_call(call) for call in calls]
         results: list[ToolResult] = []
@@ -259,10 +255,10 @@ class Toolset:
         return replies(list(zip(sent, results, strict=True)))
 
     def functions(self) -> list[Callable[..., str]]:
-        """Return the tools as plain functions that return text, errors included.
+        """Return the tools as plain functions that return text, also for errors.
 
-        They carry plain type hints and docstrings in Google style with the parameters that a model sees, and
-        cast what they are given, so that any framework takes them as they are.
+        They have plain type hints and Google-style docstrings with the parameters that a model sees, so that
+        any framework accepts them. Arguments are read as leniently as by `call`.
 
         Returns:
             One function for each tool, in order.
@@ -274,11 +270,11 @@ class Toolset:
         return [plain_function(tool, run) for tool in self._tools.values()]
 
     def _dispatch(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
-        """Execute a call, with events where anyone listens."""
+        """Execute a call and report its events."""
         if not self._events.active:
             return self._execute(name, arguments)
         started, at = self._events.report_start(name, arguments), time.perf_counter()
-        # What is reported of a call that returns nothing: it was cancelled, or the program is ending.
+        # Reported if the call is cancelled or the program ends.
         result = ToolResult(False, "", error={"code": "cancelled", "message": "The call was cancelled."})
         try:
             result = self._execute(name, arguments)
@@ -299,8 +295,8 @@ class Toolset:
             tool, values, coerced, problems = bind_call(self._tools, tool, parse_arguments(arguments))
             coercions += tuple(coerced)
             if problems:
-                raise refusal(tool.name, tool.parameters, problems)  # noqa: TRY301 - a result like any other
-            if tool.effect is None:  # it may change files by means of its own
+                raise refusal(tool.name, tool.parameters, problems)  # noqa: TRY301 - handled as any error
+            if tool.effect is None:  # it may change files without a workspace
                 call_context.begin_change()
             with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
                 outcome = tool.spec.target(**tool.call_arguments(values))
@@ -330,14 +326,14 @@ class Toolset:
         return (self._tools.get(name) or self._aliases.get(name)) if isinstance(name, str) else None
 
     def _arguments(self, call: ToolCall) -> Any:
-        """Return a call's arguments; a freeform call sends bare text, which is its tool's first parameter."""
+        """Return a call's arguments; the bare text of a freeform call is the first parameter."""
         tool = self._named(call.name)
         if call.freeform and tool is not None and tool.parameters:
             return {tool.parameters[0].name: call.arguments}
         return call.arguments
 
     def _groups(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
-        """Divide calls into runs of those that only read, and single others."""
+        """Divide calls into groups of consecutive reading calls and single other calls."""
         groups: list[list[ToolCall]] = []
         for reads, group in groupby(calls, self._only_reads):
             run = list(group)
@@ -360,7 +356,7 @@ def toolset_of(
     expose: Mapping[str, Sequence[str]],
     prefix: str,
 ) -> Toolset:
-    """Return methods of a workspace as tools: the default ones, "all", or those that are named."""
+    """Return methods of a workspace as tools: the default ones, "all", or the named ones."""
     if isinstance(names, str) and names != "all":
         names = [names]
     if dialect != "agentfs":
@@ -380,7 +376,8 @@ def toolset_of(
         needs = declared[name].needs
         if needs and needs.keys().isdisjoint(chosen):
             raise InvalidArgumentError(
-                f"The tool {name} takes what only {' and '.join(needs)} show.", hint="Offer one of them too."
+                f"The tool {name} needs values that only {' and '.join(needs)} show.",
+                hint="Offer one of them too.",
             )
         for other in needs.keys() & {*chosen}:
             exposed[other] = (*exposed.get(other, ()), *needs[other])

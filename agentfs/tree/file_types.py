@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry
 from agentfs.errors import InvalidArgumentError
-from agentfs.nearest import closest
+from agentfs.text.nearest import closest
 from agentfs.tree.globs import compile_globs
 from agentfs.visible import literal
 

@@ -1,43 +1,36 @@
-"""What a walk knows of one directory, and what it leaves out there."""
+"""What a walk yields for a directory, what it leaves out there, and what it keeps for the next walk."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentfs.fs import Directory, DirEntry
 from agentfs.tree.gitignore import IgnoreRule, IgnoreRules
 
+MAX_EXCLUDED = 1000  # excluded names that are kept
+_MAX_DERIVED = 4  # searches for which the result of the tests of names is kept
 entry_name = attrgetter("name")
-_NO_ENTRIES: list[DirEntry] = []  # of every visit until its directory is scanned
+_NO_ENTRIES: list[DirEntry] = []  # of every level until its directory is scanned
 
 
 class Visit:
-    """A directory that a walk is inside of, and a run of its files with no directory between them.
+    """A run of files of one directory with no directory between them, in the order of the walk."""
 
-    There is one for each directory. The walk yields it again for each run: `files`, `child` and `more`
-    change then.
-    """
+    __slots__ = ("below", "child", "depth", "directory", "files", "more", "path")
 
-    child: DirEntry | None = None  # the directory behind the run, if the walk has `directories`
-    more = 0  # files behind the run that were not kept
-    closed = False
-    memory = 0
-    unkept = 0  # files beyond `keep`
-    first_file = next_directory = 0  # what comes next
-    deciding: frozenset[str] | None = frozenset()  # those of `DECIDING`; None if unknown
-    steps: Iterator[DirEntry | None]  # what `runs` yields
-
-    def __init__(self, directory: Directory, below: str, depth: int, rules: IgnoreRules) -> None:
-        self.directory = directory  # open while this visit is the current one
-        self.path = directory.path  # relative to the root; "" for the root
-        self.below = below  # relative to the start of the walk, with a `/` at its end; "" for the start
-        self.depth = depth  # 1 for the start of the walk, 2 for the directories in it
-        self.rules = rules  # those of its parent, until it is scanned
-        # Those of the run; with links and special files if the walk has `others`.
-        self.files = self.all_files = self.directories = _NO_ENTRIES
+    def __init__(
+        self, level: "Level | Visit", files: list[DirEntry], child: DirEntry | None, more: int
+    ) -> None:
+        self.directory = level.directory  # open while this visit is the current one
+        self.path = self.directory.path  # relative to the root; "" for the root
+        self.below = level.below  # relative to the start of the walk, with a `/` at its end; "" for the start
+        self.depth = level.depth  # 1 for the start of the walk, 2 for the directories in it
+        self.files = files  # with links and special files if the walk has `others`
+        self.child = child  # the directory behind the run, if the walk has `directories`
+        self.more = more  # files behind the run that were not kept
 
     def entries(self, *, directories_first: bool) -> list[DirEntry]:
         """Return the files and the directory in the order of the walk."""
@@ -45,20 +38,39 @@ class Visit:
             return self.files
         return [self.child, *self.files] if directories_first else [*self.files, self.child]
 
-    def runs(self, *, descends: bool, directories_first: bool) -> Iterator[DirEntry | None]:
-        """Take the files run by run, and yield the directory behind each run; None behind the last."""
-        files, first, count = self.all_files, 0, len(self.all_files)
-        for child in self.directories if descends else ():
-            self.next_directory += 1
-            self.files = _NO_ENTRIES
-            if first < count and not directories_first and files[first].name < child.name:
-                self.first_file = bisect_left(files, child.name, first, key=entry_name)
-                self.files = files[first : self.first_file]
-                first = self.first_file
-            yield child
-        self.first_file = len(files)
-        self.files, self.more = files[first:] if first else files, self.unkept
-        yield None
+
+class Level:
+    """A directory that a walk is inside of."""
+
+    __slots__ = (
+        *("below", "closed", "depth", "directories", "directory", "files", "marks", "memory"),
+        *("next_directory", "next_file", "rules", "unkept"),
+    )
+
+    def __init__(self, directory: Directory, below: str, depth: int, rules: IgnoreRules) -> None:
+        self.directory = directory
+        self.below = below
+        self.depth = depth
+        self.rules = rules  # those of its parent, until it is scanned
+        self.files = self.directories = _NO_ENTRIES
+        self.unkept = 0  # files beyond `keep`
+        self.next_file = self.next_directory = 0
+        self.closed = False
+        self.memory = 0
+        self.marks: Any = None  # where the walk was when it entered the directory, if it will be kept
+
+    def take_run(self, *, descends: bool, first: bool) -> tuple[list[DirEntry], DirEntry | None]:
+        """Take the files before the next directory, and that; None behind the last. `first`: none before."""
+        files, start = self.files, self.next_file
+        if not descends or self.next_directory == len(self.directories):
+            self.next_file = len(files)
+            return (files[start:] if start else files), None
+        child = self.directories[self.next_directory]
+        self.next_directory += 1
+        if first or start == len(files) or files[start].name > child.name:
+            return _NO_ENTRIES, child
+        self.next_file = bisect_left(files, child.name, start, key=entry_name)
+        return files[start : self.next_file], child
 
 
 class Excluded(NamedTuple):
@@ -77,16 +89,43 @@ class LeftOut:
     rules: Counter[IgnoreRule] = field(default_factory=Counter["IgnoreRule"])
     excluded: list[Excluded] = field(default_factory=list[Excluded])
 
+    @classmethod
+    def sum(cls, parts: Iterable["LeftOut"]) -> "LeftOut":
+        """Return what was left out in several places."""
+        total = cls()
+        for part in parts:
+            total.counts.update(part.counts)
+            total.rules.update(part.rules)
+            total.excluded += part.excluded[: MAX_EXCLUDED - len(total.excluded)]
+        return total
 
-NOTHING = LeftOut()
 
+class RulesInside(NamedTuple):
+    """The rules of a directory that has rule files."""
 
-class KeptContents(NamedTuple):
-    """What a walk takes from a directory, kept with a listing for as long as that does not change."""
-
+    directory: Directory
+    outer: IgnoreRules
     deciding: frozenset[str] | None
     rules: IgnoreRules
-    files: list[DirEntry]
-    directories: list[DirEntry]
+
+
+@dataclass(slots=True)
+class KeptWalk:
+    """The walk of a directory and all below it, which holds while no listing and no rule changes."""
+
+    outer_rules: IgnoreRules
+    rules: list[RulesInside]
+    log: list[Visit | LeftOut]  # what is yielded, before `select`, and what is left out, in order
     looked_at: int  # names
-    left_out: LeftOut
+    derived: dict[Any, Any] = field(default_factory=dict[Any, Any])  # by searches
+
+    @property
+    def visits(self) -> Iterator[Visit]:
+        """What is yielded."""
+        return (item for item in self.log if isinstance(item, Visit))
+
+    def keep(self, key: Any, value: Any) -> None:
+        """Keep what a search has derived from the visits, with that of a few others."""
+        if len(self.derived) >= _MAX_DERIVED:
+            self.derived.clear()
+        self.derived[key] = value

@@ -14,13 +14,21 @@ from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Dir
 from agentfs.results import Skipped
 from agentfs.tree.gitignore import OUTSIDE, IgnoreRules
 from agentfs.tree.ignore_sources import DECIDING, RuleReader, with_slash
-from agentfs.tree.visit import NOTHING, Excluded, KeptContents, LeftOut, Visit, entry_name
+from agentfs.tree.visit import (
+    MAX_EXCLUDED,
+    Excluded,
+    KeptWalk,
+    LeftOut,
+    Level,
+    RulesInside,
+    Visit,
+    entry_name,
+)
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64  # directories that are open at a time
 MAX_BATCH = 1000  # entries of one directory that are taken at a time
-MAX_EXCLUDED = 1000  # excluded names that are kept
-_MAX_KEYS = 8  # sets of options for which a directory keeps its contents
+_MAX_KEYS = 8  # sets of options for which a directory keeps its walk
 _MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names of all directories that a walk is inside of
 _ENTRY_BYTES, _NAME_BYTES = 160, 32  # of an entry without its name, and of a usual name
 _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
@@ -59,125 +67,228 @@ class Walk:
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
         self._entries_left = self.max_entries
-        self._unchecked = 0  # names that the clock does not know yet
-        self._left_out = LeftOut()
+        self._left_out: list[LeftOut] = []
+        self._own: LeftOut | None = None  # the last of these, while names are added to it
         self._counted: set[str] = set()  # with several starts: the directories whose names have been counted
         self._counting = True
         self._reader = RuleReader(self.root, self.deadline)
         self._reached: str | None = None
         self._memory = 0
         self._resolves_links = self.follow or self.listing
-        self._depends_on_target = False  # whether a link was followed to take the names of a directory
-        options = self.hidden, self.ignored, self.others, self.listing
-        is_plain = not (self.exclude or self.follow or callable(self.hidden)) and self.key is entry_name
-        self._options = f"{options}" if is_plain else None
+        # For the next walk of a watched tree: by what it is kept, and what is kept of each directory.
+        filtered = self.exclude or self.enter or self.follow or callable(self.hidden)
+        self._keeps = not filtered and len(self._starts) == 1 and self.key is entry_name
+        self._key: Any = None
+        self._first: Level | None = None  # the start, once it is open
+        self._log: list[Visit | LeftOut] = []  # what is yielded, before `select`, and left out
+        self._rules: list[RulesInside] = []
+        self._passing = 0  # how often something was met that no event tells about
 
     @property
     def excluded(self) -> list[Excluded]:
         """The first names that are hidden or ignored."""
-        return self._left_out.excluded
+        return LeftOut.sum(self._left_out).excluded
 
     @property
     def skipped(self) -> Skipped:
         """What the walk has left out so far."""
         display = self.root.display_path_if_usable
+        left_out = LeftOut.sum(self._left_out)
         rules: Counter[str] = Counter()
-        for rule, count in self._left_out.rules.items():
+        for rule, count in left_out.rules.items():
             rules[rule.text(display)] += count
-        counts = dict(self._left_out.counts)
+        counts = dict(left_out.counts)
         counts["unreadable"] = counts.get("unreadable", 0) + self._reader.unreadable
         unread = tuple((file and display(file)) or OUTSIDE for file in self._reader.unread)
         return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=self._reached)
 
     def __iter__(self) -> Iterator[Visit]:
-        stack: list[Visit] = []
+        stack: list[Level] = []
         try:
             for start in self._starts:
-                yield from self._visits(stack, start)
+                yield from self._walk(stack, start)
         finally:
-            for visit in stack:
-                visit.directory.close()
+            for level in stack:
+                level.directory.close()
 
-    def _visits(self, stack: list[Visit], path: str) -> Iterator[Visit]:
-        start = self.root.enter_directory(path)
-        stack.append(Visit(start, "", 1, _NO_RULES))
-        if not self.ignored:
-            stack[0].rules = self._rules_above(start.real_path)
-        self._fill(stack[0])
-        self._begin(stack[0])
-        while stack:
-            visit = stack[-1]
-            if visit.closed and not self._reopen(visit):
+    def _walk(self, stack: list[Level], path: str) -> Iterator[Visit]:
+        level, self._first = self._first or self._start(path), None
+        opened: Directory | None = level.directory
+        while True:
+            if opened is not None:
+                if (kept := self._kept(level)) is not None:
+                    yield from self._repeat(kept)
+                else:
+                    self._enter(stack, level)
+            if not stack:
+                return
+            level, opened = stack[-1], None
+            if level.closed and not self._reopen(level):
                 self._memory -= stack.pop().memory
                 continue
-            child = next(visit.steps)
-            if self.directories:
-                visit.child = child
-            if visit.files or visit.child is not None or visit.more:
-                yield visit
+            descends = self._reached is None and (self.depth == 0 or level.depth < self.depth)
+            files, child = level.take_run(descends=descends or self.directories, first=self.listing)
+            more = level.unkept if child is None else 0
+            if files or more or (child is not None and self.directories):
+                visit: Visit | None = Visit(level, files, child if self.directories else None, more)
+                if level.marks is not None:
+                    self._log.append(visit)
+                    visit = self._chosen(visit)
+                if visit is not None:
+                    yield visit
             if child is None:
-                self._memory -= stack.pop().memory
-                visit.steps = iter(())  # the generator refers to the visit, which refers to the open root
-                visit.directory.close()
-            elif (
-                self._reached is None
-                and (self.depth == 0 or visit.depth < self.depth)
-                and (entered := self._enter(stack, child)) is not None
-            ):
-                if entered.directories:
-                    self._begin(entered)
-                    stack.append(entered)
-                    if len(stack) > MAX_OPEN:
-                        farthest = stack[-1 - MAX_OPEN]
-                        farthest.directory.close()
-                        farthest.closed = True
-                    continue
-                entered.files, entered.more = entered.all_files, entered.unkept
-                try:
-                    if entered.files or entered.more:
-                        yield entered
-                finally:
-                    self._memory -= entered.memory
-                    entered.directory.close()
+                self._leave(stack.pop())
+            elif descends and (opened := self._open(stack, child)) is not None:
+                level = Level(opened, f"{level.below}{child.name}/", level.depth + 1, level.rules)
+                if self._resolves_links and child.is_symlink() and not self.ignored:
+                    level.rules = self._rules_above(opened.real_path)
 
-    def _begin(self, visit: Visit) -> None:
-        """Begin to visit the files and directories that were found."""
-        below = self._reached is None and (self.depth == 0 or visit.depth < self.depth)
-        descends = self.directories or below
-        visit.steps = visit.runs(descends=descends, directories_first=self.listing)
+    def _start(self, path: str) -> Level:
+        opened = self.root.enter_directory(path)
+        if self._keeps and opened.derived is not None:
+            options = self.hidden, self.ignored, self.others, self.directories, self.listing, self.depth
+            self._key = opened, options
+        return Level(opened, "", 1, _NO_RULES if self.ignored else self._rules_above(opened.real_path))
+
+    def whole(self) -> KeptWalk | None:
+        """Return all of the walk, if one of an unchanged watched tree is kept; otherwise iterate."""
+        if not self._keeps or self.root.tree is None:
+            return None
+        self._first = level = self._start(self._starts[0])
+        kept = self._kept(level)
+        if kept is not None:
+            self._left_out += [item for item in kept.log if isinstance(item, LeftOut)]
+        return kept
+
+    def _enter(self, stack: list[Level], level: Level) -> None:
+        """Go into a directory and take what is in it."""
+        stack.append(level)
+        if len(stack) > MAX_OPEN:
+            farthest = stack[-1 - MAX_OPEN]
+            farthest.directory.close()
+            farthest.closed = True
+        directory = level.directory
+        if self._key is not None:
+            self._own = None
+            if directory.derived is None:
+                self._passing += 1
+            else:
+                lengths = len(self._log), len(self._rules)
+                level.marks = *lengths, self._entries_left, self._passing, level.rules
+        if self._reached is not None:
+            return
+        if len(self._starts) > 1:
+            self._counting = directory.real_path not in self._counted
+            self._counted.add(directory.real_path)
+        try:
+            self._scan(level)
+        except TimeoutError:  # of a test of names, or of reading rules
+            self._reached = "timeout"
+        except (AgentFSError, OSError):
+            self._skip("unreadable")
+        if self.keep is not None and len(level.files) > self.keep and level.marks is None:
+            self._keep_first(level, self.keep)
+
+    def _leave(self, level: Level) -> None:
+        """Close a directory, and keep what was found in it and below it."""
+        self._memory -= level.memory
+        level.directory.close()
+        derived = level.directory.derived
+        if derived is None or level.marks is None:
+            return
+        self._own = None
+        logged, rules, entries_left, passing, outer_rules = level.marks
+        if self._reached is None and self._passing == passing:
+            if len(derived) >= _MAX_KEYS:
+                derived.clear()
+            derived[self._key] = KeptWalk(
+                outer_rules, self._rules[rules:], self._log[logged:], entries_left - self._entries_left
+            )
+
+    def _kept(self, level: Level) -> KeptWalk | None:
+        """Return what is kept of a directory and all below it, if it still holds."""
+        derived = level.directory.derived
+        if self._key is None or derived is None or self._reached is not None:
+            return None
+        kept: KeptWalk | None = derived.get(self._key)
+        if kept is None or kept.outer_rules is not level.rules or kept.looked_at > self._entries_left:
+            return None
+        try:
+            for each in kept.rules:
+                if self._reader.inside(each.directory, each.outer, each.deciding) is not each.rules:
+                    return None
+            self._look_at(kept.looked_at)
+        except TimeoutError:
+            self._reached = "timeout"
+            return None
+        self._entries_left -= kept.looked_at
+        return kept
+
+    def _repeat(self, kept: KeptWalk) -> Iterator[Visit]:
+        """Yield the visits of a directory and all below it as they were."""
+        self._own = None
+        self._rules += kept.rules
+        self._log += kept.log
+        for item in kept.log:
+            if isinstance(item, LeftOut):
+                self._left_out.append(item)
+            elif (chosen := self._chosen(item)) is not None:
+                yield chosen
+
+    def _chosen(self, visit: Visit) -> Visit | None:
+        """Select the files of a visit; return None if it has nothing left."""
+        if self.select is None or not visit.files:
+            return visit
+        files: list[DirEntry] = []
+        try:
+            if self._reached is None:
+                files = self.select(visit.directory, visit.below, visit.files)
+        except TimeoutError:
+            self._reached = "timeout"
+        if files is visit.files:
+            return visit
+        if not files and visit.child is None:
+            return None
+        return Visit(visit, files, visit.child, visit.more)
 
     def _skip(self, reason: str, count: int = 1) -> None:
         """Count names that are left out."""
         if self._counting:
-            self._left_out.counts[reason] += count
+            self._part().counts[reason] += count
+            self._passing += reason == "unreadable"
 
-    def _enter(self, stack: list[Visit], child: DirEntry) -> Visit | None:
-        visit, name = stack[-1], child.name
-        directory, is_link = visit.directory, self._resolves_links and child.is_symlink()
-        if self.enter is not None and not self.enter(visit.below + name):
+    def _part(self) -> LeftOut:
+        """Return where to add what is left out in the directory that is scanned."""
+        if self._own is None:
+            self._own = LeftOut()
+            self._left_out.append(self._own)
+            if self._key is not None:
+                self._log.append(self._own)
+        return self._own
+
+    def _open(self, stack: list[Level], child: DirEntry) -> Directory | None:
+        """Open a directory that is listed in the last one."""
+        level, name = stack[-1], child.name
+        directory, is_link = level.directory, self._resolves_links and child.is_symlink()
+        if self.enter is not None and not self.enter(level.below + name):
             return None
-        if len(visit.path) + len(directory.real_path) > _SAFE_LENGTH and _too_deep(directory, name):
+        if len(directory.path) + len(directory.real_path) > _SAFE_LENGTH and _too_deep(directory, name):
             self._skip("too_deep")
             return None
         try:
             if not is_link:
-                opened = directory.enter(child)
-            elif not self.follow:
+                return directory.enter(child)
+            if not self.follow:
                 return None
-            else:
-                opened = self.root.enter_directory(with_slash(visit.path) + display_name(name))
-                if any(each.directory.real_path == opened.real_path for each in stack):
-                    opened.close()
-                    self._skip("symlink")
-                    return None
+            opened = self.root.enter_directory(with_slash(directory.path) + display_name(name))
+            if any(each.directory.real_path == opened.real_path for each in stack):
+                opened.close()
+                self._skip("symlink")
+                return None
         except (AgentFSError, OSError):
             self._skip("unreadable")
             return None
-        entered = Visit(opened, f"{visit.below}{name}/", visit.depth + 1, visit.rules)
-        if is_link and not self.ignored:
-            entered.rules = self._rules_above(opened.real_path)
-        self._fill(entered)
-        return entered
+        return opened
 
     def _rules_above(self, real_path: str) -> IgnoreRules:
         """Return the rules of the directories above one that is not entered from its parent."""
@@ -187,105 +298,38 @@ class Walk:
             self._reached = "timeout"
             return _NO_RULES
 
-    def _reopen(self, visit: Visit) -> bool:
-        """Open the directory of a visit again; return False if nothing is left to visit in it."""
-        files = visit.all_files[visit.first_file :]
-        directories = visit.directories[visit.next_directory :]
+    def _reopen(self, level: Level) -> bool:
+        """Open the directory of a level again; return False if nothing is left to visit in it."""
+        files = level.files[level.next_file :]
+        directories = level.directories[level.next_directory :]
         remaining = {each.name for each in (*files, *directories)}
-        if not remaining and not visit.unkept:
+        self._passing += 1
+        if not remaining and not level.unkept:
             return False
         try:
-            visit.directory = self.root.enter_directory(visit.path)
+            level.directory = self.root.enter_directory(level.directory.path)
             # An entry is looked up where it was scanned from, so what is left is scanned again.
             found = {
                 each.name: each
-                for part in visit.directory.scan_parts(MAX_BATCH)
+                for part in level.directory.scan_parts(MAX_BATCH)
                 for each in part
                 if each.name in remaining
             }
         except (AgentFSError, OSError):
-            visit.directory.close()
-            self._left_out.counts["unreadable"] += len(remaining) + visit.unkept
+            level.directory.close()
+            self._part().counts["unreadable"] += len(remaining) + level.unkept
             return False
-        self._left_out.counts["unreadable"] += len(remaining) - len(found)
-        visit.all_files = [found[each.name] for each in files if each.name in found]
-        visit.directories = [found[each.name] for each in directories if each.name in found]
-        visit.first_file = visit.next_directory = 0
-        visit.closed = False
-        self._begin(visit)
+        self._part().counts["unreadable"] += len(remaining) - len(found)
+        level.files = [found[each.name] for each in files if each.name in found]
+        level.directories = [found[each.name] for each in directories if each.name in found]
+        level.next_file = level.next_directory = 0
+        level.closed = False
         return True
 
-    def _fill(self, visit: Visit) -> None:
-        """Take the names of a directory, from what an earlier walk has kept or by a scan."""
-        directory = visit.directory
-        if self._reached is not None:
-            return
-        if len(self._starts) > 1:
-            self._counting = directory.real_path not in self._counted
-            self._counted.add(directory.real_path)
-        derived = directory.derived if self._options is not None and self._counting else None
-        contents: KeptContents | None = derived.get(self._options) if derived is not None else None
-        try:
-            if contents is None:
-                self._scan(visit, derived, rules_known=False)
-                return
-            deciding, rules, files, directories, count, left_out = contents
-            if deciding or deciding is None:
-                visit.rules = self._reader.inside(directory, visit.rules, deciding)
-                visit.deciding = deciding
-            if visit.rules is not rules or count > self._entries_left:
-                self._scan(visit, derived, rules_known=True)
-                return
-            self._entries_left -= count
-            self._unchecked += count
-            if self._unchecked >= MAX_BATCH:
-                self._look_at(self._unchecked)
-                self._unchecked = 0
-            visit.directories = directories
-            if left_out is not NOTHING:
-                self._add_left_out(visit, left_out)
-            if self.select is not None and files:
-                files = self.select(directory, visit.below, files)
-            visit.all_files = files
-        except TimeoutError:  # of a test of names, or of reading rules
-            self._reached = "timeout"
-        except (AgentFSError, OSError):
-            self._skip("unreadable")
-        finally:
-            if self.keep is not None and len(visit.all_files) > self.keep:
-                self._keep_first(visit, self.keep)
-
-    def _scan(self, visit: Visit, derived: dict[Any, Any] | None, *, rules_known: bool) -> None:
-        """Take the names of a directory; keep them with the listing if only that and the rules decide."""
-        if derived is None:
-            self._scan_parts(visit, None, rules_known=rules_known)
-            return
-        files: list[DirEntry] = []
-        around, before = self._left_out, self._entries_left
-        self._left_out = own = LeftOut()
-        self._depends_on_target = False
-        try:
-            self._scan_parts(visit, files, rules_known=rules_known)
-        finally:
-            self._left_out = around
-            self._add_left_out(visit, own)
-        if self._reached is None and not self._depends_on_target and not own.counts["unreadable"]:
-            files.sort(key=entry_name)
-            if len(derived) >= _MAX_KEYS:
-                derived.clear()
-            derived[self._options] = KeptContents(
-                visit.deciding,
-                visit.rules,
-                files,
-                visit.directories,
-                before - self._entries_left,
-                own if any(own.counts.values()) else NOTHING,
-            )
-
-    def _scan_parts(self, visit: Visit, every: list[DirEntry] | None, *, rules_known: bool) -> None:
-        """Take the names of a directory part by part, and add the files to `every` before any is chosen."""
-        directory, decides = visit.directory, not (self.ignored or rules_known)
-        visit.all_files, visit.directories = list[DirEntry](), list[DirEntry]()
+    def _scan(self, level: Level) -> None:
+        """Take the names of a directory part by part."""
+        directory, decides, is_kept = level.directory, not self.ignored, level.marks is not None
+        level.files, level.directories = list[DirEntry](), list[DirEntry]()
         try:
             for part in directory.scan_parts(MAX_BATCH):
                 self._look_at(len(part))
@@ -294,25 +338,29 @@ class Walk:
                     self._reached = "walk_entries"
                     entries = sorted(part, key=entry_name)[: self._entries_left]
                 self._entries_left -= len(entries)
-                files = self._take(visit, entries, decides=decides)
-                if every is not None:
-                    every += files
-                self._choose(visit, files)
-                name_bytes = _NAME_BYTES
-                if len(entries) == MAX_BATCH:  # the memory of less is little, whatever its names
-                    name_bytes = sum([len(entry.name) for entry in entries]) // MAX_BATCH
-                count = len(visit.all_files) + len(visit.directories)
-                self._memory -= visit.memory
-                visit.memory = count * (_ENTRY_BYTES + name_bytes)
-                self._memory += visit.memory
-                if self._memory > _MAX_MEMORY:
-                    self._reached = "memory"
+                files = self._take(level, entries, decides=decides)
+                if is_kept:
+                    level.files += files
+                else:
+                    self._choose(level, files)
+                    self._count_memory(level, entries)
                 if self._reached is not None:
                     break
                 decides = False
         finally:
-            visit.directories.sort(key=self.key)
-            visit.all_files.sort(key=self.key)
+            level.directories.sort(key=self.key)
+            level.files.sort(key=self.key)
+
+    def _count_memory(self, level: Level, entries: list[DirEntry]) -> None:
+        name_bytes = _NAME_BYTES
+        if len(entries) == MAX_BATCH:  # the memory of less is little, whatever its names
+            name_bytes = sum([len(entry.name) for entry in entries]) // MAX_BATCH
+        count = len(level.files) + len(level.directories)
+        self._memory -= level.memory
+        level.memory = count * (_ENTRY_BYTES + name_bytes)
+        self._memory += level.memory
+        if self._memory > _MAX_MEMORY:
+            self._reached = "memory"
 
     def _look_at(self, count: int) -> None:
         """Note that the walk looks at more names; raise TimeoutError if there is no time for it."""
@@ -320,39 +368,40 @@ class Walk:
         if time.monotonic() > self.deadline:
             raise TimeoutError
 
-    def _take(self, visit: Visit, entries: list[DirEntry], *, decides: bool) -> list[DirEntry]:
+    def _take(self, level: Level, entries: list[DirEntry], *, decides: bool) -> list[DirEntry]:
         """Take the directories of a part of a directory's entries, and return the files to visit."""
         kept = [entry for entry in entries if entry.name[0] != "."]
         dotted: dict[str, DirEntry] = {}
         if len(kept) != len(entries):
             dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
         if decides:
-            if len(entries) == MAX_BATCH:  # the rule files may be among what comes later
-                visit.deciding = None
-            elif dotted:
-                visit.deciding = DECIDING & dotted.keys()
-            if visit.deciding is None or visit.deciding:
-                visit.rules = self._reader.inside(visit.directory, visit.rules, visit.deciding)
+            # Of a giant directory, the rule files may be among what comes later.
+            deciding = None if len(entries) == MAX_BATCH else DECIDING & dotted.keys()
+            if deciding is None or deciding:
+                directory, outer = level.directory, level.rules
+                level.rules = self._reader.inside(directory, outer, deciding)
+                if level.marks is not None:
+                    self._rules.append(RulesInside(directory, outer, deciding, level.rules))
         if dotted:
-            kept += self._visible_dotted(visit, dotted)
-        if kept and visit.rules.active and not self.ignored:
-            kept = self._unignored(visit, kept)
-        return self._divide(visit, kept)
+            kept += self._visible_dotted(level, dotted)
+        if kept and level.rules.active and not self.ignored:
+            kept = self._unignored(level, kept)
+        return self._divide(level, kept)
 
-    def _choose(self, visit: Visit, files: list[DirEntry]) -> None:
+    def _choose(self, level: Level, files: list[DirEntry]) -> None:
         """Add the files of a directory that are selected; of a giant one, keep those that come first."""
         if self.select is not None and files:
-            files = self.select(visit.directory, visit.below, files)
-        visit.all_files += files
+            files = self.select(level.directory, level.below, files)
+        level.files += files
         keep = self.keep
-        if keep is not None and len(visit.all_files) > 2 * keep + MAX_BATCH:
-            self._keep_first(visit, keep)
+        if keep is not None and len(level.files) > 2 * keep + MAX_BATCH:
+            self._keep_first(level, keep)
 
-    def _keep_first(self, visit: Visit, keep: int) -> None:
-        visit.unkept += len(visit.all_files) - keep
-        visit.all_files = nsmallest(keep, visit.all_files, key=self.key)
+    def _keep_first(self, level: Level, keep: int) -> None:
+        level.unkept += len(level.files) - keep
+        level.files = nsmallest(keep, level.files, key=self.key)
 
-    def _visible_dotted(self, visit: Visit, dotted: dict[str, DirEntry]) -> list[DirEntry]:
+    def _visible_dotted(self, level: Level, dotted: dict[str, DirEntry]) -> list[DirEntry]:
         visible: list[DirEntry] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
@@ -361,38 +410,32 @@ class Walk:
                 visible.append(entry)
             else:
                 self._skip("hidden")
-                self._exclude(visit, [entry])
+                self._exclude(level, [entry])
         return visible
 
-    def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
-        base = with_slash(visit.directory.real_path)
-        kept, rules, decided = visit.rules.partition(base, entries, self.deadline)
+    def _unignored(self, level: Level, entries: list[DirEntry]) -> list[DirEntry]:
+        base = with_slash(level.directory.real_path)
+        kept, rules, decided = level.rules.partition(base, entries, self.deadline)
         if decided < len(entries):
             self._reached = "timeout"
         if rules:
             stay = set(map(id, kept))
-            self._exclude(visit, [entry for entry in entries[:decided] if id(entry) not in stay])
+            self._exclude(level, [entry for entry in entries[:decided] if id(entry) not in stay])
             self._skip("ignored", len(rules))
             if self._counting:
-                self._left_out.rules.update(rules)
+                self._part().rules.update(rules)
         return kept
 
-    def _exclude(self, visit: Visit, entries: list[DirEntry]) -> None:
+    def _exclude(self, level: Level, entries: list[DirEntry]) -> None:
         """Note hidden or ignored names, for a second look at them."""
         if self._counting:
-            path, below, excluded = with_slash(visit.path), visit.below, self._left_out.excluded
+            path, below, excluded = with_slash(level.directory.path), level.below, self._part().excluded
             for entry in entries[: MAX_EXCLUDED - len(excluded)]:
                 excluded.append(Excluded(path + entry.name, below + entry.name, entry))
 
-    def _add_left_out(self, visit: Visit, left_out: LeftOut) -> None:
-        """Add what was left out in one directory."""
-        self._left_out.counts.update(left_out.counts)
-        self._left_out.rules.update(left_out.rules)
-        self._exclude(visit, [each.entry for each in left_out.excluded])
-
-    def _divide(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
-        """Add the directories to the visit and return the files."""
-        exclude, below = self.exclude, visit.below
+    def _divide(self, level: Level, entries: list[DirEntry]) -> list[DirEntry]:
+        """Add the directories to the level and return the files."""
+        exclude, below = self.exclude, level.below
         files: list[DirEntry] = []
         if exclude is None:
             try:
@@ -413,12 +456,12 @@ class Walk:
                     continue
                 is_link = not is_dir and entry.is_symlink()
                 if is_link and self._resolves_links:
-                    is_dir = visit.directory.entry(entry).is_dir
-                    self._depends_on_target = True
+                    is_dir = level.directory.entry(entry).is_dir
+                    self._passing += 1
                 if is_dir:
-                    visit.directories.append(entry)
+                    level.directories.append(entry)
                 elif self.others or (
-                    is_link and self.follow and visit.directory.target_status(entry) is not None
+                    is_link and self.follow and level.directory.target_status(entry) is not None
                 ):
                     files.append(entry)
                 else:

@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from agentfs.lazy import lazy_names
+from agentfs.lazy import lazy_submodules
 
 if TYPE_CHECKING:
-    from agentfs.watch.kept_tree import Watch
+    from agentfs.watch import kept_tree as kept_tree
 
-__all__ = ["Watch"]
-
-__getattr__ = lazy_names(__name__, {"agentfs.watch.kept_tree": ["Watch"]})
+__getattr__ = lazy_submodules(__name__)

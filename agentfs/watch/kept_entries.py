@@ -109,7 +109,7 @@ class KeptOther(KeptEntry):
 class KeptDirectory(KeptEntry):
     """A directory, and what is in it once it is watched."""
 
-    __slots__ = ("derived", "device", "entries", "inode", "prefix", "reason", "tree", "watch")
+    __slots__ = ("derived", "device", "entries", "inode", "opened", "prefix", "reason", "tree", "watch")
 
     type = "d"
 
@@ -118,7 +118,8 @@ class KeptDirectory(KeptEntry):
         self.tree = tree
         self.prefix: str = f"{parent.prefix}{name}/" if parent else ""  # its real path
         self.entries: list[KeptEntry] | None = None  # in the system's order; None before it is listed
-        self.derived: dict[Any, Any] = {}  # by walks from the entries
+        self.derived: dict[Any, Any] = {}  # by walks, from the entries and all below
+        self.opened: Any = None  # the `WatchedDirectory` of the last walk
         self.watch = -1  # the number of its watch; -1 for none
         self.reason = ""  # why it cannot be kept
         self.device = self.inode = 0  # once it is watched
@@ -131,6 +132,14 @@ class KeptDirectory(KeptEntry):
     def find(self, name: str) -> KeptEntry | None:
         """Return the entry of a name."""
         return next((entry for entry in self.entries or () if entry.name == name), None)
+
+    def forget_derived(self) -> None:
+        """Drop what was derived from the entries, here and in the directories above."""
+        each = self
+        while each is not each.directory:
+            each.derived.clear()
+            each = each.directory
+        each.derived.clear()
 
     def below(self) -> Iterator["KeptDirectory"]:
         """Yield the directory and all below it."""

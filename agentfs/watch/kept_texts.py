@@ -8,16 +8,17 @@ watch are compared by status when there may have been a change without an event.
 import os
 import struct
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import TIME_RESOLUTION, RootContext
 from agentfs.fs.file import read_start
 from agentfs.fs.syscalls import Mounts
 from agentfs.watch.kept_entries import KeptFile
-from agentfs.watch.text_blocks import Find, TextBlocks
+from agentfs.watch.text_blocks import TextBlocks
 
 _FILE_WATCHES_SHARE = 4  # files take at most one part in so many of the watches that a user may have
+_WATCHED_AT_ONCE = 500  # files, of those that wait for a watch, at the beginning of a search
 _COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, from which the times of files are taken
 _TICK = 20_000_000  # nanoseconds, longer than one step of that clock
 _STATUS = struct.Struct("QQqqqqq")
@@ -36,27 +37,21 @@ class KeptTexts:
     ) -> None:
         self.max_file = max_file  # bytes of the largest text that is kept
         self.blocks = TextBlocks(max_bytes)
+        self.mark_used, self.containing = self.blocks.mark_used, self.blocks.containing
         self._context = context
         self._queue = queue
         self._mounts = mounts
         self._began = time.time_ns()
-        self._max_watches = inotify.watch_limit() // _FILE_WATCHES_SHARE
+        self._max_watches = 0 if queue is None else inotify.watch_limit() // _FILE_WATCHES_SHARE
         self._by_watch: dict[int, KeptFile] = {}
         # Files of which something is kept: with several links; without a watch of their own; read so soon
         # after a change that a second change may have left the status as it was.
         self._linked: set[KeptFile] = set()
         self._unwatched: set[KeptFile] = set()
         self._unsettled: set[KeptFile] = set()
+        self._waiting: list[KeptFile] = []  # for a watch of their own; some of them may not be kept any more
         self.names_changed = False  # so an unwatched file may have had another name
         self.events_lost = False  # so any file may have changed
-
-    def mark_used(self, entries: Iterable[object]) -> None:
-        """Note that the search under way takes the texts of some entries."""
-        self.blocks.mark_used(entries)
-
-    def containing(self, finders: Sequence[Find], check: Callable[[], object]) -> set[KeptFile]:
-        """Return the files in whose kept texts one of `finders` finds something; see `TextBlocks`."""
-        return self.blocks.containing(finders, check)
 
     def changed(self, watch: int) -> None:
         """Take the event of a file."""
@@ -90,7 +85,7 @@ class KeptTexts:
         if block is None:
             return False
         signature = signature_of(status)
-        if not linked:
+        if not linked and not settled:
             self._watch(file, fd)
         # One byte more than the size that is claimed: a file that grows is noticed. One that was changed or
         # linked before it was watched has another status.
@@ -104,6 +99,7 @@ class KeptTexts:
             self._linked.add(file)
         elif file.watch < 0:
             self._unwatched.add(file)
+            self._waiting.append(file)
         if not settled:
             self._unsettled.add(file)
         return True
@@ -135,6 +131,27 @@ class KeptTexts:
         self._max_watches = 0
         self.names_changed = True  # the events of these watches are lost
         return True
+
+    def watch_some(self, until: float) -> None:
+        """Watch some of the files that wait for it: to watch all at once would delay the first search."""
+        for _ in range(min(len(self._waiting), _WATCHED_AT_ONCE)):
+            file = self._waiting.pop()
+            if not file.signature or file.watch >= 0:
+                continue
+            if len(self._by_watch) >= self._max_watches or time.monotonic() > until:
+                self._waiting.append(file)
+                return
+            try:
+                fd = syscalls.open_file(file.directory.tree.handle(file.directory), file.name)
+            except OSError:
+                self.discard(file)
+                continue
+            self._watch(file, fd)
+            if signature_of(os.fstat(fd)) != file.signature:
+                self.discard(file)
+            elif file.watch >= 0:
+                self._unwatched.discard(file)
+            syscalls.close(fd)
 
     def _watch(self, file: KeptFile, fd: int) -> None:
         """Watch an open file, unless there are too many watches."""

@@ -176,11 +176,12 @@ class Watch:
             directory = next(iter(self._stale))
             if self._is_listed(directory):
                 try:
-                    self._list(directory)
+                    self._list_again(directory)
                 except OSError:
                     self._drop(directory)
             self._stale.discard(directory)
         self.texts.compare(self._files)
+        self.texts.watch_some(until)
         self.texts.blocks.compact()
         return True
 
@@ -238,6 +239,7 @@ class Watch:
 
     def _drop(self, directory: KeptDirectory) -> None:
         """Drop what is in a directory, and all below it; it is entered again when it is needed."""
+        directory.forget_derived()
         for each in list(directory.below()):
             for entry in each.entries or ():
                 if isinstance(entry, KeptFile):
@@ -322,14 +324,18 @@ class Watch:
                 raise
         return self._inotify.add(handle)
 
-    def _list(self, directory: KeptDirectory) -> bool:
-        """List a directory; entries of the same name and type stay the same. Return False for too many."""
+    def _list_again(self, directory: KeptDirectory) -> None:
         handle = self.handle(directory)
         status = os.fstat(handle)
         same = (status.st_dev, status.st_ino) == (directory.device, directory.inode)
         # One that was deleted and made again may have the same inode, but not the same watch.
-        if not same or (directory.entries is not None and self._add_watch(handle) != directory.watch):
+        if not same or self._add_watch(handle) != directory.watch:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        self._list(directory)
+
+    def _list(self, directory: KeptDirectory) -> bool:
+        """List a directory; entries of the same name and type stay the same. Return False for too many."""
+        handle = self.handle(directory)
         before = directory.entries or []
         old = {(entry.name, entry.type): entry for entry in before}
         room = self._max_names + len(before) - self._names
@@ -339,8 +345,8 @@ class Watch:
             directory.reason = _TOO_MANY
             return False
         entries = [old.get(each) or _new_entry(*each, directory) for each in listed]
-        if before != entries:
-            directory.derived.clear()
+        if directory.entries is not None and before != entries:
+            directory.forget_derived()
             for entry in set(before).difference(entries):
                 self._drop_entry(entry)
         directory.entries = entries

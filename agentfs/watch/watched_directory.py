@@ -38,9 +38,9 @@ class WatchedDirectory(Directory):
     @classmethod
     def at_start(cls, context: RootContext, path: str, kept: KeptDirectory, texts: KeptTexts) -> Self:
         """Return the directory where a walk starts; that of an earlier walk makes those below it reusable."""
-        opened: Self | None = kept.derived.get(cls)
+        opened: Self | None = kept.opened
         if opened is None or (opened._context, opened.path) != (context, path):  # noqa: SLF001 - as below
-            opened = kept.derived[cls] = cls(context, path, kept, texts)
+            opened = kept.opened = cls(context, path, kept, texts)
         return opened
 
     @property
@@ -58,12 +58,12 @@ class WatchedDirectory(Directory):
         """Open a directory in this one to walk through it; a link is not followed."""
         if isinstance(listed, KeptDirectory) and (listed.watch >= 0 or listed.tree.enter(listed)):
             # Kept for the next walk: the same parent gives the same path.
-            opened: WatchedDirectory | None = listed.derived.get(WatchedDirectory)
+            opened: WatchedDirectory | None = listed.opened
             if opened is None or opened._parent is not self:  # noqa: SLF001 - of the same class
                 name = display_name(listed.name)
                 path = f"{self.path}/{name}" if self.path else name
                 opened = WatchedDirectory(self._context, path, listed, self._texts, self)
-                listed.derived[WatchedDirectory] = opened
+                listed.opened = opened
             return opened
         return self.open_directory(listed.name)
 

@@ -556,7 +556,7 @@ def test_edit_file_says_when_line_ends_differ(do, tmp_path, data, old, had):
     (tmp_path / "project/file").write_bytes(data)
     done, _, notes = do("edit_file", path="file", old_string=old, new_string="z")
     assert done == "ok"
-    told = [f"old_string was found with its line ends taken for those of the file ({had}), which were kept"]
+    told = [f"old_string matched with the line ends of the file ({had}), which were kept"]
     assert list(notes) == (told if had else [])
 
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Protect, Workspace
-from agentfs.dialects.dominds.documents import timestamp
+from agentfs.dialects.dominds import timestamp
 from agentfs.dialects.dominds.rg_args import ALLOWED
 from tests.dialects.trees import lay_out, lay_out_large
 from tests.tool_calls import accepts
@@ -200,7 +200,7 @@ def test_every_output_is_yaml(ws, call):
 
 def test_a_fault_of_ours_is_told_in_yaml_too(ws, monkeypatch):
     tools = ws.tools(dialect="dominds")
-    monkeypatch.setattr("agentfs.search.list_directory", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("agentfs.search.find.list_directory", lambda *_, **__: 1 / 0)
     result = tools.call("list_dir", {})
     assert yaml.safe_load(result.content) == result.data
     assert result.data["code"] == "internal"

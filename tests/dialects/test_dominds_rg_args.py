@@ -17,7 +17,7 @@ from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments
 from tests.conftest import program
 
 USUAL = {
-    "pattern": "a.b", "ignore_case": False, "smart_case": False, "glob": None, "type": None,
+    "ignore_case": False, "smart_case": False, "glob": None, "type": None,
     "hidden": False, "context": 0,
 }  # fmt: skip
 
@@ -51,7 +51,8 @@ USUAL = {
     ("--follow --hidden", {"follow_symlinks": True, "hidden": True}),
     ("--max-filesize 1M", {"max_filesize": "1M"}),
     ("-E latin1", {"encoding": "latin1"}),
-    ("-Eauto", {"encoding": None}),
+    ("-Eauto", {}),
+    ("-E latin1 -E auto", {}),
     ("--sort path", {"sort": "path"}),
     ("--sort=modified", {"sort": "oldest"}),
     ("-iwA3", {"ignore_case": True, "word": True, "after": 3}),
@@ -80,7 +81,7 @@ USUAL = {
 ])  # fmt: skip
 def test_arguments_are_kept_in_meaning(rg_args, meant):
     given = read_arguments(rg_args)
-    assert given.grep("a.b") == {**USUAL, **meant}
+    assert given.options == {**USUAL, **meant}
 
 
 def test_what_is_put_around_a_pattern_leaves_it_its_meaning(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from agentfs.dialects.dominds.documents import to_yaml
+from agentfs.dialects.dominds.yaml_text import to_yaml
 from agentfs.visible import visible
 from tests.conftest import part_or_all
 

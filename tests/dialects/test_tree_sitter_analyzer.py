@@ -183,7 +183,7 @@ def test_the_limit_is_2000_and_never_over_10000(call, tmp_path):
     assert "the first 2,000 of 10,100 entries" in usual.notes[0]
     most = call("list_files", roots=["many"], limit=50_000)
     assert len(value(most)) == 10_000
-    assert most.notes[0] == "limit was lowered from 50,000 to 10,000, the most there is"
+    assert most.notes[0] == "limit was lowered from 50,000 to 10,000, the maximum"
     assert not any("raise limit" in note for note in most.notes), "it is at its most"
     assert len(value(call("list_files", roots=["many"], limit=3))) == 3
     assert call("list_files", roots=["src"]).data["truncated"] is False
@@ -195,7 +195,7 @@ def test_the_limit_is_2000_and_never_over_10000(call, tmp_path):
     assert found.notes == ("partial",)
     found = call("find_and_grep", roots=["many"], query="needle", total_only=True, file_limit=20_000)
     assert value(found) == 10_000
-    assert found.data["notes"][0] == "file_limit was lowered from 20,000 to 10,000, the most there is"
+    assert found.data["notes"][0] == "file_limit was lowered from 20,000 to 10,000, the maximum"
     assert not any("raise file_limit" in note for note in found.data["notes"]), "it is at its most"
     shown = value(call("find_and_grep", roots=["many"], query="needle", file_limit=2))
     assert [match["file"] for match in shown["matches"]] == ["many/00000.txt", "many/00001.txt"]
@@ -225,7 +225,7 @@ def test_max_filesize_is_10m_and_never_over_200m(hits, call, tmp_path, ws):
     assert hits("TODO", "README.md", max_filesize="23") == [("README.md", 3)]
     assert hits("TODO", "README.md", max_filesize="22") == []
     capped = call("search_content", roots=["README.md"], query="TODO", max_filesize="1G")
-    assert capped.notes == ("max_filesize was lowered from 1G to 200M, the most there is",)
+    assert capped.notes == ("max_filesize was lowered from 1G to 200M, the maximum",)
     assert (
         error(call("search_content", roots=["."], query="x", max_filesize="big"))["code"]
         == "invalid_argument"
@@ -247,7 +247,7 @@ def test_the_timeout_is_4000_ms_and_never_over_30000(call, tmp_path):
     assert found.data["exact"] is False
     assert any("stopped early, out of time" in note and "timeout_ms" in note for note in found.notes)
     found = call("search_content", roots=["README.md"], query="TODO", timeout_ms=60_000)
-    assert found.notes == ("timeout_ms was lowered from 60,000 to 30,000, the most there is",)
+    assert found.notes == ("timeout_ms was lowered from 60,000 to 30,000, the maximum",)
     shown = value(call("find_and_grep", roots=["."], pattern="slow", query="(a|aa)+$", timeout_ms=200))
     assert shown["meta"]["truncated"] is True
     assert any("out of time" in note for note in shown["notes"])
@@ -839,7 +839,7 @@ def test_the_rest_of_what_does_not_fit_is_counted(project):
 
 
 def test_the_conversation_of_the_document(tmp_path):
-    """How many TODO comments are there, which files have the most, and show me some examples."""
+    """The user asks: how many TODO comments are there, which files have the most, and show me some."""
     counts = {"src/views.py": 20, "src/models.py": 17, "tests/test_views.py": 10}
     for path, count in counts.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)

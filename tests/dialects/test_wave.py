@@ -353,14 +353,14 @@ def test_arguments_that_one_changes_reach_the_next(ws):
         return Allow({"new_string": "other"}) if request.changes else True
 
     def policy(request):
-        asked.append(request.arguments["new_string"])
+        asked.append((request.arguments["new_string"], "+# A other" in request.diff.split("\n")))
         return True
 
     with Workspace(ws.root, policy=replace(ws.policy, permission=manager)) as other:
         change = {"file_path": "README.md", "old_string": "thing", "new_string": "x"}
         assert execute(other, "Edit", change, permissionManager=policy).success
         assert other.read("README.md").content.startswith("# A other")
-    assert asked == ["other"]
+    assert asked == [("other", True)], "with the diff of the changed arguments"
 
 
 def test_other_fields_of_a_context_are_kept():
@@ -441,6 +441,41 @@ def test_an_edit_with_an_empty_old_string_creates_a_missing_file(call, tmp_path)
     assert call("MultiEdit", file_path="many.txt", edits=edits).error["code"] == "invalid_argument"
     assert call("MultiEdit", file_path="one.txt", edits=edits[:1]).success
     assert (tmp_path / "one.txt").read_text() == "one\ntwo\n"
+
+
+CREATING = [
+    {"old_string": "", "new_string": "one\r\ntwo\n"},
+    {"old_string": "two", "new_string": "three"},
+    {"old_string": "one", "new_string": "zero"},
+]
+
+
+def test_a_multi_edit_that_creates_a_file_asks_for_permission_once_and_reports_the_whole_file(ws):
+    requests, asked = [], []
+    context = {
+        "permissionManager": lambda request: requests.append(request) or True,
+        "canUseToolCallback": lambda tool, args: asked.append((tool, dict(args))) or True,
+    }
+    arguments = {"file_path": "new/many.txt", "edits": CREATING}
+    created = execute(ws, "MultiEdit", arguments, **context)
+    assert created.success
+    assert created.short_result == "Created new/many.txt, 12 bytes"
+    assert ws.read("new/many.txt").content == "zero\r\nthree\n"
+    assert asked == [("MultiEdit", arguments)]
+    [request] = requests
+    assert request.arguments["content"] == "zero\r\nthree\n"
+    assert "+three" in request.diff
+
+
+def test_the_edits_of_a_multi_edit_that_creates_a_file_are_numbered_as_given(call, tmp_path):
+    failing = [*CREATING, {"old_string": "absent", "new_string": "x"}]
+    failed = call("MultiEdit", file_path="many.txt", edits=failing)
+    assert failed.error["message"].startswith("Edit 4 of 4: ")
+    failing.insert(1, {"old_string": "nowhere", "new_string": "x"})
+    failed = call("MultiEdit", file_path="many.txt", edits=failing)
+    assert failed.content.startswith("2 of 5 edits fail:\nEdit 2: ")
+    assert "Edit 5: " in failed.content
+    assert not (tmp_path / "many.txt").exists()
 
 
 def test_multi_edit(call, tmp_path):

@@ -26,7 +26,16 @@ ROOT = Path(__file__).parents[2]
 WINDOWS = [(1280, 900, "light"), (1280, 900, "dark"), (390, 844, "dark"), (390, 844, "light")]
 
 # Members of public classes that serve toolsets and the workspace.
-NOT_FOR_USERS = {"in_names", "places", "text", "allow_rules", "deny_rules", "guards", "summary"}
+NOT_FOR_USERS = {
+    "in_names",
+    "places",
+    "text",
+    "allow_rules",
+    "deny_rules",
+    "guards",
+    "permissions",
+    "summary",
+}
 # What has no example, as it takes more than a block of code.
 NO_EXAMPLE = {
     "DeadlineExceededError": "a call of seconds",

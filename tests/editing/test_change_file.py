@@ -1,4 +1,4 @@
-"""What the result of a change says: the lines that are new to the model, and warnings."""
+"""The text of the result of a change: the lines that are new to the model, and warnings."""
 
 import re
 import sysconfig
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import Edit, LineChange, Workspace
-from agentfs.editing.change_file import placeholder_notes
+from agentfs.editing.rendering import placeholder_notes
 
 PLACEHOLDERS = [
     "# ... existing code ...",
@@ -64,7 +64,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_placeholder_for_text_left_out_is_written_with_a_warning(ws, tmp_path, change):
+def test_a_placeholder_is_written_with_a_warning(ws, tmp_path, change):
     result = CHANGES[change](ws, PLACEHOLDERS[0])
     (warning,) = result.notes
     assert '"# ... existing code ..." looks like a placeholder' in warning
@@ -78,7 +78,7 @@ def test_each_form_of_a_placeholder_is_recognised(ws, line):
 
 
 @pytest.mark.parametrize("line", NO_PLACEHOLDERS)
-def test_what_only_resembles_a_placeholder_gives_no_warning(ws, line):
+def test_similar_text_gives_no_placeholder_warning(ws, line):
     assert ws.write("new.py", f"a\n{line}\n").notes == ()
 
 
@@ -88,7 +88,7 @@ def test_a_placeholder_that_the_old_text_had_gives_no_warning(ws):
     assert ws.write("new.py", "z\n# ... existing code ...\n").notes == ()
 
 
-def test_no_line_of_the_standard_library_is_taken_for_a_placeholder():
+def test_the_standard_library_has_no_line_that_looks_like_a_placeholder():
     files = [path for path in Path(sysconfig.get_path("stdlib")).glob("*.py") if path.is_file()]
     lines = "".join(path.read_text(errors="replace") for path in files)
     assert lines.count("\n") > 50_000
@@ -109,13 +109,13 @@ def test_replacing_all_names_the_lines_and_repeats_nothing(ws):
     assert "+new = 1" in ws.edit("b.py", "x499", "new = 1\nx499", replace_all=True).text
 
 
-def test_of_many_lines_that_were_just_sent_the_ends_are_repeated(ws):
+def test_a_long_run_of_sent_lines_is_shown_by_its_ends(ws):
     new = "".join(f"new {number}\n" for number in range(40))
     old = "".join(f"x{number} = {number}\n" for number in range(10, 40))
     result = ws.edit("a.py", old, new)
     lines = result.text.split("\n")
-    assert "[22 more lines were removed]" in lines
-    assert "[32 more lines came in, as sent]" in lines
+    assert "[22 more lines removed]" in lines
+    assert "[32 more lines added, as sent]" in lines
     assert [line for line in lines if line[0] == "+"] == [f"+new {n}" for n in (0, 1, 2, 3, 36, 37, 38, 39)]
     assert len([line for line in lines if line[0] == "-"]) == 8
     assert result.diff.count("\n+") == 40 + 1

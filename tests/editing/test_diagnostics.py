@@ -1,4 +1,4 @@
-"""A miss whose cause is `near`: the most similar lines are named, and none is suggested where several are."""
+"""A miss whose cause is `near` names the most similar lines, and suggests a single one."""
 
 import pytest
 
@@ -43,14 +43,14 @@ def test_the_most_similar_line_is_suggested_with_the_part_that_is_meant(
     ("a = 1\nb = 2\na = 1\nb = 3\n", "a = 1\nb = 4\n", [[1, 2], [3, 4]]),
     ("Total = 1\nTOTAL = 1\n", "total = 1", [[1, 1], [2, 2]]),
 ])  # fmt: skip
-def test_of_equally_similar_lines_all_are_named_and_none_is_suggested(tmp_path, text, old, lines):
+def test_equally_similar_lines_are_all_named_and_none_is_suggested(tmp_path, text, old, lines):
     error = missed(tmp_path, text, old)
     assert error.details["cause"] == "near"
     assert error.details["all_lines"] == lines
     assert "suggestion" not in error.details
 
 
-def test_of_blocks_with_equally_many_equal_lines_the_most_similar_is_suggested(tmp_path):
+def test_the_most_similar_block_is_suggested_if_equally_many_lines_are_equal(tmp_path):
     text = "start\nvalue = first\nstop\n" + "other\n" * 5 + "start\nvalue = second\nstop\n"
     error = missed(tmp_path, text, "start\nvalue = secnd\nstop")
     assert (error.details["lines"], error.details["suggestion"]) == ([9, 11], "start\nvalue = second\nstop")
@@ -76,7 +76,7 @@ def test_escapes_are_found_where_the_file_has_escapes_too(tmp_path, text, old):
     assert suggestion.replace("\\", "").replace("\n", "n") == old.replace("\\", "")
 
 
-def test_a_line_that_was_inserted_already_is_known_among_lines_that_repeat(tmp_path):
+def test_an_already_inserted_line_is_found_among_repeated_lines(tmp_path):
     lines = ["@skip_if_traced", "@needs_network", "def test_{}(self):", "    self.run({})", ""]
     block = "\n".join(lines)
     text = "".join(block.format(n, n) for n in range(3))
@@ -87,8 +87,8 @@ def test_a_line_that_was_inserted_already_is_known_among_lines_that_repeat(tmp_p
     assert caught.value.details["cause"] == "already_applied"
 
 
-def test_the_lines_that_are_named_are_those_that_are_shown(tmp_path):
-    """The blank line that follows was named as a fourth, because old_string ends with a line end."""
+def test_the_named_lines_are_the_shown_lines(tmp_path):
+    """The blank line after the three was named too, because old_string ends with a line end."""
     error = missed(tmp_path, CLASS, "class A:\n    def rendr(self, x):\n        return value\n")
     assert "; lines 1-3 come closest:" in error.message
     assert error.details["lines"] == [1, 3]
@@ -138,8 +138,8 @@ def test_a_carriage_return_that_ends_no_line_is_not_taken_for_a_line_end(ws, tmp
     assert (tmp_path / "f").read_bytes() == b"d\nc\nD\r"
 
 
-def test_an_old_text_as_it_is_shown_is_explained_by_what_it_stands_for(ws, tmp_path):
-    """With `⟦U+0085⟧` at two places, or beside a mistake, nothing was close."""
+def test_visible_escapes_in_an_old_text_are_read_as_characters_in_explanations(ws, tmp_path):
+    """Nothing was close to an old text with `⟦U+0085⟧` at two places, or beside a mistake."""
     (tmp_path / "f").write_bytes(b"x \x85 = 1\ny \x85 = 2\n\xe9\n")
     with pytest.raises(AgentFSError) as caught:
         ws.edit("f", "⟦U+0085⟧", "-")
@@ -156,8 +156,8 @@ def test_an_old_text_as_it_is_shown_is_explained_by_what_it_stands_for(ws, tmp_p
     assert (tmp_path / "f").read_bytes() == b"x \x85! = 1\ny \x85! = 2\n\xe9\n"
 
 
-def test_the_line_that_an_old_text_lacks_is_named_by_its_own_number(ws, tmp_path):
-    """The lines after it were compared with the wrong ones, and the last of them was named."""
+def test_a_line_missing_from_the_old_text_is_named_by_its_own_number(ws, tmp_path):
+    """The later lines were compared with the wrong ones, and the last of them was named."""
     lines = [f"    line_{number} = call({number})" for number in range(1, 31)]
     (tmp_path / "f").write_text("\n".join(lines))
     old = "\n".join([lines[12], lines[13], lines[15].replace("call", "cal"), lines[16]])
@@ -166,7 +166,7 @@ def test_the_line_that_an_old_text_lacks_is_named_by_its_own_number(ws, tmp_path
     assert "in line 16, the old text has:     line_16 = cal(16)" in places
 
 
-def test_an_ellipsis_stands_for_no_lines(ws, tmp_path):
+def test_an_ellipsis_does_not_match_lines(ws, tmp_path):
     (tmp_path / "f").write_text("def f():\n    a = 1\n    b = 2\n    return a + b\n")
     error = no_match(ws, "def f():\n    ...\n    return a + b", "x")
     assert "`...` does not match lines left out" in str(error)
@@ -200,7 +200,7 @@ def test_a_text_with_other_white_space_is_not_found_inside_a_word_or_line(tmp_pa
         ("a\nb = 2\nc = 4\n", "b = 1\nc = 4", "b = 2\nc = 4", [2, 3]),
     ],
 )
-def test_a_small_edit_that_is_made_already_is_said_to_be(ws, tmp_path, text, old, new, lines):
+def test_a_small_edit_is_reported_as_already_applied(ws, tmp_path, text, old, new, lines):
     (tmp_path / "f").write_text(text)
     with pytest.raises(NoMatchError) as caught:
         ws.edit("f", old, new)
@@ -216,7 +216,7 @@ def test_a_small_edit_that_is_made_already_is_said_to_be(ws, tmp_path, text, old
         ("x = 21\n", "x = 1", "x = 2", "near"),  # a part of a word
     ],
 )
-def test_an_edit_for_which_there_is_a_better_explanation_is_not_said_to_be_made(
+def test_an_edit_with_a_better_explanation_is_not_reported_as_already_applied(
     ws, tmp_path, text, old, new, cause
 ):
     (tmp_path / "f").write_text(text)
@@ -225,7 +225,7 @@ def test_an_edit_for_which_there_is_a_better_explanation_is_not_said_to_be_made(
     assert caught.value.details["cause"] == cause
 
 
-def test_leaving_out_the_edits_that_are_made_already_ends_a_multi_edit(ws, tmp_path):
+def test_a_multi_edit_succeeds_without_the_already_applied_edits(ws, tmp_path):
     edits = [Edit(f"name{n} = 'old'", f"name{n} = 'new'") for n in range(4)]
     (tmp_path / "f").write_text("name0 = 'old'\nname1 = 'new'\nname2 = 'old'\nname3 = 'new'\n")
     with pytest.raises(NoMatchError) as caught:
@@ -237,10 +237,10 @@ def test_leaving_out_the_edits_that_are_made_already_ends_a_multi_edit(ws, tmp_p
     assert ws.multi_edit("f", edits[::2]).replacements == 2
     with pytest.raises(NoMatchError) as caught:
         ws.multi_edit("f", edits)
-    assert str(caught.value).endswith("All of the edits are made already.")
+    assert str(caught.value).endswith("All edits are already applied.")
 
 
-def test_an_edit_that_failed_for_another_reason_is_passed_again(ws, tmp_path):
+def test_an_edit_that_failed_for_another_reason_must_be_passed_again(ws, tmp_path):
     (tmp_path / "f").write_text("name = 'new'\nother = 1\n")
     with pytest.raises(NoMatchError) as caught:
         ws.multi_edit("f", [Edit("name = 'old'", "name = 'new'"), Edit("nowhere at all", "x")])

@@ -1,8 +1,10 @@
 import difflib
+import gc
 import os
 import stat
 import subprocess
 import threading
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -174,7 +176,7 @@ def test_replace_all_goes_from_left_to_right(env, before, edit, after, count):
     assert result.replacements == count
 
 
-def test_multi_edit_applies_each_to_the_outcome_of_the_one_before(env):
+def test_multi_edit_applies_each_edit_to_the_outcome_of_the_previous_one(env):
     env.put(b"one\r\ntwo\r\nthree\r\n")
     result = env.edit(("one", "1\n1b"), ("1b\ntwo", "2"), ("three", "3"))
     assert env.get() == b"1\r\n2\r\n3\r\n"
@@ -205,13 +207,13 @@ def test_a_failure_after_another_edit_has_the_line_numbers_of_the_file(env):
     error = failure(env, ("one", "1\n1"), ("  two words\n", "x"))
     assert error.details["lines"] == [2, 2]
     assert "2|two words" in error.places()
-    # What only an earlier edit brings in has none there.
+    # Text that only an earlier edit adds has no lines in the file.
     error = failure(env, ("one", "1\nand three words"), ("and  three words", "x"))
     assert error.details["lines"] == [2, 2]
-    assert "Line numbers count the edits before it as applied." in error.hint
+    assert "Line numbers count the earlier edits as applied." in error.hint
 
 
-def test_an_edit_that_an_earlier_one_broke_shows_the_text_as_it_is_then(env):
+def test_an_edit_broken_by_an_earlier_one_shows_the_text_after_it(env):
     env.put(b"zero\none\ntwo\nthree\n")
     error = failure(env, ("zero", "0\n0"), ("two", "2\n2b"), ("one\ntwo\n", "x\n"))
     assert error.message == (
@@ -254,13 +256,13 @@ def test_multi_edit_reports_every_edit_that_fails(env):
     assert str(error).count("None of the edits was applied") == 1
 
 
-def test_an_edit_after_a_failed_one_is_judged_as_if_that_were_left_out(env):
+def test_an_edit_after_a_failed_one_is_tried_without_it(env):
     env.put(b"one\ntwo\n")
     error = failure(env, ("nothing", "one"), ("one", "1"))
     assert (error.details["edit"], error.details["edits"]) == (1, 2)
 
 
-def test_the_edits_for_which_there_is_no_time_are_named(env, monkeypatch):
+def test_edits_that_were_not_tried_for_lack_of_time_are_named(env, monkeypatch):
     from agentfs.editing import edit as module
     from agentfs.errors import DeadlineExceededError
 
@@ -388,14 +390,14 @@ def test_content_cannot_forge_the_result(env):
     assert "⟦U+202E⟧" in result.text
 
 
-def test_carriage_returns_are_no_noise_in_the_text(env):
+def test_carriage_returns_of_every_line_are_not_shown(env):
     env.put(b"a\r\nb\r\n")
     result = env.edit(("b", "c"))
     assert "⟦U+000D⟧" not in result.text
     assert "+c\r\n" in result.diff
 
 
-def test_an_edited_file_is_as_read_or_unread_as_before(env):
+def test_an_edit_keeps_the_read_and_unread_lines_of_a_file(env):
     env.put(b"one\ntwo\n")
     env.edit(("one", "1"))
     with pytest.raises(AgentFSError) as caught:
@@ -407,7 +409,7 @@ def test_an_edited_file_is_as_read_or_unread_as_before(env):
     assert (env.path / "g.txt").read_bytes() == b"all new\n"
 
 
-def test_an_edit_through_a_link_changes_what_it_leads_to(env):
+def test_an_edit_through_a_link_changes_its_target(env):
     env.put(b"one\n")
     os.symlink("f.txt", env.path / "link")
     result = env.edit(("one", "two"), path="link")
@@ -446,7 +448,7 @@ def test_the_diff_agrees_with_difflib_on_the_lines_changed(env):
 
 
 def test_a_block_that_two_steps_find_at_two_places_is_refused(tmp_path):
-    """White space at line ends ignored, it was the first; but for its indentation, the second."""
+    """Ignoring white space at line ends finds the first block, ignoring indentation the second."""
     first = "a {\n      fg: 1\n  \n      bg: 2\n}\n"
     second = "b {\n    fg: 1\n\n    bg: 2\n}\n"
     (tmp_path / "f.css").write_text(first + second)
@@ -476,3 +478,41 @@ def test_another_number_of_replacements_than_expected_changes_nothing(tmp_path, 
             ws.edit("a.txt", "one", "1", replace_all, expect=expect)
         assert caught.value.code == code
     assert file.read_bytes() == b"one\r\ntwo one\r\n"
+
+
+def assert_freed_at_once(only_reference, call):
+    """Make a call that fails, drop the workspace, and look for it without a garbage collection."""
+    dropped = weakref.ref(only_reference[0])
+    gc.disable()
+    try:
+        with pytest.raises(AgentFSError):
+            call(only_reference[0])
+        only_reference.clear()
+        assert dropped() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [("absent", "x")],
+        [("two", "x")],
+        [("", "x")],
+        [("one", "one")],
+        [("one", "1"), ("absent", "x")],
+        [("absent", "x"), ("absent too", "x")],
+        [("one", "1"), ("one", "1")],
+        [(f"absent {number}", "x") for number in range(30)],
+    ],
+)
+def test_a_workspace_is_freed_at_once_after_a_failed_edit(tmp_path, edits):
+    (tmp_path / "f.txt").write_text("one two two\n")
+    assert_freed_at_once(
+        [Workspace(tmp_path)], lambda ws: ws.multi_edit("f.txt", [Edit(*edit) for edit in edits])
+    )
+
+
+def test_a_workspace_is_freed_at_once_after_a_bad_pattern(tmp_path):
+    (tmp_path / "f.txt").write_text("one\n")
+    assert_freed_at_once([Workspace(tmp_path)], lambda ws: ws.replace("(", "x", regex=True))

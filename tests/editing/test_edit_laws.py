@@ -6,9 +6,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agentfs.editing.document import Document, Draft
+from agentfs.editing.change_file import Draft
 from agentfs.editing.edit import apply_edits
 from agentfs.errors import EditError
+from agentfs.fs import Current
 from agentfs.limits import Limits
 from agentfs.results import Edit
 
@@ -24,13 +25,17 @@ LETTERS = "ab €ä😀\t\u2028\x0c"
 MANY = Limits(file_bytes=100 * 2**20)
 
 
+def draft_of(data):
+    return Draft(Current("f", "f", data, None), MANY)
+
+
 def encode(text, encoding):
     return text.encode("utf-8" if encoding == "utf-8-sig" else encoding)
 
 
 @st.composite
 def marked_files(draw):
-    """An encoding, and a text in three parts of which the middle stands once."""
+    """An encoding, and a text in three parts; the middle part is unique."""
     encoding = draw(st.sampled_from(sorted(BOMS)))
     allowed = draw(st.sampled_from([("\n",), ("\r\n",), ("\n", "\r\n")]))
     part = st.lists(st.one_of(st.text(LETTERS, max_size=3), st.sampled_from(allowed)), max_size=8).map(
@@ -48,8 +53,8 @@ def test_every_byte_outside_the_old_text_is_as_it_was(case, new):
     assume(old != new)
     bom = BOMS[encoding]
     before = bom + b"".join(encode(part, encoding) for part in (head, middle, tail))
-    applied = apply_edits(Draft(Document.of(before), "f", MANY), [Edit(old, new)])
-    after = applied.document.data
+    applied = apply_edits(draft_of(before), [Edit(old, new)])
+    after = applied.data
     start, end = bom + encode(head, encoding), encode(tail, encoding)
     assert after.startswith(start)
     assert after.endswith(end)
@@ -57,18 +62,17 @@ def test_every_byte_outside_the_old_text_is_as_it_was(case, new):
         "utf-8" if encoding == "utf-8-sig" else encoding
     )
     assert inserted.replace("\r\n", "\n") == new
-    assert applied.document.decoded.text == head + inserted + tail
+    assert applied.text == head + inserted + tail
 
 
 @given(marked_files(), st.text("abxy\n", min_size=1, max_size=6))
-def test_what_old_and_new_share_is_not_touched(case, added):
-    """Shared lines keep even line ends that are not those of their neighbours."""
+def test_text_shared_by_old_and_new_is_not_touched(case, added):
+    """Shared lines keep their line ends, even if their neighbours have others."""
     encoding, head, middle, tail = case
     old = middle.replace("\r\n", "\n")
     text = head + middle + tail
     bom = BOMS[encoding]
-    document = Document.of(bom + encode(text, encoding))
-    after = apply_edits(Draft(document, "f", MANY), [Edit(old, old + added)]).document.data
+    after = apply_edits(draft_of(bom + encode(text, encoding)), [Edit(old, old + added)]).data
     assert after.startswith(bom + encode(head + middle, encoding))
     assert after.endswith(encode(tail, encoding))
 
@@ -80,15 +84,15 @@ def test_unknown_8_bit_text_is_edited_as_bytes(head, tail, data):
     head, tail = b"\xff" + head.replace(b"<", b""), tail.replace(b"\x00", b"\xe9").replace(b"<", b"")
     new = data.draw(st.text("abc$&", max_size=5))
     before = head + b"<old>" + tail
-    document = Document.of(before)
-    assume(document.decoded.encoding == "unknown-8bit")
+    draft = draft_of(before)
+    assume(draft.decoded.encoding == "unknown-8bit")
     assume(new != "<old>")
-    after = apply_edits(Draft(document, "f", MANY), [Edit("<old>", new)]).document.data
+    after = apply_edits(draft, [Edit("<old>", new)]).data
     assert after == head + new.encode() + tail
 
 
 def reference(text, edits):
-    """The meaning of `multi_edit` over a text with LF line ends, as plainly as can be; None: refused."""
+    """A plain `multi_edit` of a text with LF line ends; None if it is refused."""
     start = text
     for old, new, replace_all in edits:
         count = sum(text.startswith(old, index) for index in range(len(text)))
@@ -109,10 +113,8 @@ def reference(text, edits):
 def test_lf_text_is_edited_as_by_the_reference(text, edits):
     assume(all(old != new for old, new, _ in edits))
     try:
-        applied = apply_edits(
-            Draft(Document.of(text.encode()), "f", MANY), [Edit(*edit) for edit in edits], match="exact"
-        )
-        outcome = applied.document.data.decode()
+        applied = apply_edits(draft_of(text.encode()), [Edit(*edit) for edit in edits], match="exact")
+        outcome = applied.data.decode()
     except EditError:
         outcome = None
     assert outcome == reference(text, edits)
@@ -120,16 +122,16 @@ def test_lf_text_is_edited_as_by_the_reference(text, edits):
 
 @given(st.text("ab\r\n", max_size=20), st.text("ab\n", min_size=1, max_size=3), st.text("ab\n", max_size=3))
 def test_any_mix_of_line_ends_gives_the_same_view(text, old, new):
-    """The LF view of the outcome is the outcome of the LF view, where no lone CR blurs it."""
+    """The LF view of the outcome is the outcome of the LF view, in a text without lone CRs."""
     assume("\r" not in text.replace("\r\n", "") and old != new)
     try:
-        after = apply_edits(Draft(Document.of(text.encode()), "f", MANY), [Edit(old, new)], match="exact")
+        after = apply_edits(draft_of(text.encode()), [Edit(old, new)], match="exact")
     except EditError:
         assert reference(text.replace("\r\n", "\n"), [(old, new, False)]) is None
     else:
-        viewed = after.document.decoded.text.replace("\r\n", "\n")
+        viewed = after.text.replace("\r\n", "\n")
         assert viewed == reference(text.replace("\r\n", "\n"), [(old, new, False)])
-        assert after.document.data == after.document.decoded.text.encode()
+        assert after.data == after.text.encode()
 
 
 @given(
@@ -138,8 +140,8 @@ def test_any_mix_of_line_ends_gives_the_same_view(text, old, new):
 )
 def test_a_file_of_lone_carriage_returns_stays_one(lines, new):
     text = "\r".join([*lines, "<>", *lines])
-    after = apply_edits(Draft(Document.of(text.encode()), "f", MANY), [Edit("<>", new)])
-    assert after.document.data.decode() == text.replace("<>", new.replace("\n", "\r"))
+    after = apply_edits(draft_of(text.encode()), [Edit("<>", new)])
+    assert after.data.decode() == text.replace("<>", new.replace("\n", "\r"))
 
 
 @pytest.mark.long

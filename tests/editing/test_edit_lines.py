@@ -91,7 +91,7 @@ def test_several_changes_are_made_as_of_one_version_in_one_write(ws, file):
     assert ids_of(ws)[2:4] == ids[1:3]
 
 
-def test_ids_go_on_over_every_kind_of_change(ws, file):
+def test_ids_survive_every_kind_of_change(ws, file):
     ids = ids_of(ws)
     ws.edit("f.txt", "three", "}\nthree b")
     ws.edit_lines("f.txt", [one(ids[4], "} # second")])
@@ -113,7 +113,7 @@ def test_an_unknown_id_lists_the_current_ones(ws, file):
     assert f"1 {ids[0]}|one" in error.places()
 
 
-def test_no_ids_given_is_unread(ws, file):
+def test_edit_lines_before_any_ids_were_shown_is_unread(ws, file):
     assert failure(ws, file, one("aaaaaa", "x")).code == "unread"
     ws.read("f.txt")
     assert failure(ws, file, one("aaaaaa", "x")).code == "unread"
@@ -133,7 +133,7 @@ def test_a_line_changed_from_outside_is_stale_and_the_others_are_not(ws, file):
     assert "+3" in result.text
 
 
-def test_a_range_into_which_a_line_has_come_is_stale(ws, file):
+def test_a_range_with_a_new_line_inside_is_stale(ws, file):
     ids = ids_of(ws)
     file.write_bytes(FILE.replace(b"three", b"unseen\nthree"))
     error = failure(ws, file, several(ids[2], ids[4], "x"))
@@ -144,7 +144,7 @@ def test_a_range_into_which_a_line_has_come_is_stale(ws, file):
     assert file.read_bytes() == b"one\ntwo\r\nx\nlast"
 
 
-def test_bad_choices_are_refused_whole(ws, file):
+def test_one_bad_change_refuses_all(ws, file):
     ids = ids_of(ws)
     assert failure(ws, file).code == "invalid_argument"
     assert failure(ws, file, several(ids[3], ids[1], "x")).code == "invalid_argument"
@@ -171,7 +171,7 @@ def test_expect_revision_refuses_any_other_version_with_the_difference(ws, file)
     assert ws.edit("f.txt", "one", "1", expect_revision=now.revision).replacements == 1
 
 
-def test_forgotten_ids_never_come_to_mean_another_line(ws, file):
+def test_a_forgotten_id_never_names_another_line(ws, file):
     ids = ids_of(ws)
     ws._read_tracker.forget()
     assert failure(ws, file, one(ids[0], "x")).code == "unread"
@@ -179,7 +179,7 @@ def test_forgotten_ids_never_come_to_mean_another_line(ws, file):
     assert failure(ws, file, one(ids[0], "x")).code == "unknown_line"
 
 
-def test_ids_of_a_version_that_came_back_are_the_same(ws, file):
+def test_a_restored_version_has_the_same_ids(ws, file):
     ids = ids_of(ws)
     file.write_bytes(b"other\n")
     ids_of(ws)
@@ -220,7 +220,7 @@ def test_a_preview_is_the_same_result_and_nothing_is_written_or_remembered(ws, f
         ids = ids_of(ws)
 
 
-def test_a_preview_of_what_would_be_refused_is_refused(tmp_path, file):
+def test_a_preview_refuses_what_the_change_refuses(tmp_path, file):
     with Workspace(tmp_path, policy=Policy(read_only=True)) as ws, pytest.raises(AgentFSError) as caught:
         ws.edit("f.txt", "one", "1", preview=True)
     assert caught.value.code == "read_only"
@@ -237,7 +237,7 @@ def test_a_preview_of_what_would_be_refused_is_refused(tmp_path, file):
         ([(4, 7, "2\n2")], b"one\n2\r\n2\r\n}\nthree\n}\nlast"),
     ],
 )
-def test_splice_counts_every_line_end_as_one(ws, file, spans, after):
+def test_splice_counts_every_line_end_as_one_character(ws, file, spans, after):
     assert ws.splice("f.txt", spans).applied_via == "offset"
     assert file.read_bytes() == after
 
@@ -253,7 +253,7 @@ def test_splice_counts_every_line_end_as_one(ws, file, spans, after):
         ([(0, 1, "o")], "no_change"),
     ],
 )
-def test_splice_refuses_what_does_not_fit(ws, file, spans, code):
+def test_splice_refuses_ranges_outside_the_text(ws, file, spans, code):
     with pytest.raises(AgentFSError) as caught:
         ws.splice("f.txt", spans)
     assert caught.value.code == code
@@ -280,7 +280,7 @@ def test_ids_of_grep_do_not_make_a_range_of_lines_seen(ws, file):
     assert failure(ws, file, several(ids[0], ids[5], "x")).code == "stale"
 
 
-def test_spans_are_made_of_the_text_and_show_it_to_no_one(ws, tmp_path):
+def test_a_function_gets_the_text_without_marking_it_as_read(ws, tmp_path):
     (tmp_path / "dos.txt").write_bytes(b"a\r\nb\r\n")
     seen = []
 
@@ -302,7 +302,7 @@ def test_spans_are_made_of_the_text_and_show_it_to_no_one(ws, tmp_path):
 
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_a_function_may_return_ranges_without_notes(ws, tmp_path, kind):
-    """Two ranges look like a pair of ranges and notes."""
+    """Two ranges resemble a pair of ranges and notes."""
     (tmp_path / "dos.txt").write_bytes(b"a\r\nb\r\n")
     ws.splice("dos.txt", lambda _: kind([(0, 1, "A"), (2, 3, "B")]))
     assert (tmp_path / "dos.txt").read_bytes() == b"A\r\nB\r\n"

@@ -1,4 +1,4 @@
-"""`encoding=` on an edit: the codec that the caller names, and no other."""
+"""An edit with `encoding` uses the codec that the caller names, and no other."""
 
 import codecs
 import re
@@ -18,7 +18,7 @@ from agentfs import AgentFSError
         ("日本語 x\n".encode("shift_jis"), "shift-jis", "x", "語", "日本語 語\n".encode("shift_jis")),
         ("日本語 x\n".encode("gb18030"), "gb18030", "語", "😀", "日本😀 x\n".encode("gb18030")),
         ("a é\n".encode("utf-16-le"), "utf-16-le", "é", "è", "a è\n".encode("utf-16-le")),
-        # what is valid UTF-8 by chance is still what the caller says it is
+        # text that is valid UTF-8 by chance is still read as the caller says
         ("Ã©\n".encode("latin-1"), "latin-1", "Ã©", "x", b"x\n"),
         (b"\xef\xbb\xbfa\n", "utf-8", "a", "b", b"\xef\xbb\xbfb\n"),
         (b"\xef\xbb\xbfa\n", "latin-1", "\xef\xbb\xbfa", "b", b"b\n"),
@@ -41,7 +41,7 @@ def test_a_named_codec_to_the_byte(ws, tmp_path, data, encoding, old, new, after
         (b"a +AGE-\n", "utf-7", "encoding"),
     ],
 )
-def test_what_the_codec_cannot_say_writes_nothing(ws, tmp_path, data, encoding, code):
+def test_characters_that_the_codec_lacks_are_refused(ws, tmp_path, data, encoding, code):
     (tmp_path / "f").write_bytes(data)
     with pytest.raises(AgentFSError) as caught:
         ws.edit("f", "a", "日", encoding=encoding)
@@ -49,7 +49,7 @@ def test_what_the_codec_cannot_say_writes_nothing(ws, tmp_path, data, encoding, 
     assert (tmp_path / "f").read_bytes() == data
 
 
-def test_where_a_byte_means_what_those_before_it_make_it_the_text_reads_back(ws, tmp_path):
+def test_text_in_a_stateful_codec_reads_back(ws, tmp_path):
     (tmp_path / "f").write_bytes("a 日本 b\n".encode("iso-2022-jp"))
     ws.edit("f", "本", "x", encoding="iso-2022-jp")
     assert (tmp_path / "f").read_bytes().decode("iso-2022-jp") == "a 日x b\n"
@@ -60,7 +60,7 @@ def test_where_a_byte_means_what_those_before_it_make_it_the_text_reads_back(ws,
 def test_a_character_that_reads_back_as_another_one_is_refused(ws, tmp_path):
     (tmp_path / "f").write_bytes(b"a\n")
     with pytest.raises(AgentFSError) as caught:
-        ws.edit("f", "a", "¥", encoding="shift_jis")  # it is encoded as a backslash
+        ws.edit("f", "a", "¥", encoding="shift_jis")  # the codec encodes it as a backslash
     assert caught.value.code == "encoding"
     assert (tmp_path / "f").read_bytes() == b"a\n"
 
@@ -94,7 +94,7 @@ def test_a_file_is_edited_and_written_in_the_encoding_that_it_names(ws, tmp_path
     assert (tmp_path / "new").read_bytes() == text.encode(codec)
 
 
-def test_a_character_comes_into_an_ascii_file_in_the_encoding_that_it_names(ws, tmp_path):
+def test_a_new_character_in_an_ascii_file_is_encoded_as_the_file_declares(ws, tmp_path):
     (tmp_path / "f").write_bytes(b"# coding: latin-1\nx = 1\n")
     ws.edit("f", "= 1", "= 'é'")
     assert (tmp_path / "f").read_bytes() == b"# coding: latin-1\nx = '\xe9'\n"
@@ -107,7 +107,7 @@ def test_a_character_comes_into_an_ascii_file_in_the_encoding_that_it_names(ws, 
 def test_an_edit_of_the_coding_line_converts_nothing_and_says_so(ws, tmp_path):
     (tmp_path / "f").write_bytes(b"# coding: latin-1\nx = '\xe9'\n")
     (warning,) = ws.edit("f", "coding: latin-1", "coding: utf-8").notes
-    assert "names the encoding utf-8 now, and is still in iso8859-1" in warning
+    assert "now names the encoding utf-8 but is still in iso8859-1" in warning
     assert (tmp_path / "f").read_bytes() == b"# coding: utf-8\nx = '\xe9'\n"
     ws.read("f")
     ws.write("f", "# coding: utf-8\nx = 'é'\n")
@@ -117,7 +117,7 @@ def test_an_edit_of_the_coding_line_converts_nothing_and_says_so(ws, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "# coding: latin-1\nx = 'é'\n",  # what is valid UTF-8 with more than ASCII is UTF-8
+        "# coding: latin-1\nx = 'é'\n",  # non-ASCII text that is valid UTF-8 is UTF-8
         "encoding: latin-1\ncafé: 1\n",  # no comment
         "# coding: utf-16\ncafé\n",
         "# coding: rot13\ncafé\n",
@@ -127,7 +127,7 @@ def test_an_edit_of_the_coding_line_converts_nothing_and_says_so(ws, tmp_path):
         "x = 1\ny = 2\n# coding: latin-1\ncafé\n",
     ],
 )
-def test_what_only_looks_like_a_coding_line_changes_nothing(ws, tmp_path, text):
+def test_text_that_resembles_a_coding_line_is_ignored(ws, tmp_path, text):
     (tmp_path / "f").write_bytes(text.encode())
     assert ws.read("f").encoding == "utf-8"
     ws.edit("f", "é", "ü", replace_all=True) if "é" in text else None
@@ -136,13 +136,13 @@ def test_what_only_looks_like_a_coding_line_changes_nothing(ws, tmp_path, text):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(min_size=1, max_size=60), line=st.integers(0, 60))
-def test_what_read_shows_of_any_bytes_is_taken_back_byte_for_byte(ws, tmp_path, data, line):
+def test_text_shown_by_read_is_accepted_for_any_bytes(ws, tmp_path, data, line):
     data = data.replace(b"\x00", b"\xe9")
     (tmp_path / "f").write_bytes(data)
     shown = ws.read("f")
     lines = [each.split("|", 1)[1] for each in shown.text.split("\n")[: shown.end_line]]
     assume(any(lines))
-    # The whole text as it was shown, with one line more before it.
+    # The whole shown text, with one more line before it.
     given = "\n".join(lines)
     final = shown.content.endswith(("\n", "\r"))
     ws.write("f", f"first\n{given}" + ("\n" if final else ""))
@@ -151,13 +151,13 @@ def test_what_read_shows_of_any_bytes_is_taken_back_byte_for_byte(ws, tmp_path, 
     assert written.split(b"first", 1)[1].lstrip(b"\r\n") == data.removeprefix(bom).lstrip(b"\r\n") or (
         shown.newline in {"\r", "mixed"}
     )
-    # One line as it was shown, with ASCII behind it.
+    # One shown line, with ASCII after it.
     (tmp_path / "f").write_bytes(data)
     at = line % len(lines)
     old = lines[at]
     assume(old.strip() and sum(old in each for each in lines) == 1)
     done = ws.tools().call("edit", {"path": "f", "old_string": old, "new_string": f"{old}<new>"})
-    if done.error:  # marks alone are not looked for as they are shown
+    if done.error:  # marks alone are not searched by their visible form
         assert done.error["code"] == "ambiguous" or not re.search(r"\w", old)
         return
     assert (tmp_path / "f").read_bytes().replace(b"<new>", b"", 1) == data

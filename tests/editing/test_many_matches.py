@@ -1,4 +1,4 @@
-"""Edits of more places and of more lines than are kept one by one: the same bytes, hunks and line numbers."""
+"""Edits of very many places or lines: bytes, hunks and line numbers stay exact."""
 
 import random
 import re
@@ -40,16 +40,16 @@ def test_each_of_many_places_keeps_the_line_end_of_its_line(tmp_path, kind, enco
 
 
 @pytest.mark.parametrize("kind", ["lf", "crlf", "cr", "mixed"])
-def test_line_ends_go_with_what_is_replaced(tmp_path, kind):
+def test_inserted_line_ends_follow_the_replaced_lines(tmp_path, kind):
     ends = line_ends(kind)
-    # A line that is only joined where it follows; the text has one of each pair left.
+    # The text has one line of each pair left.
     data = "".join(f"a{end}b{end}" for end in ends).encode()
     result, after = edited(tmp_path, data, "a\n", "")
     assert after == "".join(f"b{end}" for end in ends).encode()
     assert result.replacements == COUNT
 
 
-def test_a_carriage_return_within_a_line_is_no_part_of_a_line_end(tmp_path):
+def test_a_carriage_return_within_a_line_is_not_part_of_a_line_end(tmp_path):
     data = b"a\rb\r\n" * COUNT
     result, after = edited(tmp_path, data, "\r", "-")
     assert (result.replacements, after) == (COUNT, b"a-b\r\n" * COUNT)
@@ -83,7 +83,7 @@ def test_many_spans_are_spliced(tmp_path):
 
 
 def patched(text, diff):
-    """Return a text with a unified diff of it applied, every line of which has to fit."""
+    """Apply a unified diff to a text; every line must match."""
     lines, made, position = text.splitlines(keepends=True), [], 0
     body = re.split(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@\n", diff, flags=re.MULTILINE)[1:]
     for start, length, hunk in zip(body[::3], body[1::3], body[2::3], strict=True):
@@ -121,8 +121,8 @@ def test_the_diff_of_a_file_of_many_lines_that_is_replaced_can_be_applied(tmp_pa
     assert patched(text, result.diff) == content
 
 
-def test_after_a_change_that_is_not_known_line_by_line_nothing_counts_as_shown(tmp_path):
-    """The text of a version of over 8 MiB is not kept, so what somebody else changed in it is not known."""
+def test_nothing_counts_as_read_after_an_external_change_of_a_text_too_large_to_cache(tmp_path):
+    """A text over 8 MiB is not cached, so later changes by another program are not known."""
     content = "".join(f"{number:07} " + "x" * 990 + "\n" for number in range(9000))
     with Workspace(tmp_path) as ws:
         ws.write("f", content)

@@ -1,4 +1,4 @@
-"""`move` of a directory with all in it: one step, whole or not at all, and nowhere outside."""
+"""`move` of a directory tree: one step, all or nothing, and never outside the root."""
 
 import errno
 import os
@@ -53,7 +53,7 @@ def put_hook(hooks):
 
 
 def moved(tree, path, to):
-    """What a snapshot is after the move."""
+    """Return a snapshot as it must be after the move."""
     return {
         to + name[len(path) :] if name == path or name.startswith(f"{path}/") else name: each
         for name, each in tree.items()
@@ -65,7 +65,7 @@ def top(tmp_path):
     return fresh(tmp_path / "root")
 
 
-def test_all_of_it_is_moved_and_undone_as_one_step(top):
+def test_a_directory_tree_is_moved_and_undone_as_one_step(top):
     before, status = snapshot(top), os.stat(top / "d/e/c")
     with Workspace(top) as ws:
         done = ws.move("d", "new")
@@ -84,7 +84,7 @@ def test_all_of_it_is_moved_and_undone_as_one_step(top):
 
 
 def test_equal_files_stay_two_files(top):
-    """Files that were moved together, and were equal, became two names of one file."""
+    """Equal files that were moved together became two links to one file."""
     with Workspace(top) as ws:
         ws.move("d", "new")
         assert os.stat(top / "new/a").st_nlink == os.stat(top / "new/e/b").st_nlink == 1
@@ -101,7 +101,7 @@ def test_a_file_keeps_its_other_names(top):
     assert os.path.samefile(top / "new/a", top / "outside")
 
 
-def test_it_goes_below_directories_that_are_made_and_into_one_that_is_there(top):
+def test_a_move_makes_missing_directories(top):
     (top / "there").mkdir()
     before = snapshot(top)
     with Workspace(top) as ws:
@@ -120,7 +120,7 @@ def test_it_goes_below_directories_that_are_made_and_into_one_that_is_there(top)
     ("d", "f", AlreadyExistsError), ("d", "f/x", AgentFSError), (".", "new", RefusedError),
     ("d", "../new", AgentFSError), ("d/away/x", "new", AgentFSError), ("none", "new", AgentFSError),
 ])  # fmt: skip
-def test_what_makes_no_sense_changes_nothing(top, path, to, error):
+def test_an_impossible_move_changes_nothing(top, path, to, error):
     before = snapshot(top)
     with Workspace(top) as ws, pytest.raises(error):
         ws.move(path, to)
@@ -141,7 +141,7 @@ def test_a_link_to_a_directory_is_moved_itself(top):
     (lambda top: os.mkfifo(top / "d/e/pipe"), SpecialFileError),
     (lambda top: (top / "d/e/large").write_bytes(b"x" * 2000), TooLargeError),
 ])  # fmt: skip
-def test_with_one_thing_in_it_that_may_not_be_moved_all_stays(top, make, error):
+def test_one_entry_that_may_not_be_moved_keeps_the_whole_directory(top, make, error):
     make(top)
     before = snapshot(top)
     with Workspace(top, limits=Limits(file_bytes=1000)) as ws:
@@ -154,7 +154,7 @@ def test_with_one_thing_in_it_that_may_not_be_moved_all_stays(top, make, error):
     assert snapshot(top) == before
 
 
-def test_nothing_becomes_what_may_not_be_written(top):
+def test_a_move_creates_no_protected_name(top):
     (top / "d/hooks").mkdir()
     (top / "d/hooks/pre-commit").write_text("#!/bin/sh\n")
     before = snapshot(top)
@@ -163,7 +163,7 @@ def test_nothing_becomes_what_may_not_be_written(top):
     assert snapshot(top) == before
 
 
-def test_rules_are_about_each_file_in_it(top):
+def test_rules_apply_to_each_file_of_a_moved_directory(top):
     before = snapshot(top)
     for rule in ("read(d/e/c)", "change(d/e/**)", "move(new/.h/**)", "move"):
         with Workspace(top, policy=Policy(deny=[rule])) as ws, pytest.raises(RefusedError):
@@ -175,7 +175,7 @@ def test_rules_are_about_each_file_in_it(top):
     assert asked == [("d", "new")]
 
 
-def test_what_was_read_is_read_at_its_new_path(top):
+def test_a_moved_file_keeps_its_read_history(top):
     with Workspace(top) as ws:
         ids = ws.read("d/e/c", line_ids=True).line_ids
         ws.move("d", "new")
@@ -221,7 +221,7 @@ def test_a_transaction_that_moves_it_there_and_back_is_no_step(top):
     assert snapshot(top) == before
 
 
-def test_a_file_that_comes_meanwhile_stays_and_nothing_is_moved(top, monkeypatch):
+def test_a_file_created_during_the_move_stays_and_nothing_is_moved(top, monkeypatch):
     from agentfs.editing import delete_move
 
     real = delete_move._subtree
@@ -266,13 +266,13 @@ def test_a_directory_swapped_for_a_link_leads_nothing_outside(top, tmp_path, mon
                     ws.move("d", "new")
                 except AgentFSError:
                     assert not os.path.lexists(top / "new")
-                else:  # the link is one that is moved
+                else:  # the link itself is moved
                     assert os.path.islink(top / "new/e")
             assert snapshot(out) == before
             fresh(top)
 
 
-def test_more_than_the_journal_keeps_in_a_step_is_not_moved(top, monkeypatch):
+def test_a_directory_too_large_for_one_step_is_not_moved(top, monkeypatch):
     from agentfs.editing import delete_move
 
     monkeypatch.setattr(delete_move, "_MOST_MOVED", 5)
@@ -391,7 +391,7 @@ def metadata(top: Path) -> dict[str, tuple[object, ...]]:
 
 @pytest.fixture(params=["renamed", "made anew"])
 def way(request, monkeypatch):
-    """Directories are renamed whole, or cannot be, as between the layers of an overlay file system."""
+    """Run with whole renames of directories, and without, as on an overlay file system."""
     from agentfs.fs import syscalls
 
     def refused(*_):
@@ -483,7 +483,7 @@ def test_another_user_reads_nothing_while_a_private_directory_is_moved(way):
         shutil.rmtree(place)
 
 
-def test_what_comes_into_a_moved_directory_stays_there_when_the_move_is_undone(top, way):
+def test_a_file_added_to_a_moved_directory_stays_when_the_move_is_undone(top, way):
     before = snapshot(top)
     with Workspace(top) as ws:
         ws.move("d", "new")

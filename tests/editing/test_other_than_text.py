@@ -1,4 +1,4 @@
-"""Edits of files that `read` shows other than as their text: notebooks, PDFs, images, other binaries."""
+"""Edits of files that `read` does not show as text: notebooks, PDFs, images and other binaries."""
 
 import json
 
@@ -75,7 +75,7 @@ def test_a_change_that_would_break_a_notebook_is_refused_unless_raw_insists(ws, 
     assert book.read_bytes() != before
 
 
-def test_what_is_escaped_as_the_error_says_leaves_a_valid_notebook(ws, book):
+def test_escapes_as_the_error_suggests_keep_a_notebook_valid(ws, book):
     escaped = json.dumps(BREAKING)[1:-1]
     ws.edit("book.ipynb", "y = 2", escaped)
     found = json.loads(book.read_text())
@@ -83,7 +83,7 @@ def test_what_is_escaped_as_the_error_says_leaves_a_valid_notebook(ws, book):
     assert ws.read("book.ipynb").kind == "notebook"
 
 
-def test_a_notebook_that_is_broken_already_may_be_mended_and_broken_in_another_way(ws, book):
+def test_a_broken_notebook_may_be_edited(ws, book):
     good = book.read_text()
     book.write_text(good.replace('"cells"', "cells"))
     ws.edit("book.ipynb", "y = 2", BREAKING)

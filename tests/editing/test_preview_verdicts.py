@@ -1,4 +1,4 @@
-"""A preview and the change itself have one verdict: every changing method, every reason to refuse."""
+"""A preview and the change agree for every changing method and every reason to refuse."""
 
 import ctypes
 import os
@@ -43,7 +43,7 @@ METHODS: dict[str, Callable[..., object]] = {
 
 
 class Case(NamedTuple):
-    code: str  # of every method, but for those in `others`
+    code: str  # of every method except those in `others`
     arrange: Callable[[Path], object] = lambda _: None
     path: str = "d/f"
     policy: Policy = Policy(overwrite="always")
@@ -150,7 +150,7 @@ CASES = {
 
 @contextmanager
 def tree() -> Iterator[Path]:
-    """A tree of a user who is not root, wherever the tests run; who acts is that user."""
+    """A tree of an unprivileged user, who also makes the calls."""
     place = Path(tempfile.mkdtemp(prefix="agentfs-tests-"))
     top = place / "root"
     (top / "d").mkdir(parents=True)
@@ -168,7 +168,7 @@ def tree() -> Iterator[Path]:
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded() -> None:
-    """Load what is loaded late: the interpreter may lie where only root reads."""
+    """Import modules early, because only root may be able to read the interpreter later."""
     for method in METHODS.values():
         with tree() as top, Workspace(top, policy=ALWAYS) as ws, ws.transaction() as tx:
             tx.write("new", "x")
@@ -181,7 +181,7 @@ def loaded() -> None:
 
 
 def verdict(case: Case, method: str, *, preview: bool, staged: bool) -> tuple[str, str]:
-    """Act once; return the code and the message, and check that a refusal or a preview changes nothing."""
+    """Make one call; return code and message, and check that a refusal or preview changes nothing."""
     with tree() as top:
         case.arrange(top)
         if AS_ROOT:

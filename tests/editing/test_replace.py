@@ -1,4 +1,4 @@
-"""`replace`: a text or a pattern in all files that have it; all of them are changed, or none."""
+"""`replace`: a text or a pattern in all files that contain it, all or none."""
 
 import errno
 import os
@@ -40,7 +40,7 @@ def put(top: Path, files: dict[str, str | bytes]) -> Path:
 
 
 def fails(act, error, top):
-    """Return the error of a call that is to fail, and check that it has changed nothing."""
+    """Return the error of a call that must fail, and check that it changed nothing."""
     before = snapshot(top)
     with pytest.raises(error) as caught:
         act()
@@ -48,7 +48,7 @@ def fails(act, error, top):
     return caught.value
 
 
-def test_it_replaces_in_all_files_says_how_often_and_is_one_step(ws, tmp_path):
+def test_replace_changes_all_files_counts_and_is_one_step(ws, tmp_path):
     put(tmp_path, {"a.py": "name = name\n", "d/b.py": "x\nname\n", "d/c.txt": "nothing\n", "e": "surname\n"})
     (tmp_path / "a.py").chmod(0o755)
     before = snapshot(tmp_path)
@@ -103,7 +103,7 @@ def test_path_glob_and_a_list_of_paths_choose_the_files(ws, tmp_path):
     ]  # fmt: skip
 
 
-def test_it_looks_where_grep_looks_and_counts_what_it_leaves_out(ws, tmp_path):
+def test_replace_searches_the_files_that_grep_searches_and_counts_the_others(ws, tmp_path):
     put(tmp_path, {
         ".gitignore": "build/\n", "build/x": "old\n", ".hidden": "old\n", "a": "old\n", ".env": "old\n",
         "binary": b"\0old\n", ".git/config": "old\n", "big": "old\n" * 100_000,
@@ -123,7 +123,7 @@ def test_it_looks_where_grep_looks_and_counts_what_it_leaves_out(ws, tmp_path):
     assert small.replace("old", "new", "build").files == {"build/x": 1}, "what is named is entered"
 
 
-def test_of_files_with_the_text_none_is_changed_if_one_cannot_be(ws, tmp_path):
+def test_no_file_is_changed_if_one_cannot_be(ws, tmp_path):
     put(tmp_path, {"a": "old", "b/c": "old", "b/d": "old"})
     (tmp_path / "b" / "c").chmod(0o444)
     error = fails(lambda: ws.replace("old", "new"), RefusedError, tmp_path)
@@ -133,7 +133,7 @@ def test_of_files_with_the_text_none_is_changed_if_one_cannot_be(ws, tmp_path):
     assert ws.replace("old", "new", glob=["!/b/c"]).files == {"a": 1, "b/d": 1}
 
 
-def test_the_call_that_leaves_out_what_cannot_be_changed_works_as_it_is_suggested(tmp_path):
+def test_the_suggested_call_without_the_unchangeable_files_works(tmp_path):
     names = ["x/a [1].py", "x/{b}.py", "x/!c*.py", "plain.py"]
     put(tmp_path, dict.fromkeys([*names, "x/good.py", "other.txt"], "old"))
     for name in names:
@@ -151,7 +151,7 @@ def test_the_call_that_leaves_out_what_cannot_be_changed_works_as_it_is_suggeste
 
 
 @pytest.mark.parametrize("name", [".mcp.json", ".vscode/tasks.json"])
-def test_a_file_that_may_be_read_and_not_changed_refuses_the_whole(tmp_path, name):
+def test_one_write_protected_file_refuses_the_whole_call(tmp_path, name):
     put(tmp_path, {"a": "old", name: "old"})
     with Workspace(tmp_path) as ws:
         assert ws.replace("old", "new", preview=True).files == {"a": 1}, "it is hidden, and left out"
@@ -171,7 +171,7 @@ def test_protected_contents_are_neither_changed_nor_hinted_at(ws, tmp_path):
     assert "secret" not in str(error)
 
 
-def test_a_root_that_is_only_read_is_not_changed(tmp_path):
+def test_a_read_only_root_is_not_changed(tmp_path):
     put(tmp_path, {"a": "old"})
     with Workspace(tmp_path, policy=Policy(read_only=True)) as ws:
         fails(lambda: ws.replace("old", "new"), ReadOnlyError, tmp_path)
@@ -242,14 +242,14 @@ def test_a_group_that_is_not_there_is_an_error(ws, tmp_path, new):
     assert error.details["parameter"] == "new_string"
 
 
-def test_a_group_that_took_no_part_is_empty_and_a_shells_group_is_noted(ws, tmp_path):
+def test_an_unmatched_group_is_empty_and_a_shell_group_is_noted(ws, tmp_path):
     put(tmp_path, {"a": "ac"})
     done = ws.replace("a(b)?c", r"[\1]$1", regex=True)
     assert (tmp_path / "a").read_text() == "[]$1"
     assert "`$1` was written as it is" in str(done)
 
 
-def test_a_pattern_that_is_wrong_is_one_of_old_string(ws, tmp_path):
+def test_the_error_of_a_bad_pattern_names_old_string(ws, tmp_path):
     put(tmp_path, {"a": "f(x"})
     error = fails(lambda: ws.replace("f(x", "y", regex=True), InvalidPatternError, tmp_path)
     assert 'old_string="f\\\\(x"' in str(error)
@@ -262,7 +262,7 @@ def test_a_pattern_that_never_ends_is_stopped_and_nothing_is_changed(tmp_path):
         fails(lambda: ws.replace("old|(a|aa)+$", "x", regex=True), DeadlineExceededError, tmp_path)
 
 
-def test_a_search_that_does_not_see_all_files_changes_none(tmp_path):
+def test_a_search_that_is_cut_short_changes_nothing(tmp_path):
     put(tmp_path, {f"d{n}/f": "old" for n in range(30)})
     with Workspace(tmp_path, limits=Limits(walk_entries=10)) as ws:
         error = fails(lambda: ws.replace("old", "new"), TooLargeError, tmp_path)
@@ -359,14 +359,14 @@ def test_what_makes_no_sense_is_refused(ws, tmp_path):
         fails(act, error, tmp_path)
 
 
-def test_nothing_found_says_where_it_would_have_been(ws, tmp_path):
+def test_no_match_hints_where_the_text_would_be(ws, tmp_path):
     put(tmp_path, {"a": "x", ".gitignore": "build\n", "build/b": "old"})
     error = fails(lambda: ws.replace("old", "new"), NoMatchError, tmp_path)
     assert "1 line in hidden or ignored files, as in build/ (ignored by .gitignore:1 build)" in str(error)
     assert "include_ignored" not in str(error), "it is no parameter"
 
 
-def test_what_would_have_matched_is_suggested_where_a_parameter_says_it(ws, tmp_path):
+def test_a_parameter_that_would_have_matched_is_suggested(ws, tmp_path):
     put(tmp_path, {"a.py": "Old", "b.txt": "f(x) old", "d/c.py": "old"})
     for act, said, suggested in (
         (lambda: ws.replace("OLD", "new"), "In another case it matches 3 lines", []),
@@ -392,7 +392,7 @@ def test_the_call_that_is_suggested_for_a_path_that_is_a_glob_works(tmp_path):
         assert "replace" not in {each["name"] for each in others}, "it would find nothing either"
 
 
-def test_in_a_watched_workspace_it_is_as_in_others(tmp_path):
+def test_a_watched_workspace_replaces_the_same(tmp_path):
     put(tmp_path, {"a": "old", "d/b": "old"})
     with Workspace(tmp_path, watch=True) as ws:
         assert ws.grep("old").total_files == 2
@@ -435,7 +435,7 @@ def test_links_are_followed_only_where_they_are_named(tmp_path):
 
 
 def on_read(monkeypatch, module, name, act):
-    """Do something after the first call of a function."""
+    """Call `act` after the first call of a function."""
     real, done = getattr(module, name), []
 
     def wrapped(*args, **options):
@@ -449,12 +449,12 @@ def on_read(monkeypatch, module, name, act):
 
 
 @pytest.mark.parametrize("after", ["search", "_changed_files"])
-def test_a_file_that_somebody_else_changes_meanwhile_is_not_overwritten(ws, tmp_path, monkeypatch, after):
+def test_a_file_changed_by_another_program_meanwhile_is_not_overwritten(ws, tmp_path, monkeypatch, after):
     from agentfs.editing import replace
 
     put(tmp_path, {"a": "old\n", "b": "old\n", "c": "old\n"})
     on_read(monkeypatch, replace, after, lambda: (tmp_path / "b").write_text("theirs old\n"))
-    if after == "search":  # it is read after that
+    if after == "search":  # the file is read after the search
         assert ws.replace("old", "new").replacements == 3
         assert (tmp_path / "b").read_text() == "theirs new\n"
         return
@@ -465,7 +465,7 @@ def test_a_file_that_somebody_else_changes_meanwhile_is_not_overwritten(ws, tmp_
     assert not ws.changes().files
 
 
-def test_a_file_that_is_gone_or_without_the_text_by_now_is_left_out(ws, tmp_path, monkeypatch):
+def test_a_file_deleted_or_changed_since_the_search_is_left_out(ws, tmp_path, monkeypatch):
     from agentfs.editing import replace
 
     put(tmp_path, {"a": "old\n", "b": "old\n", "c": "old\n"})
@@ -554,8 +554,8 @@ def test_what_is_denied_changes_nothing(tmp_path):
         assert ws.replace("new", "old").replacements == 2
 
 
-def test_no_file_is_changed_that_was_not_shown_to_who_allowed_it(tmp_path, monkeypatch):
-    """The file appears when the check that nothing has changed since has been made."""
+def test_only_files_shown_in_the_permission_request_are_changed(tmp_path, monkeypatch):
+    """The file appears after the last check that nothing has changed."""
     from agentfs.editing import replace
 
     put(tmp_path, {"a": "old\n"})
@@ -565,7 +565,7 @@ def test_no_file_is_changed_that_was_not_shown_to_who_allowed_it(tmp_path, monke
 
         def search(*args):
             calls.append(args)
-            if len(calls) == 3:  # the preview, the check of it, and the change
+            if len(calls) == 3:  # the preview, its check, and the change
                 put(tmp_path, {"b": "old\n"})
             return real(*args)
 
@@ -587,7 +587,7 @@ def test_a_change_between_question_and_answer_is_stale(tmp_path):
     assert (tmp_path / "a").read_text() == "old\n"
 
 
-def test_what_was_read_stays_read_and_what_was_not_does_not(ws, tmp_path):
+def test_replace_keeps_the_read_and_unread_lines_of_files(ws, tmp_path):
     put(tmp_path, {"a": "old\ntwo\n", "b": "old\n"})
     ids = ws.read("a", line_ids=True).line_ids
     ws.replace("old", "new")
@@ -605,7 +605,7 @@ def test_a_file_that_had_changed_since_it_was_shown_is_named(ws, tmp_path):
     assert "a: 1 (it had changed since it was shown)\nb: 1" in str(ws.replace("old", "new"))
 
 
-def test_in_a_transaction_it_takes_part(ws, tmp_path):
+def test_replace_takes_part_in_a_transaction(ws, tmp_path):
     put(tmp_path, {"a": "old\n", "b": "old\n", "c": "old\n"})
     before = snapshot(tmp_path)
     with ws.transaction() as tx:
@@ -697,7 +697,7 @@ CODECS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"])
     st.sampled_from(["", "x", "aab", "é_", "y\nz"]),
     st.booleans(),
 )
-def test_it_is_what_python_makes_of_each_text(files, old, new, word):
+def test_the_outcome_equals_a_plain_python_replacement(files, old, new, word):
     with tempfile.TemporaryDirectory() as directory:
         top = put(Path(directory), {name: text.encode(codec) for name, (text, codec) in files.items()})
         expected, counts = {}, {}

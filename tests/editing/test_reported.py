@@ -1,6 +1,6 @@
-"""What users of other tools reported, as a table: the file, the call, and the bytes or the refusal that are due.
+"""Faults that users of other tools reported: the file, the call, and the expected bytes or refusal.
 
-The names are those of the issues in which it was reported, or of the finding.
+Each row is named after its issue or finding.
 """
 
 # ruff: noqa: E501 - a row of the table is one line
@@ -73,7 +73,7 @@ LANDS = [
 ]  # fmt: skip
 
 SHOWN = "one\ntwo\nthree\n"
-# name, bytes, (old, new), code, cause or None, whether a suggestion is given that lands
+# name, bytes, (old, new), code, cause or None, True for a suggestion that works
 REFUSED = [
     ("empty old", b"a\n", ("", "x"), "invalid_argument", None, False),
     ("same old and new", b"a\n", ("a", "a"), "no_change", None, False),
@@ -175,7 +175,7 @@ def test_changed_since_shown_names_the_change_and_what_to_pass(ws, tmp_path):
     assert missed(ws, "f", "two\n", "x\n").details["cause"] == "changed_since_shown"
 
 
-def test_changed_since_shown_is_told_for_an_edit_of_ones_own_too(ws, tmp_path):
+def test_changed_since_shown_also_covers_own_edits(ws, tmp_path):
     (tmp_path / "f").write_text(SHOWN)
     ws.read("f")
     ws.edit("f", "two", "2")
@@ -200,7 +200,7 @@ def test_a_text_of_another_file_names_that_file(ws, tmp_path):
     assert (error.details["cause"], error.details["other_paths"]) == ("other_file", ["g"])
 
 
-def test_tolerance_is_not_used_for_a_text_that_is_known_to_have_been_elsewhere(ws, tmp_path):
+def test_tolerant_steps_are_not_used_for_a_text_that_an_earlier_version_had(ws, tmp_path):
     (tmp_path / "f").write_text("if a:\n    b()\n\nclass C:\n        if a:\n            b()\n")
     ws.read("f")
     (tmp_path / "f").write_text("if z:\n    b()\n\nclass C:\n        if a:\n            b()\n")
@@ -229,7 +229,7 @@ def test_the_answer_says_which_step_found_it(ws, tmp_path):
     assert "white space at line ends ignored" in result.text
 
 
-def test_an_edit_of_a_changed_file_lands_and_tells_once_how_it_had_changed(ws, tmp_path):
+def test_an_edit_of_an_externally_changed_file_succeeds_and_shows_the_change_once(ws, tmp_path):
     (tmp_path / "f").write_text(SHOWN)
     ws.read("f")
     (tmp_path / "f").write_text("one\ntwo\n3\n")

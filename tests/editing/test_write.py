@@ -9,7 +9,7 @@ from agentfs.fs import revision_of
 
 @pytest.fixture
 def env_of(tmp_path):
-    """Returns a function that opens a workspace with one file, f.txt, under a policy."""
+    """Return a function that opens a workspace with one file, f.txt, under a policy."""
     opened = []
 
     def make(**policy):
@@ -77,7 +77,7 @@ def test_unread_is_refused(env):
     assert "read" in error.hint
 
 
-def test_a_part_read_is_refused_and_the_rest_named(env):
+def test_a_partly_read_file_is_refused_and_the_missing_lines_named(env):
     env.put(b"a\nb\nc\nd\n")
     env.read(b"a\nb\nc\nd\n", 1, 2)
     error = failure(env, "c\n")
@@ -92,7 +92,7 @@ def test_a_part_read_is_refused_and_the_rest_named(env):
 @pytest.mark.parametrize("limits", [Limits(), Limits(line_chars=100), Limits(output_tokens=40)])
 @pytest.mark.parametrize("text", ["word " * 1000, f"a\n{'word ' * 1000}\nb\n"])
 def test_a_line_cut_for_display_counts_as_read(tmp_path, limits, text):
-    """A file with a line over 2,000 characters could never be replaced: "Call read", for ever."""
+    """A file with a line over 2,000 characters could never be replaced: the error always said "Call read"."""
     (tmp_path / "f.txt").write_text(text)
     with Workspace(tmp_path, limits=limits) as ws:
         with pytest.raises(AgentFSError, match="has not been read"):
@@ -112,7 +112,7 @@ def test_a_line_cut_for_display_counts_as_read(tmp_path, limits, text):
         ("x = 1\n", Limits(output_tokens=100)),
     ],
 )
-def test_the_read_that_a_refused_write_suggests_leads_to_all_that_is_missing(tmp_path, line, limits):
+def test_the_reads_suggested_by_refused_writes_cover_the_whole_file(tmp_path, line, limits):
     (tmp_path / "f.txt").write_text(line * 500)
     with Workspace(tmp_path, limits=limits) as ws:
         ws.read("f.txt", 10, 1)
@@ -181,7 +181,7 @@ def test_the_same_content_is_allowed_and_reported(env):
         (b"\xe9\n", "abc\n", b"abc\n", "unknown-8bit"),
     ],
 )
-def test_replacing_keeps_what_the_file_was(env, before, content, after, note):
+def test_a_replacement_keeps_encoding_and_line_ends(env, before, content, after, note):
     env.put(before)
     env.read(before)
     result = env.write(content)

@@ -40,7 +40,7 @@ def words(count: int, seed: int = 1) -> list[str]:
 
 
 def alternating(parts: int, mark: str) -> str:
-    """Return lines of which every second is equal, in parts between lines that occur once."""
+    """Return groups of equal lines and unique lines in turn, between lines that occur once."""
     return "".join(
         f"unique {part}\n" + "".join(f"a\n{mark}{part * 90 + line}\n" for line in range(90))
         for part in range(parts)
@@ -156,7 +156,7 @@ LOOPS = {
         "match.occurrences", CLOCK, edit("a" * 9_000_000, "a" * 4_500_000)
     ),
     "occurrences, all of which are replaced": Loop(
-        "document.Draft.replace_all", LINEAR, edit("ab" * 4_000_000, "a", "bc", replace_all=True)
+        "change_file.Draft.replace_all", LINEAR, edit("ab" * 4_000_000, "a", "bc", replace_all=True)
     ),
     "what makes a place the only one": Loop(
         "diagnostics._unique", CLOCK, edit("a" * 4_000_900, "a" * 4_000_000)
@@ -241,12 +241,12 @@ LOOPS = {
                      lambda ws: ws.edit("f.txt", "unique 7\n", "z\n")),
     ),
     "parts of a file with ids": Loop(
-        "text.line_ids.carry_line_ids", STEPS,
+        "read_tracker.carry_line_ids", STEPS,
         after_a_read(alternating(250, "b"), alternating(250, "c"),
                      lambda ws: ws.read("f.txt", line_ids=True), line_ids=True),
     ),
     "comments": Loop(
-        "update.placeholder_notes", STEPS,
+        "rendering.placeholder_notes", STEPS,
         write((" " * 200 + "#" * 9 + " " * 9 + "rest " * 16 + "x\n") * 30_000),
     ),
     "parts of a merge": Loop(

@@ -195,7 +195,7 @@ def edits(rng):
 
 
 def distinct_words(rng, count):
-    """Return words of which few are equal, with the similarity of most pairs anywhere from none to all."""
+    """Return mostly distinct words whose pairs have any degree of similarity."""
     head, tail = ("".join(rng.choices("abc", k=rng.choice([0, 1, 8]))) for _ in range(2))
     return [f"{head}{rng.randrange(10 ** rng.choice([1, 4, 9])):x}{tail}" for _ in range(count)]
 

@@ -92,7 +92,7 @@ def test_endless_and_sparse_files_take_little_memory(tmp_path, head, mechanism):
     assert said["read"] == said["ls"] == "ok", took
 
 
-def test_a_page_of_a_file_that_goes_on_says_so(tmp_path):
+def test_a_page_of_an_endless_file_says_so(tmp_path):
     sparse(tmp_path / "big", b"a line of text\n" * 5000, 100 << 30)
     with Workspace(tmp_path, limits=Limits(timeout=1)) as ws:
         page = ws.read("big")
@@ -108,7 +108,7 @@ def test_a_page_of_a_file_that_goes_on_says_so(tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/pagemap"), reason="needs procfs")
 @pytest.mark.parametrize("name", ["pagemap", "maps", "kcore"])
-def test_files_that_the_kernel_makes_up_take_little_memory(name):
+def test_files_of_procfs_take_little_memory(name):
     if name == "kcore" and not os.access("/proc/kcore", os.R_OK):
         pytest.skip("only root may try")
     took = measured("/proc" if name == "kcore" else "/proc/self", name, "openat2")

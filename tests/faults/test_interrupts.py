@@ -27,7 +27,7 @@ CHANGES = {**test_methods.CHANGES, "transaction": (lambda ws: None, lambda ws: t
 
 
 class Interrupting:
-    """Sends SIGINT to this process right after one of the calls of the system, of which it counts all."""
+    """Counts system calls and sends SIGINT to this process right after one of them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count, self.at, self.name = 0, -1, ""

@@ -170,7 +170,7 @@ def fail_each(tmp_path: Path, seam: Fault, name: str, *, every: bool) -> None:
         state = snapshot(top)
         where = f"{name}: {seam.failed} {errno.errorcode[number]} at {at} of {total}: {outcome}"
         strays = {path for path in state if ".agentfs-" in path}
-        # What is to be removed stays only where that is what failed.
+        # A second name stays only if its removal failed.
         assert not strays or seam.failed in LOOKING, (where, strays)
         state = {path: what for path, what in state.items() if path not in strays}
         assert state == (new if outcome == "ok" else old), (where, sorted(state))
@@ -192,7 +192,7 @@ def test_a_change_with_each_call_failing_in_each_way_is_made_or_not_made(tmp_pat
 
 
 @pytest.mark.parametrize("name", list(READS))
-def test_what_only_looks_fails_with_a_typed_error_or_says_what_it_left_out(tmp_path, seam, name):
+def test_a_read_with_a_failing_call_raises_a_typed_error_or_says_what_it_left_out(tmp_path, seam, name):
     top = fresh(tmp_path / "root")
     whole = snapshot(top)
     run(top, seam, lambda ws: None, READS[name], -1)

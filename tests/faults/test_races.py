@@ -26,7 +26,7 @@ while True:
     exchange(-100, one, -100, two, 2)
     if pause: time.sleep(pause)
 """
-# Of each 20 calls: how many of which kind.
+# The number of calls of each kind among 20.
 MIX = ["read"] * 12 + ["write"] * 3 + ["mkdir", "ls", "glob", "grep", "entry"]
 WATCHED_MIX = ["grep", "glob", "grep", "find", "grep all", "ls", "grep", "glob all", "write", "mkdir"]
 ALLOWED = {
@@ -50,9 +50,9 @@ pytestmark = pytest.mark.skipif(not can_exchange(), reason="the attacker needs r
 
 @pytest.fixture
 def arena(tmp_path, request):
-    """A root with a directory under attack, beside an outside with the same names in it.
+    """A root with a directory under attack, beside an outside directory with the same names.
 
-    Its parameter: seconds between two swaps, 0 unless given.
+    Its parameter is the number of seconds between two swaps, 0 by default.
     """
     top = tmp_path / "root"
     for way in (top / "a" / "b", tmp_path / "out"):

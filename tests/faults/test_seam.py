@@ -80,7 +80,7 @@ def test_a_failure_of_any_call_leaves_old_or_new(tmp_path, monkeypatch, call, pa
     assert outcomes <= {"ok", "io", "busy"} | ({"refused"} if call == "open" else set())
 
 
-def test_short_writes_and_interruptions_are_made_good(tmp_path, monkeypatch):
+def test_short_writes_and_interrupted_calls_are_repeated(tmp_path, monkeypatch):
     real = os.write
     (tmp_path / "f").write_bytes(OLD)
     monkeypatch.setattr(os, "write", lambda fd, view: real(fd, view[:3]))
@@ -105,7 +105,7 @@ def test_a_file_size_limit_leaves_the_old_file(tmp_path):
     assert (tmp_path / "f").read_bytes() == OLD
 
 
-def test_no_descriptors_left_leaves_the_old_file(tmp_path):
+def test_a_lack_of_descriptors_leaves_the_old_file(tmp_path):
     (tmp_path / "f").write_bytes(OLD)
     with Root(tmp_path, Policy()) as root:
         change(root, "g", lambda _: b"", max_bytes=9)

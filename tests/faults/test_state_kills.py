@@ -63,7 +63,7 @@ def judge(root: Path, state: Path, had: list[Snapshot], where: str) -> tuple[int
 
 
 def states_of(top: Path) -> list[Snapshot]:
-    """What the tree is at first, and after each of the steps."""
+    """Return the tree at the start and after each step."""
     root, state = fresh(top)
     found = [files_of(root)]
     body = STEPS.replace("def act(ws):\n", "")

@@ -23,13 +23,11 @@ new = b"new content, and longer\\n" * 400
 with Root(sys.argv[1], Policy(durability="full")) as root:
     # Once before, so that all is loaded and only a change's own calls are left.
     for content in (b"1", b"2"):
-        with root.open_for_update("warm", max_bytes=9999) as update:
-            update.replace(content)
+        root.update("warm", lambda now: (content, None), max_bytes=9999)
     print("ready", flush=True)
     sys.stdin.readline()
     try:
-        with root.open_for_update(sys.argv[2], max_bytes=9999) as update:
-            update.replace(new)
+        root.update(sys.argv[2], lambda now: (new, None), max_bytes=9999)
     except (AgentFSError, OSError) as error:
         print(type(error).__name__, flush=True)
     else:
@@ -123,7 +121,7 @@ def test_a_failing_call_leaves_the_old_file_and_no_temporary(tmp_path, call, num
     assert sorted(os.listdir(tree)) == ["f", "warm"]
 
 
-def test_an_interrupted_call_is_made_good(tmp_path):
+def test_an_interrupted_call_is_repeated(tmp_path):
     tree = fresh(tmp_path, "tree")
     inject = [f"{call}:error=EINTR:when=1" for call in ("write", "fsync", "flock", "openat", "fchmod")]
     assert change_under(tree, "f", tmp_path / "log", *inject) == "done"

@@ -128,8 +128,8 @@ def both_edited(ws):
         tx.edit("c", "old", "new")
 
 
-def test_what_cannot_be_taken_back_now_is_taken_back_when_the_tree_is_opened_again(tmp_path, monkeypatch):
-    from agentfs.fs import batch
+def test_changes_that_cannot_be_undone_now_are_undone_when_the_root_is_opened_again(tmp_path, monkeypatch):
+    from agentfs.fs import apply
 
     top = fresh(tmp_path / "root")
     old = snapshot(top)
@@ -142,18 +142,18 @@ def test_what_cannot_be_taken_back_now_is_taken_back_when_the_tree_is_opened_aga
             raise OSError(errno.EIO, "broken")
         return real(*args, **options)
 
-    monkeypatch.setattr(batch, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(apply, "_RETRY_SECONDS", 0.0)
     with Workspace(top) as ws:
         monkeypatch.setattr(os, "replace", failing)
         with pytest.raises(AgentFSError) as caught:
             both_edited(ws)
-        assert '"a" could not be brought back' in caught.value.hint
+        assert '"a" could not be restored' in caught.value.hint
         assert snapshot(top) != old
         with Workspace(top) as still_broken:
-            assert "could not be taken back" in still_broken.recovery_notes[0]
+            assert "could not be undone" in still_broken.recovery_notes[0]
         monkeypatch.setattr(os, "replace", real)
     with Workspace(top) as ws:
-        assert "was taken back" in ws.recovery_notes[0]
+        assert "was undone" in ws.recovery_notes[0]
         assert snapshot(top) == old
     with Workspace(top) as ws:
         assert not ws.recovery_notes
@@ -192,9 +192,7 @@ def as_a_link(path):
     "put", [as_a_link, Path.touch, os.mkfifo, lambda _: None], ids=["link", "file", "fifo", "gone"]
 )
 @pytest.mark.parametrize("name", ["a", "b"])
-def test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_something_else(
-    tmp_path, put, name
-):
+def test_a_root_opens_even_if_a_directory_of_an_unfinished_change_was_replaced(tmp_path, put, name):
     top = tmp_path / "root"
     died_between_two_renames(top)
     (top / name).rename(top / "moved")
@@ -202,7 +200,7 @@ def test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_so
     file, other = ("a/x", "b/y") if name == "a" else ("b/y", "a/x")
     with Workspace(top) as ws:
         assert any(f'"{file}"' in line for line in ws.recovery_notes), "not reported"
-        assert (top / other).read_text() == "old\n", "the rest of the change was not taken back"
+        assert (top / other).read_text() == "old\n", "the rest of the change was not undone"
         ws.write("works", "x\n")
     if put is not as_a_link:
         with Workspace(top) as ws:
@@ -210,7 +208,7 @@ def test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_so
         return
     with Workspace(top) as ws:
         assert len(ws.recovery_notes) == 1
-        assert f'"{file}" that had not come to its end could not be taken back' in ws.recovery_notes[0]
+        assert f'an unfinished change of "{file}" could not be undone' in ws.recovery_notes[0]
     (top / name).unlink()
     (top / "moved").rename(top / name)
     with Workspace(top):
@@ -220,7 +218,7 @@ def test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_so
         assert not [path for path in snapshot(top) if ".agentfs-" in path]
 
 
-def test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had(tmp_path, monkeypatch):
+def test_a_root_opens_even_if_the_lock_of_an_unfinished_change_fails(tmp_path, monkeypatch):
     from agentfs.fs import lock
 
     top = tmp_path / "root"
@@ -229,13 +227,13 @@ def test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had(tm
         patch.setattr(lock, "open_locked", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
         with Workspace(top) as ws:
             assert len(ws.recovery_notes) == 2
-            assert all("could not be taken back: [Errno 28] No space" in line for line in ws.recovery_notes)
+            assert all("could not be undone: [Errno 28] No space" in line for line in ws.recovery_notes)
     with Workspace(top) as ws:
-        assert "was taken back" in ws.recovery_notes[0]
+        assert "was undone" in ws.recovery_notes[0]
         assert (top / "a/x").read_text() == (top / "b/y").read_text() == "old\n"
 
 
-def test_what_was_taken_back_is_not_taken_back_again_with_the_rest(tmp_path):
+def test_changes_that_were_undone_are_not_undone_again_with_the_others(tmp_path):
     """A file that the change had made, and that somebody makes again, is theirs."""
     top = tmp_path / "root"
     (top / "z").mkdir(parents=True)
@@ -256,4 +254,4 @@ def test_what_was_taken_back_is_not_taken_back_again_with_the_rest(tmp_path):
         assert not (top / "made").exists()
     (top / "made").write_text("new\n")
     with Workspace(top):
-        assert (top / "made").exists(), "a file of somebody else was removed"
+        assert (top / "made").exists(), "a file of another program was removed"

@@ -35,7 +35,7 @@ def private(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "back", [lambda ws: ws.undo(2), lambda ws: (ws.undo(), ws.undo()), lambda ws: ws.rollback("start")]
 )
-def test_a_directory_that_was_deleted_and_made_again_gets_its_mode_back(
+def test_undo_restores_the_mode_of_a_directory_that_was_deleted_and_created_again(
     private, tmp_path, back, refill, persistent
 ):
     """Undone at once, the two steps leave a directory in place of a directory, whose mode has changed."""
@@ -66,7 +66,7 @@ def conflict(change: Change, _: object) -> AgentFSError:
     return StaleError(change.path)
 
 
-def test_a_batch_that_fails_brings_the_mode_of_a_removed_directory_back(private, monkeypatch):
+def test_a_failed_batch_restores_the_mode_of_a_removed_directory(private, monkeypatch):
     real = os.rmdir
 
     def rmdir(path, **options):
@@ -81,7 +81,7 @@ def test_a_batch_that_fails_brings_the_mode_of_a_removed_directory_back(private,
     assert sorted(os.listdir(private)) == ["empty", "f"]
 
 
-def test_a_directory_that_somebody_else_has_made_again_keeps_its_mode(private):
+def test_a_directory_that_another_program_created_again_keeps_its_mode(private):
     with Workspace(private) as ws:
         ws.delete("empty")
         (private / "empty").mkdir(mode=0o750)
@@ -116,7 +116,7 @@ def patched(ws, path):
 
 
 def undone(ws, path):
-    """Undo with the file as somebody else has prepared it meanwhile."""
+    """Undo after another program restored owner, mode and hard link of the file."""
     status = os.stat(ws.root + "/" + path)
     ws.edit(path, "old", "new")
     os.chown(ws.root + "/" + path, status.st_uid, status.st_gid)
@@ -155,20 +155,20 @@ WAYS = [edited, replaced, committed, patched, undone, redone, rolled_back]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_to_replace_a_file_tells_of_a_dropped_setuid_bit(special, way):
+def test_every_way_to_replace_a_file_notes_a_dropped_setuid_bit(special, way):
     with Workspace(special) as ws:
         assert "the setuid and setgid bits were dropped" in "\n".join(way(ws, "f"))
 
 
 @pytest.mark.parametrize("way", [edited, replaced, committed, patched, undone])
-def test_every_way_to_replace_a_file_tells_of_broken_hard_links(special, way):
+def test_every_way_to_replace_a_file_notes_broken_hard_links(special, way):
     os.link(special / "f", special / "twin")
     with Workspace(special) as ws:
         assert "the file had 2 hard links" in "\n".join(way(ws, "f"))
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_to_replace_a_file_tells_of_what_could_not_be_kept(special, monkeypatch, way):
+def test_every_way_to_replace_a_file_notes_lost_metadata(special, monkeypatch, way):
     from agentfs.fs import file
 
     def lost(_fd, owner, mode):
@@ -187,7 +187,7 @@ def fd_is_temporary(fd: int) -> bool:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_to_replace_a_file_tells_of_a_name_that_may_not_be_on_the_disk(special, monkeypatch, way):
+def test_every_way_to_replace_a_file_notes_a_failed_directory_sync(special, monkeypatch, way):
     real = os.fsync
 
     def fsync(fd):
@@ -210,7 +210,7 @@ def test_the_note_about_several_files_names_them(tmp_path):
         )
 
 
-def test_a_deleted_directory_gets_its_attributes_and_owner_back(tmp_path):
+def test_undo_restores_attributes_and_owner_of_a_deleted_directory(tmp_path):
     (tmp_path / "d").mkdir()
     (tmp_path / "d").chmod(0o2750)
     try:

@@ -42,7 +42,7 @@ def test_each_file_is_read_whole_or_is_over_the_limit(scratch, sizes, limit):
 
 @settings(max_examples=60)
 @given(st.binary(max_size=200), st.integers(1, 9))
-def test_a_read_that_gives_less_is_not_the_end(scratch, content, most):
+def test_a_short_read_is_not_the_end_of_the_file(scratch, content, most):
     scratch.write_bytes(content)
     whole = file._read_at
 
@@ -67,7 +67,7 @@ def test_without_preadv_the_same_is_read(scratch, content):
             assert buffer.copy() == content
 
 
-def test_a_giant_is_told_without_being_read(tmp_path):
+def test_a_huge_file_is_refused_without_being_read(tmp_path):
     giant = tmp_path / "giant"
     with giant.open("wb") as file:
         file.truncate(2**40)

@@ -10,7 +10,7 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.errors import BusyError
-from agentfs.fs import Root, apply, lock, syscalls
+from agentfs.fs import Current, Root, apply, lock, syscalls
 from agentfs.fs.resolve import ResolvedPath
 from tests.fs.mechanisms import change
 
@@ -21,16 +21,17 @@ from agentfs.policy import Policy
 lock.WAIT = 600  # that nothing is lost is what is shown here, on however slow a machine
 with Root(sys.argv[1], Policy(durability="fast")) as root:
     for _ in range(int(sys.argv[2])):
-        with root.open_for_update("n", max_bytes=99) as update:
-            update.replace(b"%d" % (int(update.current.data) + 1))
+        root.update("n", lambda now: (b"%d" % (int(now.data) + 1), None), max_bytes=99)
 """
 HOLD = """
 import sys, time
 from agentfs.fs import Root
 from agentfs.policy import Policy
-with Root(sys.argv[1], Policy()) as root, root.open_for_update("n", max_bytes=99):
+def hold(now):
     print("held", flush=True)
     time.sleep(60)
+with Root(sys.argv[1], Policy()) as root:
+    root.update("n", hold, max_bytes=99)
 """
 
 
@@ -79,7 +80,7 @@ def count_naively(tree) -> int:
     return int((tree / "n").read_bytes() or 0)
 
 
-def test_the_naive_way_loses_some(tree):
+def test_reading_and_writing_without_a_lock_loses_edits(tree):
     # On a machine with much else to do they may happen to run one after the other.
     assert any(count_naively(tree) < 1200 for _ in range(20))
 
@@ -98,7 +99,7 @@ def test_a_lock_is_freed_by_a_kill(tree, monkeypatch):
         assert change(root, "n", lambda _: b"1", max_bytes=99).after == b"1"
 
 
-def test_one_file_has_one_lock_by_whatever_path(tree):
+def test_one_file_has_one_lock_whatever_path_leads_to_it(tree):
     with Root(tree, Policy()) as one, Root(tree.parent, Policy()) as two:
         keys = set()
         for root, path in ((one, "f"), (two, "root/f"), (one, "a/../f"), (one, "F")):
@@ -107,7 +108,7 @@ def test_one_file_has_one_lock_by_whatever_path(tree):
     assert len(keys) == 1
 
 
-def test_the_locks_lie_outside_of_the_workspace(tmp_path, monkeypatch):
+def test_the_locks_lie_outside_the_workspace(tmp_path, monkeypatch):
     monkeypatch.setattr(syscalls, "home_of", lambda _: str(tmp_path))
     inside = lock.lock_directory("/elsewhere")
     assert inside == str(tmp_path / ".cache" / "agentfs" / "locks")
@@ -160,7 +161,7 @@ def test_the_tests_keep_their_locks_to_themselves():
     assert started.startswith(os.environ["AGENTFS_TESTS_HOME"])
 
 
-def test_locks_of_killed_processes_are_swept_and_those_that_are_held_stay(tree):
+def test_locks_of_killed_processes_are_removed_and_held_locks_stay(tree):
     where = lock.lock_directory(str(tree))
     assert where is not None
     files = {
@@ -185,12 +186,12 @@ def test_locks_of_killed_processes_are_swept_and_those_that_are_held_stay(tree):
         os.unlink(files[name])
 
 
-def test_a_log_that_another_takes_for_a_dead_one_is_begun_anew(tree, monkeypatch):
-    from agentfs.fs import recovery_log
+def test_a_new_log_that_another_process_removes_is_created_again(tree, monkeypatch):
+    from agentfs.fs import plan
 
     answers = [None]
     monkeypatch.setattr(
-        recovery_log, "open_locked", lambda *args: answers.pop() if answers else lock.open_locked(*args)
+        plan, "open_locked", lambda *args: answers.pop() if answers else lock.open_locked(*args)
     )
     with Workspace(tree) as ws, ws.transaction() as tx:
         tx.write("one", "1")
@@ -199,7 +200,7 @@ def test_a_log_that_another_takes_for_a_dead_one_is_begun_anew(tree, monkeypatch
     assert (tree / "one").read_text() + (tree / "two").read_text() == "12"
 
 
-def test_one_lock_file_that_vanishes_does_not_end_the_sweep(tree, monkeypatch):
+def test_a_lock_file_that_vanishes_does_not_stop_the_cleanup(tree, monkeypatch):
     where = lock.lock_directory(str(tree))
     assert where is not None
     files = [os.path.join(where, f"{number:012x}") for number in range(5)]
@@ -220,7 +221,7 @@ def test_one_lock_file_that_vanishes_does_not_end_the_sweep(tree, monkeypatch):
         assert not [file for file in files if os.path.exists(file)]
 
 
-def test_the_lock_of_a_delete_is_that_of_the_file_that_is_there_once_it_is_had(tmp_path, monkeypatch):
+def test_a_delete_locks_the_file_that_the_path_leads_to_after_waiting(tmp_path, monkeypatch):
     """While a delete waits for a lock, its directory is replaced, and another call changes the new file."""
     (tmp_path / "d").mkdir()
     (tmp_path / "d/x").write_text("old\n")
@@ -311,7 +312,7 @@ def test_locks_that_a_killed_batch_leaves_are_taken_over_by_one_call_and_by_seve
     if not has_links:
         monkeypatch.setattr(os, "link", lambda *_, **__: (_ for _ in ()).throw(PermissionError(1, "no")))
     with Workspace(tree) as ws:
-        assert "was taken back" in ws.recovery_notes[0]
+        assert "was undone" in ws.recovery_notes[0]
         ws.edit("a", "old", "one")
         with ws.transaction() as tx:
             for name in "bcd":
@@ -321,7 +322,9 @@ def test_locks_that_a_killed_batch_leaves_are_taken_over_by_one_call_and_by_seve
 
 
 @pytest.mark.parametrize("has_links", [True, False])
-def test_a_batch_and_single_changes_of_its_files_take_turns(tmp_path, monkeypatch, has_links, patient):
+def test_a_batch_and_single_changes_of_its_files_exclude_one_another(
+    tmp_path, monkeypatch, has_links, patient
+):
     """In two processes, where only the lock files keep them apart."""
     for name in "ab":
         (tmp_path / name).write_bytes(b"0")
@@ -357,7 +360,7 @@ with Workspace(sys.argv[1], policy=Policy(durability="fast", overwrite="always")
     assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == ("180", "120")
 
 
-def test_a_change_of_directories_alone_makes_no_lock_file(tree, tmp_path, monkeypatch):
+def test_a_change_of_directories_only_creates_no_lock_file(tree, tmp_path, monkeypatch):
     """Not in the directory where the process happens to run, either."""
     (tree / "empty").mkdir()
     (tmp_path / "here").mkdir()
@@ -375,7 +378,7 @@ def test_a_change_of_directories_alone_makes_no_lock_file(tree, tmp_path, monkey
     assert all(os.path.isabs(path) for path in outside), outside
 
 
-def test_a_call_waits_for_a_lock_no_longer_than_it_has_time(tree):
+def test_a_call_waits_for_a_lock_until_its_deadline(tree):
     (tree / "n").write_bytes(b"0")
     holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tree)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
@@ -423,11 +426,13 @@ HOLD_AND_FORK = """
 import os, sys, time
 from agentfs.fs import Root
 from agentfs.policy import Policy
-with Root(sys.argv[1], Policy()) as root, root.open_for_update("f", max_bytes=99):
+def hold(now):
     if os.fork() == 0:
         time.sleep(60)
     print("held", flush=True)
     time.sleep(60)
+with Root(sys.argv[1], Policy()) as root:
+    root.update("f", hold, max_bytes=99)
 """
 
 
@@ -449,16 +454,16 @@ def in_a_fork(act) -> str:
     return said
 
 
-def test_a_forked_process_does_not_wait_for_locks_that_it_was_born_with(tree):
+def test_a_forked_process_does_not_wait_for_locks_of_its_parent(tree):
     begun, finish = threading.Event(), threading.Event()
 
-    def hold() -> None:
-        with root.open_for_update("f", max_bytes=99):
-            begun.set()
-            finish.wait()
+    def hold(now: Current) -> bytes:
+        begun.set()
+        finish.wait()
+        return now.data or b""
 
     with Root(tree, Policy()) as root:
-        holder = threading.Thread(target=hold)
+        holder = threading.Thread(target=lambda: change(root, "f", hold, max_bytes=99))
         holder.start()
         begun.wait()
         try:
@@ -494,20 +499,26 @@ def test_a_lock_does_not_outlive_its_process_in_a_forked_copy(tree):
 
 def test_a_fork_that_leaves_the_block_of_a_lock_keeps_the_lock_of_its_parent(tree):
     directory = lock.lock_directory(str(tree)) or ""
-    with Root(tree, Policy()) as root:
-        before = set(os.listdir(directory))
-        with root.open_for_update("f", max_bytes=99):
-            mine = set(os.listdir(directory)) - before
-            child = os.fork()
-            if child:
-                os.waitpid(child, 0)
-                assert mine
-                assert mine <= set(os.listdir(directory)), "the child has removed the lock file"
+    before = set(os.listdir(directory))
+
+    def fork(now: Current) -> bytes:
+        mine = set(os.listdir(directory)) - before
+        child = os.fork()
         if child == 0:
+            raise SystemExit
+        os.waitpid(child, 0)
+        assert mine
+        assert mine <= set(os.listdir(directory)), "the child has removed the lock file"
+        return now.data or b""
+
+    with Root(tree, Policy()) as root:
+        try:
+            change(root, "f", fork, max_bytes=99)
+        except SystemExit:
             os._exit(0)
 
 
-def test_edits_by_two_names_of_one_file_lose_nothing(tree):
+def test_edits_through_two_hard_links_lose_nothing(tree):
     """Under "break" each name gets its own file, so that every edit is in the file that it named."""
     (tree / "n").write_text("start\n")
     os.link(tree / "n", tree / "m")

@@ -44,7 +44,7 @@ def test_links_that_were_moved_are_followed_from_where_they_are_now(tree):
     assert (tree / "new/up/x").read_text() == "changed\n"
 
 
-def test_a_directory_that_is_only_staged_is_left_by_two_dots(tree):
+def test_two_dots_leave_a_staged_directory(tree):
     with Workspace(tree) as ws, ws.transaction() as tx:
         tx.write("new/deep/file", "staged\n")
         assert tx.read("new/deep/../deep/file").content == "staged\n"
@@ -55,7 +55,7 @@ def test_a_directory_that_is_only_staged_is_left_by_two_dots(tree):
             tx.read("new/../../f")
 
 
-def test_what_is_staged_hides_what_is_on_disk(tree):
+def test_staged_nodes_hide_those_on_disk(tree):
     with Workspace(tree) as ws, ws.transaction() as tx:
         tx.delete("l")
         with pytest.raises(NotFoundError):
@@ -72,7 +72,7 @@ def test_what_is_staged_hides_what_is_on_disk(tree):
     assert not (tree / "l").is_symlink()
 
 
-def test_a_transaction_of_a_view_stays_where_the_view_may_go(tree):
+def test_a_transaction_of_a_view_keeps_the_restrictions_of_the_view(tree):
     (tree / "only").mkdir()
     (tree / "only" / "up").symlink_to("../d")
     (tree / "only" / "a").write_text("a\n")
@@ -102,7 +102,7 @@ def test_a_directory_takes_the_path_of_a_link_or_file_that_was_removed(tree):
 
 
 def shape(result):
-    """What a search says, without what depends on when it was made."""
+    """Return a search result without its times."""
     plain = result.to_dict()
     for listed in (plain.get("entries"), plain.get("files")):
         for entry in listed if isinstance(listed, list) else ():
@@ -231,11 +231,11 @@ def test_a_transaction_is_searched_as_the_tree_will_be_after_any_changes(names):
     ["edit by a link"], ["write deep", "undo"], ["write", "move directory", "write"],
     ["move directory", "write", "write deep", "undo more"],
 ])  # fmt: skip
-def test_what_such_changes_have_found(names):
+def test_regressions_found_by_random_changes(names):
     compare(names)
 
 
-def test_a_search_in_a_transaction_shows_nothing_that_is_protected_or_denied(tree):
+def test_a_search_in_a_transaction_shows_no_protected_or_denied_file(tree):
     (tree / "d" / ".env").write_text("secret\n")
     (tree / "d" / "denied").write_text("secret\n")
     with Workspace(tree, policy=Policy(deny=["read(d/denied)"])) as ws, ws.transaction() as tx:
@@ -245,7 +245,7 @@ def test_a_search_in_a_transaction_shows_nothing_that_is_protected_or_denied(tre
         assert found.skipped.protected == 2
 
 
-def test_a_directory_that_somebody_swaps_leads_no_search_of_a_transaction_outside(tree, tmp_path):
+def test_a_replaced_directory_leads_no_search_of_a_transaction_outside(tree, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "x").write_text("outside\n")
     with Workspace(tree) as ws, pytest.raises(RefusedError), ws.transaction() as tx:  # noqa: PT012 - at its end

@@ -48,7 +48,7 @@ def code_of(path: str, *, roots=ROOTS) -> str:
         ("a\\b", ("a\\b",), False),
     ],
 )
-def test_a_path_is_taken_apart(path, parts, directory):
+def test_a_path_is_parsed(path, parts, directory):
     asked = split_path(path, ROOTS)
     assert (asked.parts, asked.directory) == (parts, directory)
     assert asked.climbs == (".." in parts)
@@ -76,7 +76,7 @@ def test_a_path_is_taken_apart(path, parts, directory):
         ("/base/../base/root/f", "outside_workspace"),
     ],
 )
-def test_what_the_text_alone_decides(path, code):
+def test_invalid_paths_are_refused_by_their_text(path, code):
     assert code_of(path) == code
 
 
@@ -98,7 +98,7 @@ def test_prefix_of_the_root_is_not_the_root():
         ("C:\\x", ("C:\\x",)),
     ],
 )
-def test_a_link_is_taken_apart(target, parts):
+def test_a_link_target_is_parsed(target, parts):
     led = split_link(target, ROOTS)
     assert (led.parts if led else None) == parts
 
@@ -110,7 +110,7 @@ texts = st.text(st.sampled_from("ab./\\~é\0:\udce9\ud800 \n"), max_size=30) | s
 @example("\\x")
 @example(":")
 @example("a" * 255 + "\udce9")
-def test_any_text_is_taken_apart_or_refused_with_a_code(path):
+def test_any_text_is_parsed_or_refused_with_a_code(path):
     try:
         asked = split_path(path, ROOTS)
     except (InvalidPathError, NameTooLongError, OutsideWorkspaceError) as error:
@@ -124,7 +124,7 @@ def test_any_text_is_taken_apart_or_refused_with_a_code(path):
 
 
 @given(st.lists(st.sampled_from(["a", "b", "..", ".", "", "c d"]), max_size=8))
-def test_the_parts_mean_what_normpath_says(pieces):
+def test_the_parts_agree_with_normpath(pieces):
     path = "/".join(["a", *pieces])
     asked = split_path(path, ROOTS)
     assert posixpath.normpath("/".join(asked.parts) or ".") == posixpath.normpath(path)

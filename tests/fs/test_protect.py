@@ -120,7 +120,7 @@ def code_of(call, *arguments, **options) -> str:
         "application_default_credentials.json",
     ],
 )
-def test_contents_that_are_not_shown(path):
+def test_unreadable_names(path):
     assert READ.covers(path)
 
 
@@ -138,7 +138,7 @@ def test_backups_of_protected_names_are_not_shown(name, backup):
     assert not WRITE.covers(path) or path.startswith(".git/"), "nothing runs a backup"
 
 
-def test_what_lies_below_a_backup_of_a_protected_directory_is_not_shown():
+def test_files_below_a_backup_of_a_protected_directory_are_not_shown():
     assert READ.covers(".ssh.bak/config")
     assert READ.covers("home/.aws~/config")
 
@@ -198,7 +198,7 @@ def test_what_lies_below_a_backup_of_a_protected_directory_is_not_shown():
         "pyproject.toml",
     ],
 )
-def test_contents_that_are_shown(path):
+def test_readable_names(path):
     assert not READ.covers(path)
 
 
@@ -237,7 +237,7 @@ def test_contents_that_are_shown(path):
         ".zed/tasks.json",
     ],
 )
-def test_what_is_not_changed(path):
+def test_unwritable_names(path):
     assert WRITE.covers(path)
 
 
@@ -248,7 +248,7 @@ def test_a_space_at_the_end_of_a_name_is_dropped():
 @pytest.mark.parametrize(
     "path", ["git/config", ".gitignore", ".github/x.yml", "vscode/x", "a.git/x", "gitx~1"]
 )
-def test_what_may_be_changed(path):
+def test_writable_names(path):
     assert not WRITE.covers(path)
 
 
@@ -258,7 +258,7 @@ def test_the_last_pattern_that_matches_decides():
     assert [path for path in covered if guard.covers(path)] == ["a.txt", "keep.me.txt", "dir/x", "b/dir/c/x"]
 
 
-def test_two_stars_are_any_number_of_names():
+def test_two_stars_match_any_number_of_names():
     guard = name_matcher(("a/**/b", "c/**", "**/d/e", "f/**/g/**/h/"))
     covered = ["a/b", "a/x/b", "a/x/y/b", "z/a/x/b", "c/x", "c/x/y", "d/e", "x/d/e", "f/g/h", "f/x/g/y/h/z"]
     assert [path for path in covered if not guard.covers(path)] == []
@@ -267,7 +267,7 @@ def test_two_stars_are_any_number_of_names():
     ] == []
 
 
-def test_every_default_ignorable_character_is_left_out_of_a_name():
+def test_every_default_ignorable_character_is_ignored_in_names():
     ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
     for code in range(0x80, 0x110000):
         character = chr(code)
@@ -288,7 +288,7 @@ def covers_slowly(matcher, path):
 
 
 @given(st.lists(NAMES, min_size=1, max_size=5))
-def test_quick_and_slow_judgement_agree(parts):
+def test_the_fast_test_agrees_with_the_rules(parts):
     path = "/".join(parts)
     for matcher in (READ, WRITE):
         unused = NameMatcher(Protect.READ if matcher is READ else Protect.WRITE, backups=matcher is READ)
@@ -317,7 +317,7 @@ DIRECTORIES = st.sampled_from(["", "src", ".git", "src/.ssh", "bx", ".ssh.bak/x"
 
 
 @given(st.lists(st.tuples(DIRECTORIES, st.lists(LIKE_PROTECTED, max_size=5)), min_size=1, max_size=4))
-def test_names_that_were_ordinary_in_one_directory_are_judged_alone_in_another(listed):
+def test_names_that_are_ordinary_in_one_directory_are_tested_again_in_another(listed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(protect, "_MAX_CACHED", 6)
         for matcher in MATCHERS:
@@ -329,14 +329,14 @@ def test_names_that_were_ordinary_in_one_directory_are_judged_alone_in_another(l
 
 @settings(max_examples=500)
 @given(LIKE_PROTECTED, DIRECTORIES)
-def test_no_name_that_is_like_a_protected_one_passes_the_quick_test(name, directory):
+def test_no_name_similar_to_a_protected_one_passes_the_fast_test(name, directory):
     path = f"{directory}/{name}" if directory else name
     for matcher in MATCHERS:
         assert matcher.covers(path) == covers_slowly(matcher, path)
 
 
 @given(st.text(min_size=1).filter(lambda text: "/" not in text and text not in {".", ".."}))
-def test_folding_once_is_folding_twice_and_spelling_does_not_matter(name):
+def test_folding_is_idempotent_and_ignores_the_spelling(name):
     assert fold(fold(name)) == fold(name)
     assert fold(unicodedata.normalize("NFD", name)) == fold(name)
 
@@ -344,12 +344,12 @@ def test_folding_once_is_folding_twice_and_spelling_does_not_matter(name):
 @given(
     st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from(["", ".", " ", "..", ". .", "\u200d"])
 )
-def test_no_spelling_of_git_gets_by(upper, tail):
+def test_every_spelling_of_git_is_protected(upper, tail):
     name = "".join(c.upper() if up else c for c, up in zip(".git", upper, strict=True)) + tail
     assert WRITE.covers(f"{name}/config")
 
 
-def test_a_pattern_with_empty_names_is_that_without_them():
+def test_empty_names_in_a_pattern_are_ignored():
     """`a//b` matched nothing, and ended in an IndexError."""
     for pattern in ("a//b", "./a/b", "/a/./b"):
         guard = name_matcher((pattern,))
@@ -358,12 +358,12 @@ def test_a_pattern_with_empty_names_is_that_without_them():
 
 
 @pytest.mark.parametrize("wrong", [".env", [1], [""], ["/"], ["./"], ["!."], ["a/../b"], [".."]])
-def test_a_list_of_patterns_must_be_one(wrong):
+def test_patterns_must_be_a_list(wrong):
     with pytest.raises(InvalidArgumentError):
         Protect(read=wrong)
 
 
-def test_a_policy_takes_no_bare_list():
+def test_a_policy_refuses_a_plain_list_of_patterns():
     with pytest.raises(InvalidArgumentError):
         Policy(protect=[".env"])  # type: ignore[arg-type] # what is refused
 
@@ -391,7 +391,7 @@ PROTECTED = [".env", "notes.md", "twin.txt", ".ssh/config", "keys/config", "./.s
 PROTECTED += [".git/config", "cfg.json"]
 
 
-def test_no_method_shows_or_changes_what_is_protected(secrets):
+def test_no_method_shows_or_changes_a_protected_file(secrets):
     with Workspace(secrets) as ws:
         for path in PROTECTED:
             assert (secrets / path).read_text().find(SECRET) >= 0, "the naive way reads it"
@@ -408,7 +408,7 @@ def test_no_method_shows_or_changes_what_is_protected(secrets):
         assert not (secrets / "new").exists()
 
 
-def test_searches_count_what_is_protected_and_lists_mark_it(secrets):
+def test_searches_count_protected_files_and_lists_mark_them(secrets):
     with Workspace(secrets) as ws:
         found = ws.grep("hunter|plain", include_ignored=True)
         assert [match.path for match in found.matches] == ["plain.txt"]
@@ -423,7 +423,7 @@ def test_searches_count_what_is_protected_and_lists_mark_it(secrets):
         assert "(protected)" in ws.ls(include_ignored=True).text
 
 
-def test_what_runs_code_is_shown_and_not_changed(secrets):
+def test_files_that_run_code_are_shown_and_not_changed(secrets):
     with Workspace(secrets) as ws:
         for path in (".git/HEAD", "head"):
             assert ws.read(path).content == "ref: main\n"
@@ -451,7 +451,7 @@ def test_a_policy_protects_more_or_fewer(secrets):
 
 
 @pytest.mark.parametrize("there", ["GEHEIM-\u00e9.txt", "geheim-e\u0301.TXT", "Geheim-\u00c9.txt. "])
-def test_a_name_of_ones_own_is_protected_in_every_spelling(tmp_path, there):
+def test_a_name_added_by_the_policy_is_protected_in_every_spelling(tmp_path, there):
     (tmp_path / there).write_text(SECRET)
     policy = Policy(protect=Protect(read=["geheim-\u00e9.txt"]))
     with Workspace(tmp_path, policy=policy) as ws:
@@ -460,7 +460,7 @@ def test_a_name_of_ones_own_is_protected_in_every_spelling(tmp_path, there):
         assert [entry.protected for entry in ws.ls().entries] == [True]
 
 
-def test_the_link_of_procfs_to_the_root_is_none(secrets):
+def test_the_procfs_link_to_the_root_is_not_followed(secrets):
     with Workspace(secrets) as ws:
         for way in ("/proc/self/root", "/proc/self/cwd", f"/proc/{os.getpid()}/root"):
             (secrets / "way").symlink_to(way)
@@ -469,8 +469,8 @@ def test_the_link_of_procfs_to_the_root_is_none(secrets):
             (secrets / "way").unlink()
 
 
-def test_a_twin_is_known_as_soon_as_its_name_is_there(tmp_path, monkeypatch):
-    """What stands in the root is remembered while its times stay; a new name or file changes them."""
+def test_a_hard_link_to_a_protected_file_is_protected_at_once(tmp_path, monkeypatch):
+    """The names in the root are cached until its times change, as a new name or file changes them."""
     from agentfs.fs import context
 
     monkeypatch.setattr(context, "TIME_RESOLUTION", -1 << 62)  # as if nothing had changed for long
@@ -489,7 +489,7 @@ def test_a_twin_is_known_as_soon_as_its_name_is_there(tmp_path, monkeypatch):
         assert code_of(ws.read, "sub/two") == "protected"
 
 
-def test_the_limit_of_hard_links_is_the_stated_one(tmp_path):
+def test_hard_links_are_protected_within_the_documented_limit(tmp_path):
     """The page says: known is a link to what lies in the root itself, under a name without `*`."""
     for name in (".env", "app/.env", "server.pem"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -503,7 +503,7 @@ def test_the_limit_of_hard_links_is_the_stated_one(tmp_path):
 
 
 @pytest.mark.parametrize("policy", ["break", "refuse"])
-def test_a_hard_link_to_a_file_that_is_not_to_be_changed_is_not_changed_either(tmp_path, policy):
+def test_a_hard_link_to_an_unwritable_file_is_not_changed(tmp_path, policy):
     (tmp_path / ".bashrc").write_text("alias a=b\n")
     os.link(tmp_path / ".bashrc", tmp_path / "notes.txt")
     with Workspace(tmp_path, policy=Policy(overwrite="always", hardlinks=policy)) as ws:
@@ -520,7 +520,7 @@ def test_a_hard_link_to_a_file_that_is_not_to_be_changed_is_not_changed_either(t
     assert os.path.samefile(tmp_path / ".bashrc", tmp_path / "notes.txt")
 
 
-def test_a_tree_of_hard_links_is_searched_without_looking_for_twins_each_time(tmp_path, monkeypatch):
+def test_protected_names_are_cached_during_a_search_of_hard_links(tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     for number in range(50):
         (tmp_path / f"f{number}").write_text("text\n")
@@ -537,7 +537,7 @@ def test_a_tree_of_hard_links_is_searched_without_looking_for_twins_each_time(tm
     assert asked.count(".") >= 100
 
 
-def test_a_mounted_twin_of_git_is_known_by_its_inode(secrets, monkeypatch):
+def test_a_bind_mount_of_git_is_protected_by_its_inode(secrets, monkeypatch):
     # A bind mount needs privileges; a directory that answers with the identity of `.git` stands in for one.
     from agentfs.fs import syscalls
 

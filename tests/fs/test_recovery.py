@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.fs import lock, recovery_log, revision_of, syscalls
+from agentfs.fs import lock, plan, revision_of, syscalls
 from tests.history.judges import snapshot
 
 NEW = {"made/x": "one\n", "made/y": "two\n", "z": "three\n"}
@@ -32,7 +32,7 @@ def killed_after_creating(top: Path) -> Path:
     top.mkdir()
     child = os.fork()
     if child == 0:
-        recovery_log.RecoveryLog.note_left = lambda *_: os._exit(9)
+        plan.RecoveryLog.note_left = lambda *_: os._exit(9)
         with Workspace(top) as ws, ws.transaction() as tx:
             for path, text in NEW.items():
                 tx.write(path, text)
@@ -78,19 +78,19 @@ def test_files_that_a_killed_batch_created_are_removed(tmp_path):
     killed_after_creating(top)
     assert (top / "z").exists()
     with Workspace(top) as ws:
-        assert "was taken back" in ws.recovery_notes[0]
+        assert "was undone" in ws.recovery_notes[0]
         assert not snapshot(top)
     assert not logs_of(top)
 
 
-def test_a_batch_is_taken_back_although_its_directory_has_another_path_now(tmp_path):
+def test_a_batch_is_undone_even_if_its_directory_was_renamed(tmp_path):
     killed_after_creating(tmp_path / "root")
     (tmp_path / "root").rename(tmp_path / "renamed")
     with Workspace(tmp_path / "renamed"):
         assert not snapshot(tmp_path / "renamed")
 
 
-def test_a_file_that_replaced_one_of_a_killed_batch_is_kept_although_its_content_is_the_same(tmp_path):
+def test_a_file_that_replaced_one_of_a_killed_batch_is_kept_even_with_equal_content(tmp_path):
     top = tmp_path / "root"
     killed_after_creating(top)
     (top / "z").unlink()
@@ -102,7 +102,7 @@ def test_a_file_that_replaced_one_of_a_killed_batch_is_kept_although_its_content
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """The home of the user, with a project in it."""
+    """A home directory that contains a project."""
     top = tmp_path / "home"
     (top / "project" / ".git" / "hooks").mkdir(parents=True)
     monkeypatch.setattr(syscalls, "home_of", lambda _: str(top))
@@ -120,7 +120,7 @@ def forged_log(project: Path) -> str:
     (project / second).write_text(HOOK)
     (project / second).chmod(0o755)
     rows = [[".git/hooks/pre-commit", node, None, "", second, "", 0]]
-    log = {"version": recovery_log._VERSION, "root": str(project), "rows": rows}
+    log = {"version": plan._VERSION, "root": str(project), "rows": rows}
     handle = os.open(project, os.O_RDONLY)
     log["born"] = syscalls.birth_time(handle)
     os.close(handle)
@@ -142,7 +142,7 @@ def test_a_forged_recovery_log_plants_no_hook(home):
     assert not (project / ".git/hooks/pre-commit").exists()
 
 
-def test_a_second_name_in_a_log_is_one_of_ours(home):
+def test_a_log_with_foreign_second_names_is_ignored(home):
     """A log that names any other file as a second name would have it removed."""
     project = home / "project"
     (project / "precious").write_text("x")
@@ -199,7 +199,7 @@ def test_no_workspace_changes_the_directories_of_agentfs(home, own, existing):
 
 
 @pytest.mark.parametrize("inner", ["", "sessions"])
-def test_a_root_in_a_directory_of_agentfs_is_only_read(home, inner):
+def test_a_root_in_a_directory_of_agentfs_must_be_read_only(home, inner):
     top = home / ".cache" / "agentfs" / "locks" / inner
     top.mkdir(parents=True, mode=0o700)
     with pytest.raises(AgentFSError) as refused:

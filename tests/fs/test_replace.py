@@ -37,7 +37,7 @@ def names_in(path: str | Path) -> list[str]:
     )
 
 
-def test_a_new_file_is_made_with_its_directories(root):
+def test_a_new_file_is_created_with_its_directories(root):
     changed = put(root, "new/deep/x.py", b"x\n")
     assert (changed.path, changed.real_path) == ("new/deep/x.py", "new/deep/x.py")
     assert (changed.before, changed.after, changed.created) == (None, b"x\n", True)
@@ -46,7 +46,7 @@ def test_a_new_file_is_made_with_its_directories(root):
     assert os.listdir(f"{root.path}/new/deep") == ["x.py"]
 
 
-def test_a_new_file_has_the_mode_that_the_umask_leaves(root):
+def test_the_umask_restricts_the_mode_of_a_new_file(root):
     old = os.umask(0o027)
     try:
         put(root, "x", b"")
@@ -55,7 +55,7 @@ def test_a_new_file_has_the_mode_that_the_umask_leaves(root):
     assert stat.S_IMODE(os.stat(f"{root.path}/x").st_mode) == 0o640
 
 
-def test_compute_is_shown_what_stands_there(root):
+def test_compute_gets_the_current_file(root):
     seen = []
     change(root, "f", lambda current: seen.append(current) or b"new", max_bytes=LIMIT)
     (current,) = seen
@@ -105,7 +105,7 @@ def test_a_preview_writes_nothing(root):
     assert Path(root.path, "f").read_bytes() == b"f\n"
 
 
-def test_what_compute_raises_leaves_everything(root):
+def test_an_error_of_compute_changes_nothing(root):
     def refuse(_):
         raise NoMatchError("no")
 
@@ -173,7 +173,7 @@ def test_a_path_that_cannot_be_written_changes_nothing(root, tmp_path, path, cod
     assert (names_in(tmp_path), sorted(os.listdir(root.path))) == before
 
 
-def test_a_read_only_workspace_is_only_read(tree):
+def test_a_read_only_workspace_changes_nothing(tree):
     with Root(tree, Policy(read_only=True)) as root:
         assert code_of(lambda: put(root, "f", b"x")) == "read_only"
         assert code_of(lambda: put(root, "new", b"x", preview=True)) == "read_only"
@@ -218,7 +218,7 @@ def test_a_change_by_another_program_is_not_lost(tree, monkeypatch):
     assert names_in(tree) == ["a/b/t", "a/t", "f"]
 
 
-def test_a_file_that_appears_meanwhile_is_not_replaced(tree, monkeypatch):
+def test_a_file_created_by_another_program_meanwhile_is_not_replaced(tree, monkeypatch):
     seen = []
 
     def place(handle, source, name):
@@ -237,7 +237,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tree, monkeypatch):
     assert (tree / "x").read_bytes() == b"foreign ours"
 
 
-def test_a_file_that_never_rests_is_busy(tree, monkeypatch):
+def test_a_file_that_keeps_changing_is_busy(tree, monkeypatch):
     count = iter(range(1000))
 
     def create_file(handle, name, mode):
@@ -344,7 +344,7 @@ def test_a_file_that_is_held_too_long_is_busy(tree, monkeypatch):
     assert not lock._locks.threads
 
 
-def test_readers_see_the_old_or_the_new_file_whole(tree):
+def test_readers_see_the_whole_old_or_the_whole_new_file(tree):
     contents = [bytes([65 + number]) * 50_000 for number in range(2)]
     (tree / "f").write_bytes(contents[0])
     stop = threading.Event()
@@ -387,7 +387,7 @@ def test_a_revision_is_128_bits_the_same_in_every_process(tree):
 
 
 @pytest.mark.parametrize(("number", "code"), [(errno.EACCES, "refused"), (errno.EROFS, "io"), (0, "ok")])
-def test_the_file_of_another_user_is_written_where_the_system_allows_it(tree, monkeypatch, number, code):
+def test_the_file_of_another_user_is_written_if_the_system_allows_it(tree, monkeypatch, number, code):
     replace_calls(monkeypatch, access_errno=lambda handle, name, mode: number if name == "f" else 0)
     monkeypatch.setattr(os, "geteuid", lambda: os.stat(tree / "f").st_uid + 1)
     with Root(tree, Policy()) as root:
@@ -395,7 +395,7 @@ def test_the_file_of_another_user_is_written_where_the_system_allows_it(tree, mo
     assert (tree / "f").read_bytes() == (b"new" if code == "ok" else b"f\n")
 
 
-def test_a_link_that_turns_while_the_lock_is_waited_for_is_walked_again(tree, monkeypatch):
+def test_a_link_that_changes_while_the_call_waits_for_the_lock_is_followed_again(tree, monkeypatch):
     (tree / "l").symlink_to("f")
     taken = []
 

@@ -42,11 +42,11 @@ def code_of(call, *arguments) -> str:
 
 
 def naive(root: Root, path: str) -> bytes:
-    """What a tool does that joins paths and opens."""
+    """Read a file as a tool would that joins the paths and opens the result."""
     return Path(root.path, path).read_bytes()
 
 
-def test_a_root_must_be_there(tmp_path):
+def test_a_root_must_exist(tmp_path):
     assert code_of(Root, tmp_path / "none", Policy()) == "not_found"
     (tmp_path / "f").touch()
     assert code_of(Root, tmp_path / "f", Policy()) == "not_a_directory"
@@ -60,7 +60,7 @@ def test_a_root_may_be_named_by_a_link_and_by_either_spelling(tree, tmp_path):
         assert read(root, f"{tree}/f") == b"f\n"
 
 
-def test_the_root_is_held_when_its_name_moves(tree, tmp_path, default_root):
+def test_a_renamed_root_stays_open(tree, tmp_path, default_root):
     tree.rename(tmp_path / "moved")
     assert read(default_root, "f") == b"f\n"
 
@@ -152,7 +152,7 @@ def test_links_that_lead_out(root, tmp_path, link, target, asked):
         assert naive(root, asked) == SECRET
 
 
-def test_a_link_out_never_tells_what_is_there(root, tmp_path):
+def test_a_link_out_never_tells_whether_its_target_exists(root, tmp_path):
     answers = set()
     for target in ("out/s", "out/none", "out", "none/none"):
         os.symlink(tmp_path / target, os.path.join(root.path, "l"))
@@ -204,7 +204,7 @@ def test_40_links_are_followed_and_41_are_not(root):
     assert root.entry("loop").target == "loop"
 
 
-def test_links_whose_expansion_is_longer_than_a_path_may_be(root, tmp_path):
+def test_links_that_expand_past_the_path_limit(root, tmp_path):
     # realpath() that is not strict swallows ENAMETOOLONG and calls the outcome inside.
     spelled = [chr(ord("a") + number) * 240 for number in range(20)]
     directory = os.open(root.path, os.O_RDONLY)
@@ -305,7 +305,7 @@ def test_odd_names_are_literal(root, name):
         assert directory.entry(found).name == name
 
 
-def test_names_that_are_not_utf8_are_shown_with_escapes_and_accepted_so(root):
+def test_names_that_are_not_utf8_are_shown_and_accepted_with_escapes(root):
     os.mkdir(os.path.join(os.fsencode(root.path), b"caf\xe9"))
     with open(os.path.join(os.fsencode(root.path), b"caf\xe9", b"\xff"), "wb") as file:
         file.write(b"bytes")
@@ -321,18 +321,18 @@ def test_names_that_are_not_utf8_are_shown_with_escapes_and_accepted_so(root):
     assert os.listdir(os.path.join(os.fsencode(root.path), b"caf\xe9")) == [b"\xff"]
 
 
-def test_a_name_with_a_literal_backslash_comes_before_the_byte(root):
+def test_a_name_with_a_literal_backslash_wins_over_the_escaped_byte(root):
     Path(root.path, "\\xe9").write_bytes(b"literal")
     assert read(root, "\\xe9") == b"literal"
 
 
-def test_composed_and_decomposed_twins_are_two_files(root):
+def test_composed_and_decomposed_names_are_two_files(root):
     for name in ("\u00e9", "e\u0301"):
         Path(root.path, name).write_bytes(name.encode())
     assert {read(root, name) for name in ("\u00e9", "e\u0301")} == {b"\xc3\xa9", b"e\xcc\x81"}
 
 
-def test_a_miss_names_what_was_likely_meant(root):
+def test_a_missing_path_suggests_similar_names(root):
     Path(root.path, "a", "settings.py").touch()
     with pytest.raises(AgentFSError) as caught:
         root.open_file("a/setings.py")
@@ -344,7 +344,7 @@ def test_a_miss_names_what_was_likely_meant(root):
     assert 'there is no "aa"' in str(caught.value)
 
 
-def test_an_absolute_path_that_was_meant_from_the_root(root):
+def test_an_absolute_path_suggests_the_path_inside_the_root(root):
     with pytest.raises(AgentFSError) as caught:
         root.open_file("/a/t")
     assert caught.value.code == "outside_workspace"
@@ -370,7 +370,7 @@ def test_entry_and_exists(root):
     assert [path for path, is_there in there.items() if is_there] == ["f", "a", ".", "dangling"]
 
 
-def test_a_directory_hands_out_what_is_in_it(root):
+def test_a_directory_lists_and_opens_its_entries(root):
     os.symlink("t", f"{root.path}/a/l")
     with root.open_directory("a") as directory:
         assert (directory.path, directory.real_path) == ("a", "a")
@@ -395,7 +395,7 @@ def test_a_directory_hands_out_what_is_in_it(root):
 
 
 @pytest.mark.parametrize("name", ["../f", "b/t", "..", ".", "", "l/t"])
-def test_a_step_takes_a_single_name(root, name):
+def test_opening_in_a_directory_takes_a_single_name(root, name):
     os.symlink("b", f"{root.path}/a/l")
     with root.open_directory("a") as directory:
         for step in (directory.open_file, directory.open_directory):
@@ -404,7 +404,7 @@ def test_a_step_takes_a_single_name(root, name):
     assert isinstance(sifted(root, "a", name), OSError)
 
 
-def test_a_fifo_that_takes_the_place_of_a_file_loses_no_byte(root):
+def test_a_fifo_that_replaces_a_file_loses_no_byte(root):
     os.mkfifo(f"{root.path}/fifo")
     held = os.open(f"{root.path}/fifo", os.O_RDWR)
     os.write(held, b"for somebody else")
@@ -413,14 +413,14 @@ def test_a_fifo_that_takes_the_place_of_a_file_loses_no_byte(root):
     os.close(held)
 
 
-def test_an_endless_device_that_takes_the_place_of_a_file_is_refused():
+def test_an_endless_device_that_replaces_a_file_is_refused():
     with Root("/dev", Policy()) as devices:
         for name in ("zero", "null", "tty"):
             assert isinstance(sifted(devices, "", name), OSError)
 
 
 @pytest.mark.parametrize("linked", [True, False])
-def test_a_second_name_of_a_protected_file_is_not_sifted(root, linked):
+def test_a_hard_link_to_a_protected_file_is_not_searched(root, linked):
     secret = Path(root.path, ".env")
     secret.write_bytes(b"TOKEN=1\n")
     assert not root.has_linked_secrets()
@@ -434,7 +434,7 @@ def test_a_second_name_of_a_protected_file_is_not_sifted(root, linked):
             assert (name, type(outcome)) == ("notes.txt", ProtectedError)
 
 
-def test_a_directory_entry_tells_of_links(root, tmp_path):
+def test_the_entry_of_a_link_describes_its_target(root, tmp_path):
     os.symlink("../f", f"{root.path}/a/in")
     os.symlink(tmp_path / "out", f"{root.path}/a/out")
     os.symlink("..", f"{root.path}/a/up")
@@ -607,7 +607,7 @@ routes = st.lists(st.sampled_from(PIECES), min_size=1, max_size=7).map("/".join)
     ),
     asked=routes.filter(lambda route: route and not route.startswith("/")),
 )
-def test_every_path_leads_where_the_kernel_says(tmp_path_factory, links, asked):
+def test_every_path_resolves_as_in_the_kernel(tmp_path_factory, links, asked):
     top = tmp_path_factory.mktemp("kernel")
     (top / "d" / "e").mkdir(parents=True)
     for name in ("f", "d/f", "d/e/f"):
@@ -645,7 +645,7 @@ def test_a_link_that_is_a_directory_again_when_it_is_read_is_entered(tree, monke
             raise OSError(refusals.pop(), "a link was here")
         return real_enter(handle, name)
 
-    replace_calls(monkeypatch, open_beneath=lambda *_: -1, enter=enter)
+    replace_calls(monkeypatch, open_beneath=lambda *_, **__: -1, enter=enter)
     with Root(tree, Policy()) as root:
         assert read(root, "a/t") == b"a/t\n"
         refusals.extend([40] * 1000)
@@ -666,7 +666,7 @@ for name in ("O_NOFOLLOW", "O_DIRECTORY", "O_NONBLOCK", "O_NOCTTY", "O_PATH", "O
     delattr(os, name)
 for name in ("fcntl", "pwd", "resource", "termios"):
     sys.modules[name] = None
-import agentfs, agentfs.errors, agentfs.fs.overlay, agentfs.fs.batch, agentfs.history.state_directory
+import agentfs, agentfs.errors, agentfs.fs.overlay, agentfs.fs.apply, agentfs.history.state_directory
 
 def look(path: str, lines: int = 3) -> str:
     \"""Look into a file.

@@ -22,7 +22,7 @@ TRANSLATED = ("lstat", "readlink", "enter", "open_directory", "open_file", "acce
 
 
 def folded(name: str) -> str:
-    """What Linux compares in a directory with `casefold`: NFD, case folded, without ignorable characters."""
+    """Return the form that a `casefold` directory compares: NFD, folded, without ignorable characters."""
     return unicodedata.normalize("NFD", IGNORABLE.sub("", unicodedata.normalize("NFD", name)).casefold())
 
 
@@ -124,7 +124,7 @@ def test_no_spelling_leads_past_a_rule(tmp_path, given):
 
 
 @pytest.mark.usefixtures("folding")
-def test_a_file_is_shown_under_the_name_that_its_directory_lists(tmp_path):
+def test_a_file_is_shown_under_its_listed_name(tmp_path):
     (tmp_path / "Stra\u00dfe.md").write_text("text\n")
     with Workspace(tmp_path) as ws:
         assert ws.read("stra\u00dfe.md").path == "Stra\u00dfe.md"
@@ -133,7 +133,7 @@ def test_a_file_is_shown_under_the_name_that_its_directory_lists(tmp_path):
 
 
 @pytest.mark.usefixtures("folding")
-def test_of_several_hard_links_the_one_that_is_spelled_so_is_judged(tmp_path):
+def test_among_hard_links_the_one_with_a_similar_spelling_decides(tmp_path):
     (tmp_path / "key.pem").write_text(SECRET)
     for name in ("a.txt", "z.txt"):
         os.link(tmp_path / "key.pem", tmp_path / name)
@@ -153,7 +153,7 @@ def test_a_short_name_leads_to_its_own_file(tmp_path):
         assert ws.read("GIT~1.D/config").path == "gi.t.d/config"
 
 
-def test_no_directory_is_listed_for_a_name_that_nothing_else_leads_to(tmp_path, monkeypatch):
+def test_no_directory_is_listed_for_a_name_with_one_spelling(tmp_path, monkeypatch):
     for name in ("a.txt", "\u00e9.txt", "\u65e5\u672c.txt", "b.txt~"):
         (tmp_path / name).write_text("text\n")
     listed = []
@@ -166,7 +166,7 @@ def test_no_directory_is_listed_for_a_name_that_nothing_else_leads_to(tmp_path, 
     assert listed == []
 
 
-def test_a_plain_name_takes_no_look_at_other_spellings(tmp_path, monkeypatch):
+def test_other_spellings_of_a_plain_name_are_not_looked_up(tmp_path, monkeypatch):
     (tmp_path / "dir").mkdir()
     (tmp_path / "dir/a.txt").write_text("text\n")
     looked = []

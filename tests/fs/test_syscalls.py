@@ -31,7 +31,7 @@ def calls(monkeypatch):
 
 
 @ON_LINUX
-def test_the_kernel_opens_what_has_no_link_and_the_walk_the_rest(tree, default_root, calls):
+def test_openat2_opens_paths_without_links_and_the_walk_opens_the_others(tree, default_root, calls):
     (tree / "l").symlink_to("a")
     for path in ("a/b/t", "./a//b/t", f"{tree}/a/b/t", "l/t", "a/../f"):
         with default_root.open_file(path) as file:
@@ -68,14 +68,14 @@ with tempfile.TemporaryDirectory() as top, Workspace(top) as ws:
 
 @ON_LINUX
 @pytest.mark.parametrize("number", [1, 38], ids=["EPERM", "ENOSYS"])
-def test_a_filter_that_comes_later_is_lived_with(number):
+def test_a_system_call_filter_may_be_installed_later(number):
     done = subprocess.run(
         [sys.executable, "-c", FILTERED, str(number)], capture_output=True, text=True, check=False
     )
     assert done.stdout.strip() == "('inside', True) ('inside', False) outside_workspace", done.stderr
 
 
-def test_a_call_under_way_keeps_the_root_open(tree):
+def test_a_running_call_keeps_the_root_open(tree):
     """close() in another thread must not hand the descriptor's number to someone else's directory."""
     root = Root(tree, Policy())
     fd = root._context.shared_handle.handle.fd

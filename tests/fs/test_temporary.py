@@ -67,7 +67,7 @@ def test_the_owner_is_kept(default_root, tree):
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (4242, 4243, 0o750)
 
 
-def test_an_owner_that_cannot_be_kept_is_told_and_gives_no_new_group_rights(tree, monkeypatch):
+def test_an_owner_that_cannot_be_kept_is_noted_and_grants_no_group_rights(tree, monkeypatch):
     os.chmod(tree / "f", 0o664)
     monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError(errno.EPERM, "no")))
     fd = os.open(tree / "f", os.O_RDWR)
@@ -97,7 +97,7 @@ def test_durability(tree, monkeypatch, durability, synced):
     assert seen == [False, True, True][:synced]
 
 
-def test_a_directory_that_cannot_be_synced_is_told_and_is_no_failure(tree, monkeypatch):
+def test_a_directory_that_cannot_be_synced_is_noted_and_not_an_error(tree, monkeypatch):
     real = os.fsync
 
     def fsync(fd):
@@ -111,7 +111,7 @@ def test_a_directory_that_cannot_be_synced_is_told_and_is_no_failure(tree, monke
     assert (tree / "f").read_bytes() == b"new"
 
 
-def test_stray_temporaries_are_swept_and_nothing_else(tree):
+def test_only_stale_temporaries_are_removed(tree):
     old = time.time() - 2 * file.STALE
     names = [".agentfs-0123456789abcdef.tmp", ".agentfs-fedcba9876543210.tmp", ".agentfs-short.tmp", "x.tmp"]
     for name in names:
@@ -176,12 +176,12 @@ def test_a_file_is_created_although_its_second_name_cannot_be_removed(tree, monk
 
 
 @pytest.mark.parametrize("field", ["hardlinks", "durability"])
-def test_a_policy_takes_its_values_only(field):
+def test_a_policy_refuses_unknown_values(field):
     with pytest.raises(InvalidArgumentError):
         Policy(**{field: "maybe"})
 
 
-def test_containment_names_what_is_in_force(tree, monkeypatch):
+def test_containment_names_the_mechanisms_in_use(tree, monkeypatch):
     with Workspace(tree) as ws:
         assert ws.containment["open"] in {"openat2", "fd-walk"}
         assert ws.containment["atomic"]
@@ -201,7 +201,7 @@ def looks_of(path: Path) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("edited", [False, True])
-def test_undo_brings_a_deleted_file_back_with_owner_mode_and_attributes(tree, edited):
+def test_undo_restores_a_deleted_file_with_owner_mode_and_attributes(tree, edited):
     if xattrs_work(tree / "f"):
         os.setxattr(tree / "f", "user.origin", b"here\0")
     if os.geteuid() == 0:
@@ -221,7 +221,7 @@ def test_undo_brings_a_deleted_file_back_with_owner_mode_and_attributes(tree, ed
         assert looks_of(tree / "f") == before
 
 
-def test_another_workspace_with_the_same_state_brings_them_back_too(tree, tmp_path):
+def test_another_workspace_with_the_same_state_restores_them_too(tree, tmp_path):
     if xattrs_work(tree / "f"):
         os.setxattr(tree / "f", "user.origin", b"\xff\0")
     if os.geteuid() == 0:
@@ -236,7 +236,7 @@ def test_another_workspace_with_the_same_state_brings_them_back_too(tree, tmp_pa
 
 
 @AS_ROOT
-def test_a_move_where_no_second_name_can_be_made_keeps_the_owner(tree, monkeypatch):
+def test_a_move_without_hard_links_keeps_the_owner(tree, monkeypatch):
     os.chown(tree / "f", 4242, 4243)
 
     def refuse(*_, **__):
@@ -249,7 +249,7 @@ def test_a_move_where_no_second_name_can_be_made_keeps_the_owner(tree, monkeypat
 
 
 @pytest.mark.parametrize(("durability", "synced"), [("fast", []), ("data", []), ("full", ["", "a", "new"])])
-def test_a_transaction_brings_its_names_to_the_disk(tree, monkeypatch, durability, synced):
+def test_a_transaction_syncs_its_directories(tree, monkeypatch, durability, synced):
     seen = []
     real = os.fsync
 
@@ -268,7 +268,7 @@ def test_a_transaction_brings_its_names_to_the_disk(tree, monkeypatch, durabilit
     assert sorted(seen) == synced
 
 
-def test_names_that_cannot_be_brought_to_the_disk_are_noted_and_no_failure(tree, monkeypatch):
+def test_directories_that_cannot_be_synced_are_noted_and_not_an_error(tree, monkeypatch):
     real = os.fsync
 
     def fsync(fd):
@@ -284,7 +284,7 @@ def test_names_that_cannot_be_brought_to_the_disk_are_noted_and_no_failure(tree,
     assert "durability_unconfirmed" in notes[0]
 
 
-def test_one_temporary_that_vanishes_does_not_end_the_sweep(tree, monkeypatch):
+def test_a_temporary_that_vanishes_does_not_stop_the_cleanup(tree, monkeypatch):
     names = [f".agentfs-{number:016x}.tmp" for number in range(5)]
     for name in names:
         (tree / name).write_text("left by a kill")

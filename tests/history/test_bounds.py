@@ -127,7 +127,7 @@ def test_what_is_too_long_ago_is_not_undone_and_is_still_in_the_patch(few, opene
         assert lines[0].endswith('checkpoint "turn-19"')
         assert lines[1].startswith("24  ")
         assert lines[-1].startswith(f"{24 - there}  earlier")
-        assert lines[-1].endswith("  the steps up to here, merged")
+        assert lines[-1].endswith("  earlier steps, merged")
 
 
 def test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together(few, tmp_path):

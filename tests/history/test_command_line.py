@@ -99,7 +99,7 @@ def test_undo_redo_and_rollback(session, root):
     assert run("undo", *session).returncode == 0
     assert sorted(snapshot(root)) == ["a.txt"]
     assert (root / "a.txt").read_text() == "one\ntwo\n"
-    assert json.loads(run("redo", "2", "--json", *session).stdout)["redoable"] == 1
+    assert json.loads(run("redo", "2", "--json", *session).stdout)["data"]["redoable"] == 1
     assert snapshot(root) == last
     assert run("checkpoint", "here", *session).stdout == 'Checkpoint "here".\n'
     assert run("rollback", "start", *session).returncode == 0

@@ -229,9 +229,8 @@ def journal_of(ws):
 def memory_of(ws):
     """All that is remembered but the order in which what is least used goes first."""
     tracker = ws._read_tracker
-    cache = tracker._cache
-    records = {path: list(versions.items()) for path, versions in tracker._records.items()}
-    return records, dict(cache.texts), cache.ids, cache.latest_ids, cache.generation, cache.size
+    records = {path: list(versions.items()) for path, versions in tracker._files.items()}
+    return records, dict(tracker._texts), tracker._latest_ids, tracker._generation, tracker._size
 
 
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck)}

@@ -10,12 +10,11 @@ from contextlib import suppress
 import pytest
 
 import agentfs
-from agentfs import AgentFSError, Limits, Policy, Workspace
+from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.cli import main
 from agentfs.errors import ClosedError, InvalidArgumentError, ReadOnlyError, RefusedError, TooLargeError
 from agentfs.history import snapshot as snapshot_module
 from agentfs.results import ToolResult
-from agentfs.tools import Toolset
 from tests.history.judges import git_applied, snapshot
 
 TEN = "".join(f"{number}\n" for number in range(1, 11))

@@ -299,7 +299,7 @@ def test_the_memory_of_what_was_shown_is_bounded_on_the_disk(root, reopened, tmp
     for number in range(300):
         (root / "a.txt").write_text(f"{number}\n" * 200)
         ids = ws.read("a.txt", line_ids=True).line_ids
-    size = ws._read_tracker._cache.size
+    size = ws._read_tracker._size
     assert (tmp_path / "state" / "history.db").stat().st_size < 3 * size + 20_000
     known = ws._read_tracker.versions_with_ids("a.txt")
     ws = reopened()

@@ -1,4 +1,4 @@
-"""The MCP server's standard input and output: frames that are no messages, signals, and the end of input."""
+"""The MCP server's standard input and output: invalid frames, signals, and the end of input."""
 
 import json
 import os
@@ -16,7 +16,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 
 class Server:
-    """A server in a process of its own, spoken to in bytes."""
+    """A server in its own process; the test sends and receives bytes."""
 
     def __init__(self, tree, *options, capabilities=None):
         command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree), *options]
@@ -66,7 +66,7 @@ def tree(tmp_path):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """One that takes all the frames."""
+    """A server that has handled all frames."""
     tree = tmp_path_factory.mktemp("tree")
     (tree / "a.txt").write_text("one\n")
     (tree / "a\ufffd.txt").write_text("another\n")
@@ -91,7 +91,7 @@ def server(tmp_path_factory):
     (b"[" + read(b'{"path":"a.txt"}') + b"]", None),
 ], ids=range(14))  # fmt: skip
 def test_a_frame_that_is_not_a_message_is_answered(server, frame, number):
-    """The SDK's transport says nothing, so that the client waits for ever, or takes other text for it."""
+    """The SDK's own transport does not answer, or replaces bytes that are not UTF-8."""
     server.send(frame)
     answer = server.answer()
     assert (answer["id"], answer["error"]["code"]) == (number, -32700)
@@ -107,7 +107,7 @@ def test_an_empty_line_is_not_answered(server, frame):
     assert server.answer()["id"] == 99
 
 
-def test_a_frame_without_end_is_not_kept(server):
+def test_an_endless_frame_is_not_kept(server):
     server.send(read(b'{"path":"%b"}' % (b"x" * MAX_FRAME_BYTES)))
     assert "of at most 67,108,864 bytes" in server.answer()["error"]["message"]
     server.send(read(b'{"path":"a.txt"}', b"99"))
@@ -119,7 +119,7 @@ def test_a_frame_without_end_is_not_kept(server):
     {"roots": [{"uri": "file://elsewhere/"}]}, {"roots": [{"uri": "file://["}]}, {"roots": [{"uri": "http://x/"}]},
     {"roots": [{"uri": ""}]}, {"roots": []}, {"roots": None}, {},
 ], ids=range(9))  # fmt: skip
-def test_roots_that_are_no_paths_open_nothing(tree, listed):
+def test_roots_that_are_not_paths_open_nothing(tree, listed):
     with running(tree, capabilities={"roots": {}}) as server:
         server.send(read(b'{"path":"a.txt"}'))
         asked = server.answer()
@@ -141,8 +141,8 @@ def long_search(tree) -> bytes:
 
 @pytest.mark.parametrize("busy", [False, True])
 @pytest.mark.parametrize("how", ["end of input", "the client is gone", "SIGINT"])
-def test_the_server_ends_soon_with_calls_under_way_or_none(tree, how, busy):
-    """SIGINT was ignored until there was input, and calls went on for up to 20 seconds after its end."""
+def test_the_server_ends_soon_with_or_without_calls_under_way(tree, how, busy):
+    """SIGINT was ignored until input came, and calls went on for up to 20 seconds after the end of input."""
     with running(tree) as server:
         if busy:
             server.send(long_search(tree))
@@ -157,16 +157,16 @@ def test_the_server_ends_soon_with_calls_under_way_or_none(tree, how, busy):
         assert server.process.stderr.read() == b""
 
 
-def test_an_interrupt_among_frames_is_no_traceback(tree):
-    """The SDK's relay failed where it was cancelled with a frame in its hands."""
+def test_an_interrupt_between_frames_prints_no_traceback(tree):
+    """The SDK's relay failed if it was cancelled while it held a frame."""
     for _ in range(3):
-        with running(tree) as server:  # which has just sent that it is initialized
+        with running(tree) as server:  # it has just sent its `initialized` notification
             server.process.send_signal(signal.SIGINT)
             assert server.process.wait(20) == 0
             assert server.process.stderr.read() == b""
 
 
-def test_a_change_under_way_is_brought_to_its_end(tree):
+def test_a_change_under_way_is_completed(tree):
     (tree / "big.txt").write_text("a\n" * 200_000)
     arguments = {"path": "big.txt", "old_string": "a\n", "new_string": "bb\n", "replace_all": True}
     with running(tree) as server:
@@ -179,9 +179,9 @@ def test_a_change_under_way_is_brought_to_its_end(tree):
 
 
 @pytest.mark.parametrize(
-    ("closed", "said"), [(0, "The server speaks over"), (1, "Standard output is closed")]
+    ("closed", "said"), [(0, "The server needs standard input"), (1, "Standard output is closed")]
 )
-def test_without_standard_input_or_output_the_server_says_so(tree, closed, said):
+def test_a_closed_standard_stream_is_reported(tree, closed, said):
     command = f'exec "$0" -m agentfs mcp --root . {closed}<&-'
     done = subprocess.run(
         ["sh", "-c", command, sys.executable],
@@ -193,7 +193,7 @@ def test_without_standard_input_or_output_the_server_says_so(tree, closed, said)
     assert "Traceback" not in done.stderr
 
 
-def test_what_a_callback_prints_does_not_get_among_the_frames(tree):
+def test_output_of_a_callback_stays_out_of_the_frames(tree):
     program = (
         "import asyncio, sys\n"
         "from agentfs import Policy\nfrom agentfs.mcp import WorkspaceServer\n"

@@ -48,7 +48,7 @@ def tree(tmp_path):
 
 @asynccontextmanager
 async def process_client(tree, *options, **settings):
-    """A client of a server in a process of its own."""
+    """A client of a server in its own process."""
     command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree), *options]
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
     server = StdioServerParameters(command=command[0], args=command[1:], env=environment)
@@ -67,9 +67,9 @@ async def served(server, **settings):
 
 
 def client(tree, *options, **settings):
-    """A client of the server that a command line makes, in this process."""
+    """A client of the server that a command line starts, in this process."""
     made = []
-    with mock.patch.object(WorkspaceServer, "run", lambda server: made.append(server)):  # noqa: PLW0108 - a method of a list is not bound
+    with mock.patch.object(WorkspaceServer, "run", lambda server: made.append(server)):  # noqa: PLW0108 - a method of a list would not be bound
         assert main(["mcp", "--root", str(tree), *options]) == 0
     return served(*made, **settings)
 
@@ -151,7 +151,7 @@ async def test_failures_are_results_that_the_model_sees(tree):
         assert "no tool" in unknown.content[0].text
 
 
-async def test_two_hundred_calls_at_once_are_answered_rightly(tree):
+async def test_two_hundred_calls_at_once_get_the_right_answers(tree):
     for number in range(200):
         (tree / f"{number}.txt").write_text(f"this is {number}\n")
     async with client(tree) as connected:
@@ -176,7 +176,7 @@ async def test_read_only_offers_and_does_nothing_else(tree):
     (["--dialect", "wave", "--tools", "Write,Grep"], ["Grep"]),
     (["--dialect", "text-editor"], ["str_replace_based_edit_tool"]),
 ])  # fmt: skip
-async def test_read_only_lists_no_tool_that_can_only_be_refused(tree, options, names):
+async def test_read_only_lists_no_tool_that_is_always_refused(tree, options, names):
     async with client(tree, "--read-only", *options) as connected:
         assert [tool.name for tool in (await connected.list_tools()).tools] == names
 
@@ -257,8 +257,8 @@ async def test_a_clients_roots_narrow_what_keeps_a_journal_too(tree, tmp_path_fa
     assert (tree / "sub" / "c.txt").read_text() != "new\n"
 
 
-async def test_roots_that_a_client_does_not_tell_are_no_leave_to_go_everywhere(tree):
-    """Attack: a client that has roots fails when it is asked for them; what they leave out must stay shut."""
+async def test_a_client_that_does_not_list_its_roots_may_use_nothing(tree):
+    """Attack: a client has roots but fails to list them; nothing outside them may be reached."""
     answers = [False, False, True]
 
     async def roots(context):
@@ -283,7 +283,7 @@ def told(result):
 
 @pytest.mark.parametrize("roots", [["lib"], ["lib", "other"], ["lib/deep"], ["lib/../lib"], ["lib", "src"]])
 async def test_narrowed_roots_do_not_lift_an_allow_rule(tmp_path, roots):
-    """Attack: rules were judged on paths from the narrowed root, and a question replaced those that allow."""
+    """Attack: rules were matched against paths from the narrowed root; a question replaced allow rules."""
     for name in ("lib/deep/src", "src", "other"):
         (tmp_path / name).mkdir(parents=True)
     files = ["lib/a.txt", "lib/deep/a.txt", "lib/deep/src/a.txt", "other/a.txt"]
@@ -305,7 +305,7 @@ async def test_narrowed_roots_do_not_lift_an_allow_rule(tmp_path, roots):
     {"policy": Policy(permission=lambda request: not request.changes)},
     {"policy": Policy(permission=lambda request: Allow({"path": "other/a.txt"}))},
 ])  # fmt: skip
-async def test_narrowed_roots_do_not_lift_what_else_refuses(tmp_path, settings):
+async def test_narrowed_roots_do_not_lift_other_refusals(tmp_path, settings):
     for name in ("lib", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text("old\n")
@@ -316,8 +316,8 @@ async def test_narrowed_roots_do_not_lift_what_else_refuses(tmp_path, settings):
     assert {(tmp_path / name / "a.txt").read_text() for name in ("lib", "other")} == {"old\n"}
 
 
-async def test_narrowed_roots_do_not_lift_the_protection_of_what_lies_in_a_protected_directory(tmp_path):
-    """Attack: from inside of `.aws` its files had names that no pattern covers."""
+async def test_narrowed_roots_do_not_lift_the_protection_of_files_in_a_protected_directory(tmp_path):
+    """Attack: inside `.aws`, file names matched no protected pattern."""
     (tmp_path / ".aws").mkdir()
     (tmp_path / ".aws/config").write_text("key = secret\n")
     server = WorkspaceServer(str(tmp_path))
@@ -327,8 +327,8 @@ async def test_narrowed_roots_do_not_lift_the_protection_of_what_lies_in_a_prote
 
 
 @pytest.mark.parametrize("roots", [["sub"], ["sub", "third"]])
-async def test_nothing_outside_of_narrowed_roots_is_named_or_reached(tree, roots):
-    """Attack: suggestions, links and the history tell of what lies outside of the roots, or lead there."""
+async def test_nothing_outside_narrowed_roots_is_named_or_reached(tree, roots):
+    """Attack: suggestions, links and the history reveal names outside the roots, or lead there."""
     (tree / "third").mkdir()
     (tree / "other/subway.txt").write_text("three\n")
     (tree / "other/lynx.txt").write_text("three\n")
@@ -361,7 +361,7 @@ async def test_nothing_outside_of_narrowed_roots_is_named_or_reached(tree, roots
                 ]  # fmt: skip
                 for name, arguments in calls:
                     if name == "write" and "/" not in place.removeprefix(at):
-                        continue  # it may make a file in the roots
+                        continue  # it may create a file inside the roots
                     result = await connected.call_tool(name, arguments)
                     texts.append((name, arguments, told(result)))
         for name, arguments in (
@@ -386,8 +386,8 @@ async def test_nothing_outside_of_narrowed_roots_is_named_or_reached(tree, roots
 
 
 @pytest.mark.filterwarnings("ignore:The roots capability is deprecated")
-async def test_a_change_of_roots_keeps_what_was_read_and_the_history_and_leaks_no_descriptor(tree):
-    """Each change opened another workspace on the tree."""
+async def test_a_change_of_roots_keeps_the_read_history_and_the_journal_and_leaks_no_descriptor(tree):
+    """Each change of roots opened another workspace on the tree."""
     lists = []
 
     async def roots(context):
@@ -415,8 +415,8 @@ async def test_a_change_of_roots_keeps_what_was_read_and_the_history_and_leaks_n
 
 
 @pytest.mark.filterwarnings("ignore:The roots capability is deprecated")
-async def test_roots_that_change_while_they_are_being_told_are_asked_for_again(tree):
-    """The notice was lost, and the roots of before were served on."""
+async def test_roots_that_change_while_they_are_listed_are_listed_again(tree):
+    """The notification was lost, and the old roots stayed in use."""
     lists = [["."], ["sub"]]
 
     async def roots(context):
@@ -432,7 +432,7 @@ async def test_roots_that_change_while_they_are_being_told_are_asked_for_again(t
     assert lists == []
 
 
-async def test_a_client_that_never_tells_its_roots_holds_up_no_call_for_long(tree, monkeypatch):
+async def test_a_client_that_never_lists_its_roots_does_not_delay_calls_for_long(tree, monkeypatch):
     monkeypatch.setattr(workspace_server, "_ROOTS_SECONDS", 0.5)
 
     async def roots(context):
@@ -447,7 +447,7 @@ async def test_a_client_that_never_tells_its_roots_holds_up_no_call_for_long(tre
         assert time.monotonic() - started < 8
 
 
-async def test_a_long_search_tells_its_progress(tree):
+async def test_a_long_search_reports_its_progress(tree):
     for number in range(40):
         (tree / f"d{number}").mkdir()
         for other in range(40):
@@ -490,7 +490,7 @@ async def test_a_client_that_dies_leaves_nothing_behind(tree):
 
 
 def processor_seconds(tree):
-    """Return what the server over a tree has used of the processor, as the kernel counts it."""
+    """Return the processor time of the server on a tree."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             if str(tree).encode() in (stat.parent / "cmdline").read_bytes().split(b"\0"):
@@ -503,7 +503,7 @@ def processor_seconds(tree):
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads the kernel's count from /proc")
 async def test_a_cancelled_request_ends_the_work_in_the_server(tree):
-    """A search that goes on for many seconds works until it is cancelled, and then no more."""
+    """A search of many seconds stops working when it is cancelled."""
     (tree / "long.txt").write_text("\n".join("x" * 100 for _ in range(1500)))
     for number in range(600):
         os.link(tree / "long.txt", tree / "sub" / f"{number}.txt")
@@ -518,7 +518,7 @@ async def test_a_cancelled_request_ends_the_work_in_the_server(tree):
         search.cancel()
         await asyncio.gather(search, return_exceptions=True)
         assert not (await connected.call_tool("ls")).is_error
-        for _ in range(3):  # it would go on for eight seconds more
+        for _ in range(3):  # it would go on for another eight seconds
             resting = processor_seconds(tree)
             await asyncio.sleep(1.5)
             resting = processor_seconds(tree) - resting
@@ -528,7 +528,7 @@ async def test_a_cancelled_request_ends_the_work_in_the_server(tree):
     assert resting < working / 4
 
 
-def test_what_the_server_offers_is_what_schemas_gives(tree):
+def test_the_server_offers_the_tools_of_schemas(tree):
     server = WorkspaceServer(str(tree))
     with Workspace(tree) as ws:
         offered = asyncio.run(server._list(None, None)).tools
@@ -547,7 +547,7 @@ def test_the_server_watches_its_workspace(tmp_path, options, kept):
         server._workspace.close()
 
 
-def test_the_server_watches_nothing_where_that_is_said(tmp_path):
+def test_the_server_does_not_watch_if_told_so(tmp_path):
     server = WorkspaceServer(str(tmp_path), watch_bytes=None)
     try:
         assert server._workspace.watch is None

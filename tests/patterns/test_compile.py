@@ -1,4 +1,4 @@
-"""What a pattern may be, and what is said of one that is wrong."""
+"""The patterns that are accepted, and the errors for the others."""
 
 import random
 import time
@@ -40,7 +40,7 @@ def matched(pattern, text, **kwargs):
         ("(?#a comment)", "1", [(0, 0), (1, 1)]),
     ],
 )
-def test_a_brace_that_opens_no_numeric_quantifier_is_a_brace(pattern, text, spans):
+def test_a_brace_outside_a_numeric_quantifier_is_literal(pattern, text, spans):
     assert matched(pattern, text) == spans
 
 
@@ -69,7 +69,7 @@ FLAGS_AND_COMMENTS = [
 ]
 
 
-def test_flags_and_comments_survive_what_is_put_around_a_pattern():
+def test_flags_and_comments_survive_an_added_prefix_and_suffix():
     rng = random.Random(3)
     texts = ["a", "b", "c", "ab", "a b", "a#c", "#", " ", "A B c x", "abx# c\n a", "x\nb"]
     compared = 0
@@ -120,7 +120,7 @@ def test_a_whole_word_with_flags_comments_and_references(pattern, text, spans):
         ("\\", 0, "\\\\"),
     ],
 )
-def test_a_bad_pattern_is_pointed_at_and_its_escaped_form_is_suggested(pattern, position, suggestion):
+def test_an_invalid_pattern_is_located_and_its_escaped_form_suggested(pattern, position, suggestion):
     with pytest.raises(InvalidPatternError) as caught:
         compile_pattern(pattern)
     error = caught.value
@@ -150,7 +150,7 @@ def test_a_bad_pattern_is_pointed_at_and_its_escaped_form_is_suggested(pattern, 
         "a{20001}",
     ],
 )
-def test_what_would_take_long_to_compile_is_refused_at_once(pattern):
+def test_a_pattern_that_compiles_slowly_is_refused_at_once(pattern):
     began = time.perf_counter()
     with pytest.raises(InvalidPatternError) as caught:
         compile_pattern(pattern)
@@ -161,7 +161,7 @@ def test_what_would_take_long_to_compile_is_refused_at_once(pattern):
 @pytest.mark.parametrize(
     "pattern", ["(?V1)a", r"\L<x>", r"\1", "(?P<1>a)", "(?(1)a)", "(?&x)", r"\p{Nonsense}", "[b-a]"]
 )
-def test_whatever_the_compiler_raises_is_invalid_pattern(pattern):
+def test_every_error_of_the_compiler_becomes_invalid_pattern(pattern):
     with pytest.raises(InvalidPatternError):
         compile_pattern(pattern)
 

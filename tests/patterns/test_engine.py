@@ -1,4 +1,4 @@
-"""Where the `regex` module is missing, `re` serves: the same matches, an end in time, clear limits."""
+"""Without the `regex` module, `re` finds the same matches, ends in time and names its limits."""
 
 import errno
 import os
@@ -70,7 +70,7 @@ def test_the_matches_are_those_of_regex(multiline, ignore_case, text):
     end_children()
 
 
-def test_a_search_without_end_is_ended_at_its_deadline_and_lets_others_run(by_re):
+def test_an_endless_search_ends_at_its_deadline_and_lets_other_threads_run(by_re):
     ticks = []
     stop = threading.Event()
 
@@ -91,7 +91,7 @@ def test_a_search_without_end_is_ended_at_its_deadline_and_lets_others_run(by_re
     assert spans("(x|xx)+$", "xxx") == [(0, 3, [(0, 3)])]  # the next search has a new child
 
 
-def test_no_child_remains_of_a_search_that_was_ended(by_re):
+def test_a_search_that_ends_early_leaves_no_child_process(by_re):
     before = len(os.listdir("/dev/fd"))
     for _ in range(3):
         with pytest.raises(TimeoutError):
@@ -100,7 +100,7 @@ def test_no_child_remains_of_a_search_that_was_ended(by_re):
     assert len(os.listdir("/dev/fd")) <= before
 
 
-def test_a_child_that_was_killed_is_a_timeout_and_not_wrong(by_re):
+def test_a_killed_child_is_a_timeout_and_not_a_wrong_answer(by_re):
     expression = compile_pattern("(a|b)+").expression
     assert [each.span() for each in expression.finditer("ab", timeout=5)] == [(0, 2)]
     engine._idle[-1]._process.kill()
@@ -110,7 +110,7 @@ def test_a_child_that_was_killed_is_a_timeout_and_not_wrong(by_re):
     assert [each.span() for each in expression.finditer("ab", timeout=5)] == [(0, 2)]
 
 
-def test_a_child_ends_at_its_deadline_where_nobody_is_left_to_end_it(tmp_path):
+def test_a_child_ends_at_its_deadline_after_its_parent_was_killed(tmp_path):
     program = f"""
 from agentfs.patterns import engine
 engine.engine_name = lambda: "re"
@@ -133,7 +133,7 @@ def is_running(number):
     return shown.stdout.strip()[:1] not in (b"", b"Z")
 
 
-def test_without_a_further_process_the_error_is_typed(by_re, monkeypatch, tmp_path):
+def test_a_process_that_cannot_start_is_a_typed_error(by_re, monkeypatch, tmp_path):
     def fails(*_, **__):
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
@@ -144,7 +144,7 @@ def test_without_a_further_process_the_error_is_typed(by_re, monkeypatch, tmp_pa
     assert caught.value.errno == errno.EAGAIN
 
 
-def test_the_last_idle_child_may_be_taken_meanwhile(by_re):
+def test_another_thread_may_take_the_last_idle_child(by_re):
     class Taken(list):
         def __bool__(self):
             return True
@@ -185,7 +185,7 @@ def test_very_many_matches_come_in_batches(by_re):
 
 
 @pytest.mark.parametrize("pattern", [r"\p{Lu}", r"[[:alpha:]]+", r"(?<=a+)b", r"\X", r"(?|a|b)", r"\m\w"])
-def test_what_re_lacks_is_refused_with_the_reason(by_re, pattern):
+def test_features_that_re_lacks_are_refused_with_the_reason(by_re, pattern):
     with pytest.raises(InvalidPatternError, match="Python's `re` is used here") as caught:
         compile_pattern(pattern)
     assert caught.value.code == "invalid_pattern"
@@ -199,7 +199,7 @@ def test_what_re_lacks_is_refused_with_the_reason(by_re, pattern):
         ("[a", "never closed"),
     ],
 )
-def test_mistakes_are_explained_as_ever(by_re, pattern, reason):
+def test_re_explains_mistakes_like_regex(by_re, pattern, reason):
     with pytest.raises(InvalidPatternError, match=reason) as caught:
         compile_pattern(pattern)
     assert "`re`" not in str(caught.value)

@@ -12,7 +12,7 @@ from agentfs.errors import InvalidPatternError
 from agentfs.fs import ReadBuffer
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import Counts, LineSearch
-from agentfs.patterns.prefilter import classifier
+from agentfs.patterns.literals import Prefilter
 
 ATOMS = [
     *"abkisKSxy_ .,-1",
@@ -82,7 +82,7 @@ def as_seen(text):
 
 
 def found(compiled, view):
-    """What is found, the same in whatever way: by literal, by line regex, or counted."""
+    """Return the hits; by literal, by line regex and counted, they must be the same."""
     answers = []
     for by_literal in (True, False):
         search = LineSearch(compiled, time.monotonic() + 20)
@@ -101,7 +101,7 @@ def may_match(compiled, content):
     with tempfile.TemporaryFile() as file:
         file.write(content.encode())
         file.flush()
-        return classifier(contents, compiled)(contents.fill(file.fileno())) == content.encode()
+        return Prefilter(compiled.plan).classify(contents, contents.fill(file.fileno())) == content.encode()
 
 
 def naively(expression, lines):
@@ -126,7 +126,7 @@ def naively(expression, lines):
 @example(pattern=r"(?<!\A)\s|(?=\Z)[^a]*", text=(["b ", "", " a"], "\n"), final=True, ignore_case=False)
 @example(pattern=r"a(?!\s)(?<=\D\D)", text=(["aa", " a", "a"], "\n"), final=False, ignore_case=False)
 @example(pattern="(?:a|b{0})x", text=(["x"], "\n"), final=True, ignore_case=False)
-def test_the_plan_finds_exactly_what_the_pattern_finds_on_each_line_alone(pattern, text, final, ignore_case):
+def test_the_plan_finds_the_same_matches_as_the_pattern_on_each_line(pattern, text, final, ignore_case):
     lines, end = text
     whole = end.join(lines) + (end if final else "")
     try:
@@ -163,7 +163,7 @@ two_letters = st.recursive(
 @given(
     pattern=two_letters, lines=st.lists(st.text("aabbAB ", max_size=6), max_size=5), ignore_case=st.booleans()
 )
-def test_literals_that_are_often_there_lose_nothing(pattern, lines, ignore_case):
+def test_frequent_literals_lose_no_match(pattern, lines, ignore_case):
     expression = regex.compile(pattern, regex.V0 | (regex.I if ignore_case else 0))
     compiled = compile_pattern(pattern, ignore_case=ignore_case)
     whole = "\n".join([*lines, ""])
@@ -211,7 +211,7 @@ def test_the_literals_of_a_pattern(pattern, literals):
         ("foo(?:bar)?", "foo", ()),
     ],
 )
-def test_a_rare_literal_is_searched_for_and_others_are_required(pattern, literal, extra):
+def test_the_rarest_literal_is_searched_and_others_are_required(pattern, literal, extra):
     plan = compile_pattern(pattern).plan
     assert (plan.literals[0], plan.extra_literals) == (literal, extra)
 
@@ -227,11 +227,11 @@ def test_a_rare_literal_is_searched_for_and_others_are_required(pattern, literal
         ("fo(o)", False),
     ],
 )
-def test_alternatives_of_plain_text_are_known(pattern, is_literal):
+def test_alternatives_of_literal_text_are_recognised(pattern, is_literal):
     assert compile_pattern(pattern).plan.is_literal is is_literal
 
 
-def test_every_character_that_equals_an_ascii_letter_without_case_is_found():
+def test_every_character_that_folds_to_an_ascii_letter_is_found():
     # The engine is the judge: asked for every character there is.
     everything = "".join(chr(code) for code in range(128, 0x110000) if not 0xD800 <= code < 0xE000)
     for char in "abcdefghijklmnopqrstuvwxyz":
@@ -255,5 +255,5 @@ def test_every_character_that_equals_an_ascii_letter_without_case_is_found():
         (r"(a)\1", None),
     ],
 )
-def test_repeats_are_counted_and_nested_ones_are_not_trusted(pattern, repeats):
+def test_repeats_are_counted_unless_they_are_nested(pattern, repeats):
     assert compile_pattern(pattern).plan.repeats == repeats

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentfs.fs import ReadBuffer
-from agentfs.patterns import prefilter
+from agentfs.patterns import literals
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import LineSearch
+from agentfs.patterns.literals import Prefilter, decode_content, substring_finder
 
 TEXTS = st.lists(
     st.sampled_from([b"a", b"b", b"ab", b"\n", b"\0", "é".encode(), b"aab" * 7]), max_size=30
@@ -25,7 +26,7 @@ WAYS = pytest.mark.parametrize("installed", [True, False], ids=["stringzilla", "
 @contextlib.contextmanager
 def library(installed):
     """Have stringzilla, or a platform without it."""
-    with contextlib.nullcontext() if installed else mock.patch.object(prefilter, "stringzilla", None):
+    with contextlib.nullcontext() if installed else mock.patch.object(literals, "stringzilla", None):
         yield
 
 
@@ -50,7 +51,7 @@ def loaded(content, before=b""):
 def test_a_file_may_match_when_its_bytes_have_the_literal(installed, content, behind, literal):
     buffer = loaded(content, content + behind)
     with library(installed):
-        verdict = prefilter.classifier(buffer, compile_pattern(literal))(len(content))
+        verdict = Prefilter(compile_pattern(literal).plan).classify(buffer, len(content))
     expected = content if literal.encode() in content else None
     assert verdict == ("binary" if b"\0" in content else expected)
 
@@ -70,8 +71,8 @@ def test_a_file_may_match_when_its_bytes_have_the_literal_in_another_case(instal
     content = "".join(pieces).encode("utf-8", "surrogateescape")
     buffer, pattern = loaded(content), compile_pattern(literal, ignore_case=True)
     with library(installed):
-        verdict = prefilter.classifier(buffer, pattern)(len(content))
-    text = prefilter.decode_content(content)
+        verdict = Prefilter(pattern.plan).classify(buffer, len(content))
+    text = decode_content(content)
     if text is not None and pattern.expression.search(text):
         assert verdict == content
 
@@ -80,38 +81,38 @@ def test_a_file_may_match_when_its_bytes_have_the_literal_in_another_case(instal
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS.map(bytes.decode), literal=LITERALS, start=st.integers(0, 200))
 @example(text="é ab", literal="ab", start=0)
-def test_the_finder_finds_what_find_finds(installed, text, literal, start):
+def test_the_finder_agrees_with_str_find(installed, text, literal, start):
     start = min(start, len(text))
     with library(installed):
-        find = prefilter.substring_finder(text, (literal,))
+        find = substring_finder(text, (literal,))
         assert find(text, literal, start) == text.find(literal, start)
 
 
 @given(st.text("ab\n", max_size=40), st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=3))
-def test_the_lines_with_a_string_are_those_that_have_one(text, strings):
+def test_a_search_for_literals_yields_the_lines_that_contain_one(text, strings):
     expected = [line for line in text.split("\n") if any(string in line for string in strings)]
     search = LineSearch(compile_pattern("|".join(strings)), time.monotonic() + 20)
     assert [text[hit.start : hit.end] for hit in search.hits(text)] == expected
 
 
 @pytest.mark.parametrize("ignore_case", [False, True])
-def test_a_match_behind_a_nul_far_into_a_text_is_found(ignore_case):
+def test_a_match_after_a_late_nul_is_found(ignore_case):
     pattern = compile_pattern("needle", ignore_case=ignore_case)
     far = b"x" * 9000 + b"\0"
     for content, verdict in ((far + b" needle", far + b" needle"), (far, None), (b"\0 needle", "binary")):
         buffer = loaded(content)
-        assert prefilter.classifier(buffer, pattern)(buffer.length) == verdict
+        assert Prefilter(pattern.plan).classify(buffer, buffer.length) == verdict
 
 
 def test_a_literal_is_found_in_the_buffer_after_it_has_grown():
     buffer = ReadBuffer(10**7)
-    classify = prefilter.classifier(buffer, compile_pattern("needle"))
+    test = Prefilter(compile_pattern("needle").plan)
     with tempfile.TemporaryFile() as file:
         for size in (10, 2**18 - 6, 2**18 - 5, 2**20, 3):
             file.seek(0)
             file.truncate()
             file.write(b"x" * size + b"needle")
             file.flush()
-            assert classify(buffer.fill(file.fileno())) == b"x" * size + b"needle"
+            assert test.classify(buffer, buffer.fill(file.fileno())) == b"x" * size + b"needle"
             os.ftruncate(file.fileno(), size + 5)
-            assert classify(buffer.fill(file.fileno())) is None
+            assert test.classify(buffer, buffer.fill(file.fileno())) is None

@@ -71,16 +71,14 @@ def test_modes_rules_and_answers(tree, policy, reads, changes):
         assert codes(tree, policy, CHANGES[:2]) == ["", ""]
 
 
-def test_a_refusal_tells_the_reason_and_not_to_retry(tree):
+def test_a_refusal_has_the_reason_and_says_not_to_retry(tree):
     with Workspace(tree, policy=Policy(permission=no)) as ws:
         result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
-    assert result.content == (
-        "not today.\nDo not try it again, nor another way; tell the user, or go on without it."
-    )
+    assert result.content == ("not today.\nDo not try again in any way; tell the user, or go on without it.")
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
-def test_the_callback_is_given_everything(tree):
+def test_the_callback_gets_all_facts(tree):
     asked: list[PermissionRequest] = []
 
     def ask(request):
@@ -98,7 +96,7 @@ def test_the_callback_is_given_everything(tree):
     assert (read.method, read.changes, read.diff, read.tool) == ("read", False, "", None)
 
 
-def test_what_cannot_be_done_is_not_asked_if_reading_is_allowed(tree):
+def test_a_call_that_would_fail_is_not_asked_if_reading_is_allowed(tree):
     asked = []
     with Workspace(tree, policy=Policy(allow=["read"], permission=asked.append)) as ws:
         tools = ws.tools()
@@ -120,13 +118,13 @@ def test_what_cannot_be_done_is_not_asked_if_reading_is_allowed(tree):
     ("edit(link/**)", "src/a.txt", False), ("edit(src/**)", "link/a.txt", True), ("edit", "lib/b.txt", True),
     ("edit(/a.txt)", "src/a.txt", False), ("edit(src/**)", "./lib/../src/a.txt", True),
 ])  # fmt: skip
-def test_a_rule_that_denies_holds_under_every_name(tree, rule, path, covered):
+def test_a_deny_rule_covers_every_spelling_of_a_path(tree, rule, path, covered):
     os.symlink("src", tree / "link")
     expected = ["refused" if covered else ""]
     assert codes(tree, Policy(deny=[rule]), [("edit", {"path": path, **EDIT})]) == expected
 
 
-def test_rules_are_about_the_file_that_the_name_of_a_kept_page_stands_for(tree):
+def test_rules_apply_to_the_file_of_a_kept_page(tree):
     asked = []
     policy = Policy(deny=["grep(src/**)"], permission=lambda request: asked.append(request) or True)
     with Workspace(tree, policy=policy) as ws:
@@ -137,7 +135,7 @@ def test_rules_are_about_the_file_that_the_name_of_a_kept_page_stands_for(tree):
         assert ws.grep("one", path=ws.keep("one\n")).total_lines == 1, "a text is no file"
 
 
-def test_a_rule_that_allows_must_cover_where_links_lead(tree):
+def test_an_allow_rule_must_cover_the_target_of_a_link(tree):
     os.symlink("../lib", tree / "src" / "link")
     policy = Policy(allow=["edit(src/**)"])
     assert codes(tree, policy, [("edit", {"path": "src/link/b.txt", **EDIT})]) == ["refused"]
@@ -145,7 +143,7 @@ def test_a_rule_that_allows_must_cover_where_links_lead(tree):
     assert (tree / "lib" / "b.txt").read_text() == "one\n"
 
 
-def test_edit_denied_is_multi_edit_and_edit_lines_denied(tree):
+def test_denying_edit_denies_multi_edit_and_edit_lines(tree):
     with Workspace(tree, policy=Policy(deny=["edit(src/**)"])) as ws:
         for call in (
             lambda: ws.multi_edit("src/a.txt", []),
@@ -163,7 +161,7 @@ def test_a_new_file_in_a_new_directory_is_covered(tree):
     assert codes(tree, Policy(allow=["write(src/**)"]), [call]) == [""]
 
 
-def test_changed_arguments_are_used_and_looked_at_again(tree):
+def test_changed_arguments_are_used_and_checked_again(tree):
     def elsewhere(request):
         return Allow({"path": "lib/b.txt"}) if request.method == "edit" else True
 
@@ -181,27 +179,46 @@ def test_changed_arguments_are_used_and_looked_at_again(tree):
     assert (tree / "lib" / "b.txt").read_text() == "two\n"
 
 
+def test_each_of_several_callbacks_is_shown_the_call_as_the_one_before_it_changed_it(tree):
+    asked = []
+
+    def elsewhere(request):
+        return Allow({"path": "lib/b.txt"})
+
+    def note(request):
+        asked.append((request.arguments["path"], request.paths, "+++ b/lib/b.txt" in request.diff))
+        return True
+
+    with Workspace(tree, policy=Policy(permission=[elsewhere, note])) as ws:
+        assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
+    assert asked == [("lib/b.txt", ("lib/b.txt",), True)]
+    refusing = Policy(permission=(lambda _: False, note))
+    with Workspace(tree, policy=refusing) as ws, pytest.raises(RefusedError):
+        ws.edit("src/a.txt", "one", "two")
+    assert len(asked) == 1, "after a refusal nobody else is asked"
+
+
 class Naive:
-    """A gate as a loop would write it: ask with what the model sent, then do what it asked for."""
+    """A gate as a naive loop has it: ask with the arguments that the model sent, then act."""
 
     def __init__(self, ws, ask, denied=None):
         self.ws, self.ask, self.denied = ws, ask, denied
 
     def change(self, method, path, *arguments):
-        """Do it, unless the path as it is spelled is denied, or the callback says no."""
+        """Act, unless the path as it is spelled is denied or the callback refuses."""
         request = PermissionRequest(method, method, {"path": path}, (path,))
         if (self.denied is None or not fnmatch(path, self.denied)) and self.ask(request) is True:
             return getattr(self.ws, method)(path, *arguments)
         raise RefusedError("no")
 
 
-def test_the_naive_gate_refuses_what_is_spelled_as_its_rule_is(tree):
+def test_the_naive_gate_refuses_the_spelling_of_its_rule(tree):
     with Workspace(tree) as ws, pytest.raises(RefusedError):
         Naive(ws, lambda request: True, "src/*").change("edit", "src/a.txt", "one", "two")
 
 
 def test_a_naive_rule_falls_to_another_name_for_the_same_file(tree):
-    """The attack of the two tests above: a link, and a way there that is spelled otherwise."""
+    """The attack of the two tests above: a link, and another spelling of the path."""
     os.symlink("src", tree / "link")
     with Workspace(tree) as ws:
         gate = Naive(ws, lambda request: True, "src/*")
@@ -210,7 +227,7 @@ def test_a_naive_rule_falls_to_another_name_for_the_same_file(tree):
     assert (tree / "src" / "a.txt").read_text() == "three\n"
 
 
-def test_a_naive_rule_that_allows_falls_to_a_link_that_leads_on(tree):
+def test_a_naive_allow_rule_falls_to_a_link_that_leads_on(tree):
     os.symlink("../lib", tree / "src" / "link")
     with Workspace(tree) as ws:
         Naive(ws, lambda request: fnmatch(request.paths[0], "src/*")).change(
@@ -220,7 +237,7 @@ def test_a_naive_rule_that_allows_falls_to_a_link_that_leads_on(tree):
 
 
 def swapping(tree):
-    """Return a callback that makes the directory that was approved a link to one that is denied."""
+    """Return a callback that replaces the approved directory by a link to a denied one."""
 
     def swap(request):
         os.rename(tree / "src", tree / "moved")
@@ -231,15 +248,15 @@ def swapping(tree):
     return swap
 
 
-def test_a_naive_gate_falls_to_a_link_swapped_while_somebody_is_asked(tree):
+def test_a_naive_gate_falls_to_a_link_swapped_while_the_user_is_asked(tree):
     with Workspace(tree) as ws:
         Naive(ws, swapping(tree), "lib/*").change("edit", "src/a.txt", "one", "two")
     assert (tree / "lib" / "a.txt").read_text() == "two\n"
 
 
 @pytest.mark.parametrize("method", ["edit", "write"])
-def test_a_naive_gate_changes_a_file_that_is_not_the_one_that_was_shown(tree, method):
-    """What was approved is done to what came in between; a naive `write` is that of pathlib."""
+def test_a_naive_gate_changes_a_file_that_was_not_shown(tree, method):
+    """The approved change is made to another version; a naive `write` is that of pathlib."""
 
     def change(request):
         (tree / "src" / "a.txt").write_text("one\nmore\n")
@@ -254,8 +271,8 @@ def test_a_naive_gate_changes_a_file_that_is_not_the_one_that_was_shown(tree, me
     assert (tree / "src" / "a.txt").read_text() == ("two\nmore\n" if method == "edit" else "two\n")
 
 
-def test_a_naive_gate_that_asks_under_a_lock_stops_whoever_is_asked(tree):
-    """The attack of `test_no_lock_is_held_while_somebody_is_asked` on a gate with a lock around it."""
+def test_a_naive_gate_that_asks_under_a_lock_blocks_the_user(tree):
+    """The attack of `test_no_lock_is_held_while_the_user_is_asked` on a gate within a lock."""
     lock, stuck = threading.Lock(), []
 
     def other():
@@ -275,8 +292,8 @@ def test_a_naive_gate_that_asks_under_a_lock_stops_whoever_is_asked(tree):
     assert stuck == [True]
 
 
-def test_a_link_swapped_while_somebody_is_asked_is_caught(tree):
-    """Attack: the directory that was approved becomes a link to one that is denied."""
+def test_a_link_swapped_while_the_user_is_asked_is_detected(tree):
+    """Attack: the approved directory becomes a link to a denied one."""
     with (
         Workspace(tree, policy=Policy(permission=swapping(tree), deny=["edit(lib/**)"])) as ws,
         pytest.raises(RefusedError),
@@ -286,7 +303,7 @@ def test_a_link_swapped_while_somebody_is_asked_is_caught(tree):
 
 
 @pytest.mark.parametrize("method", ["edit", "write"])
-def test_a_file_changed_while_somebody_is_asked_is_stale(tree, method):
+def test_a_file_changed_while_the_user_is_asked_is_stale(tree, method):
     def change(request):
         if request.changes:
             (tree / "src" / "a.txt").write_text("one\nmore\n")
@@ -300,8 +317,8 @@ def test_a_file_changed_while_somebody_is_asked_is_stale(tree, method):
     assert (tree / "src" / "a.txt").read_text() == "one\nmore\n"
 
 
-def test_no_lock_is_held_while_somebody_is_asked(tree):
-    """The callback itself edits the same file through another workspace, in another thread, and reads it."""
+def test_no_lock_is_held_while_the_user_is_asked(tree):
+    """The callback reads the file, and edits it with another workspace in another thread."""
     other = Workspace(tree)
 
     def ask(request):
@@ -354,15 +371,15 @@ def test_a_callback_that_raises_is_a_failure_that_changes_nothing(tree):
 
 
 @pytest.mark.parametrize("wrong", [
-    {"mode": "no"}, {"permission": 1}, {"allow": "edit"}, {"deny": ["edit("]}, {"deny": ["Edit"]},
-    {"allow": [1]},
+    {"mode": "no"}, {"permission": 1}, {"permission": [print, 1]}, {"allow": "edit"}, {"deny": ["edit("]},
+    {"deny": ["Edit"]}, {"allow": [1]},
 ])  # fmt: skip
-def test_a_wrong_policy_is_an_error_at_once(wrong):
+def test_a_wrong_policy_is_an_error_when_it_is_made(wrong):
     with pytest.raises(AgentFSError):
         Policy(**wrong)
 
 
-def test_a_transaction_asks_about_a_new_file_in_a_directory_that_is_there(tmp_path):
+def test_a_transaction_asks_about_a_new_file_in_an_existing_directory(tmp_path):
     (tmp_path / "src").mkdir()
     asked = []
     policy = Policy(permission=lambda request: asked.append(request.paths) or True)
@@ -374,7 +391,7 @@ def test_a_transaction_asks_about_a_new_file_in_a_directory_that_is_there(tmp_pa
 
 @pytest.mark.parametrize("name", ["a.txt", "new.txt"])
 def test_a_file_that_changes_while_a_write_is_asked_about_is_not_replaced(tree, name):
-    """The diff that was allowed is then not what would happen."""
+    """Otherwise the change would differ from the diff that was allowed."""
 
     def change_and_allow(request: PermissionRequest) -> bool:
         (tree / "src" / name).write_text("theirs\n")
@@ -399,15 +416,24 @@ def test_a_rule_that_names_no_tool_is_an_error(tree, rules):
         ws.view(policy=Policy(**rules))
 
 
-def test_a_misspelt_rule_is_answered_with_the_nearest_name(tree):
+def test_a_misspelt_rule_gets_the_nearest_name(tree):
     with pytest.raises(InvalidArgumentError, match="did you mean `read`"):
         Workspace(tree, policy=Policy(deny=["reed(secret/**)"]))
 
 
-def test_each_tool_and_group_may_be_named_by_a_rule(tree):
-    names = ["splice", "replace", "undo", "read_many", "*", "search", "change", "edit", "write(src/**)"]
+def test_a_rule_can_name_each_tool_and_group(tree):
+    names = ["splice", "undo", "read_many", "*", "search", "change", "manage", "edit", "write(src/**)"]
     with Workspace(tree, policy=Policy(allow=names)) as ws:
         assert ws.policy.allow == tuple(names)
+
+
+def test_a_rule_for_manage_covers_delete_and_move_only(tree):
+    with Workspace(tree, policy=Policy(deny=["manage(src/**)"])) as ws:
+        ws.edit("src/a.txt", "one", "two")
+        with pytest.raises(RefusedError):
+            ws.delete("src/a.txt")
+        with pytest.raises(RefusedError):
+            ws.move("src/a.txt", "b.txt")
 
 
 def test_a_rule_with_a_malformed_glob_is_an_error_at_once(tree):
@@ -415,8 +441,8 @@ def test_a_rule_with_a_malformed_glob_is_an_error_at_once(tree):
         Workspace(tree, policy=Policy(deny=["edit({a)"]))
 
 
-def test_changed_arguments_take_the_form_of_checked_ones(tree):
-    """What a program may pass to a method, a callback may answer with."""
+def test_changed_arguments_are_converted_like_those_of_a_call(tree):
+    """A callback can answer with every type that a program can pass."""
     answers = {
         "edit": Allow({"path": Path("lib/b.txt")}),
         "multi_edit": Allow({"edits": [{"old_string": "two", "new_string": "three"}]}),
@@ -428,7 +454,7 @@ def test_changed_arguments_take_the_form_of_checked_ones(tree):
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
-def test_a_path_object_that_a_callback_answers_with_is_judged_by_the_rules(tree):
+def test_a_path_object_from_a_callback_is_checked_by_the_rules(tree):
     policy = Policy(permission=lambda request: Allow({"path": Path("lib/b.txt")}), deny=["edit(lib/**)"])
     with Workspace(tree, policy=policy) as ws, pytest.raises(RefusedError):
         ws.edit("src/a.txt", "one", "two")
@@ -438,7 +464,7 @@ def test_a_path_object_that_a_callback_answers_with_is_judged_by_the_rules(tree)
     ({"path": 5}, "path"), ({"new_string": None}, "new_string"), ({"replace_all": "yes"}, "replace_all"),
     ({"nothing": 1}, "nothing"), ({"self": 1}, "self"),
 ])  # fmt: skip
-def test_changed_arguments_of_a_wrong_type_are_refused_as_those_of_a_call(tree, changed, named):
+def test_changed_arguments_of_a_wrong_type_are_refused(tree, changed, named):
     with Workspace(tree, policy=Policy(permission=lambda request: Allow(changed))) as ws:
         with pytest.raises(InvalidArgumentError, match=named):
             ws.edit("src/a.txt", "one", "two")

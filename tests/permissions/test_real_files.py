@@ -1,4 +1,4 @@
-"""A rule judges the file that is really opened or written, under whatever name a call reaches it."""
+"""A rule is checked on the file that is opened or written, whatever name leads to it."""
 
 import os
 import threading
@@ -130,7 +130,7 @@ def test_a_transaction_is_judged_file_by_file(tree):
 
 
 def fold_names(monkeypatch):
-    """Make the system calls take names as a file system does that ignores case."""
+    """Make the system calls ignore case in names."""
 
     def folding(call, position):
         def folded(*args, **kwargs):
@@ -167,7 +167,7 @@ def test_a_rule_is_about_one_case_where_the_file_system_tells_them_apart(tree):
 
 @contextmanager
 def swapping(link, targets):
-    """Let a link point now here, now there, until the end."""
+    """Swap the target of a link repeatedly."""
     stop = threading.Event()
     beside = link.with_name("beside")
 
@@ -188,12 +188,12 @@ def swapping(link, targets):
 
 
 def going_on(start, seen):
-    """Attack for 2 seconds, and as long as the attack has not worked against the naive way, up to 60."""
+    """Attack for at least 2 seconds, and for up to 60 until the naive way has failed."""
     return time.monotonic() < start + (2 if seen else 60)
 
 
 def naive_read(tree, path):
-    """Judge the path, then open it: what a rule at the gate alone comes to."""
+    """Check the path and then open it, like a rule that is checked only before the call."""
     if os.path.realpath(tree / path).startswith(str(tree / "secret")):
         return ""
     return (tree / path).read_text()
@@ -245,7 +245,7 @@ def test_a_link_swapped_during_a_write_puts_nothing_where_it_is_denied(tree, pol
 
 
 def edited_before(tree):
-    """A workspace that let a file be edited, which is protected, or denied, only later."""
+    """A workspace with an edited file that is protected or denied later."""
     with Workspace(tree, state=tree.parent / "state") as ws:
         ws.edit("secret/k.txt", SECRET, f"{SECRET}\nmore of {SECRET}")
         ws.write("secret/new.txt", f"{SECRET}\n")
@@ -290,7 +290,7 @@ def test_an_undo_that_is_refused_shows_no_content_that_may_not_be_read_any_more(
         assert SECRET not in str(refused.value) + str(refused.value.details)
 
 
-def test_changes_is_asked_for_as_every_method_is(tree, tmp_path):
+def test_changes_asks_for_permission(tree, tmp_path):
     edited_before(tree)
     asked = []
     ask = Policy(permission=lambda request: asked.append((request.method, request.effect)))
@@ -300,7 +300,7 @@ def test_changes_is_asked_for_as_every_method_is(tree, tmp_path):
     assert asked == [("changes", "read")]
 
 
-def test_changes_shows_no_second_name_of_a_protected_file(tree, tmp_path):
+def test_changes_does_not_show_a_protected_file_under_a_hard_link(tree, tmp_path):
     os.rename(tree / "secret" / "k.txt", tree / "twin.txt")
     with Workspace(tree, state=tmp_path / "state") as ws:
         ws.edit("twin.txt", SECRET, f"more of {SECRET}")
@@ -331,7 +331,7 @@ def test_the_commands_show_no_protected_content_that_was_changed_before(tree, tm
     lambda ws, name: ws.grep("text", files=[f"{name}/k.txt"]),
 ])  # fmt: skip
 def test_a_granted_path_with_wildcards_is_one_path(tree, name, call):
-    """Attack: a directory with the name of a glob, made a link to another while somebody is asked."""
+    """Attack: a directory named like a glob becomes a link to another while the user is asked."""
     (tree / name).mkdir()
     (tree / name / "k.txt").write_text("harmless text\n")
 
@@ -349,8 +349,8 @@ def test_a_granted_path_with_wildcards_is_one_path(tree, name, call):
     assert SECRET not in answer
 
 
-def test_a_link_before_the_wildcard_of_a_granted_glob_is_taken_as_it_was(tree):
-    """Attack: the link leads to a directory `*` when asked about, and elsewhere after the answer."""
+def test_a_link_before_the_wildcard_of_a_granted_glob_keeps_its_target(tree):
+    """Attack: the link leads to a directory `*` before the answer, and elsewhere after it."""
     (tree / "*").mkdir()
     os.symlink("*", tree / "link")
 
@@ -368,7 +368,7 @@ def test_a_link_before_the_wildcard_of_a_granted_glob_is_taken_as_it_was(tree):
     ("*.txt", {"public/k.txt", "src/a.txt"}),
     ("public/*.txt", {"public/k.txt"}), ("{src,public}/*", {"public/k.txt", "src/a.txt"}),
 ])  # fmt: skip
-def test_a_granted_glob_lets_read_what_it_matches(tree, glob, read):
+def test_a_granted_glob_allows_reading_its_matches(tree, glob, read):
     policy = Policy(permission=lambda request: True, deny=["read(secret/**)"])
     with Workspace(tree, policy=policy) as ws:
         answer = ws.read_many([glob])
@@ -378,7 +378,7 @@ def test_a_granted_glob_lets_read_what_it_matches(tree, glob, read):
 
 
 def test_globs_that_models_send_are_not_kept(tree):
-    """A model may name any number of globs; only those of rules are kept, compiled."""
+    """A model can send any number of globs; only those of rules are cached."""
     policy = Policy(permission=lambda request: True, allow=["edit(src/**)"])
     with Workspace(tree, policy=policy) as ws:
         ws.read_many(["p*/k.txt"])

@@ -1,4 +1,4 @@
-"""Replies in each provider's shape; tests/interop holds them to the types of the providers' own packages."""
+"""Replies in each provider's format; tests/interop checks them with the providers' own packages."""
 
 import json
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def test_chat_completions():
     assert TOOLS.reply(custom)["content"] == "<bare text>"
 
 
-def test_chat_completions_show_images_in_a_message_of_the_user():
+def test_chat_completions_show_images_in_a_user_message():
     first, second, third = TOOLS.run([openai("picture"), openai("a")])
     assert first["content"] == "<picture>\n[images: 1 follow in the next message]"
     assert second["content"] == "<a>"
@@ -106,7 +106,7 @@ def test_mcp():
     assert TOOLS.reply({"name": "look"})["isError"] is True
 
 
-def test_objects_are_read_as_dicts_are():
+def test_objects_are_read_like_dicts():
     def objects(value):
         if isinstance(value, dict):
             return SimpleNamespace(
@@ -122,12 +122,12 @@ def test_objects_are_read_as_dicts_are():
 @pytest.mark.parametrize("wrong", [
     None, 1, "look", {}, [], {"name": 1}, {"name": "look", "arguments": "{}"}, {"type": "text", "text": "x"},
 ])  # fmt: skip
-def test_what_is_no_call_is_an_error(wrong):
+def test_anything_but_a_tool_call_is_an_error(wrong):
     with pytest.raises(InvalidArgumentError):
         TOOLS.reply(wrong)
 
 
-def test_one_wrong_call_and_none_is_run():
+def test_if_one_call_is_wrong_none_is_run():
     ran = []
 
     def note() -> str:
@@ -141,12 +141,12 @@ def test_one_wrong_call_and_none_is_run():
 
 
 @pytest.mark.parametrize("name", [None, 5, ["a"], "nothing"])
-def test_a_wrong_name_is_an_answer(name):
+def test_a_wrong_name_is_answered(name):
     call = {"type": "tool_use", "id": "t", "name": name, "input": {}}
     assert TOOLS.reply(call)["content"][0]["is_error"] is True
 
 
-def test_notes_stand_beside_the_content_in_each_shape():
+def test_notes_are_separate_from_the_content_in_each_format():
     def count(path: str) -> ToolResult:
         """Count.
 
@@ -169,12 +169,12 @@ def test_notes_stand_beside_the_content_in_each_shape():
 
 
 class Acme(Provider):
-    """A new provider: this class in a module of its own, and a row in `agentfs.providers`."""
+    """A new provider: this class in its own module, and a row in `agentfs.providers`."""
 
     formats: ClassVar = {"acme": Format(SchemaRules(unions=False))}
 
-    def schemas(self, tools, name, *, strict):
-        return [{"fn": tool.name, "schema": tool.parameters} for tool in tools]
+    def schema(self, tool, name, *, strict):
+        return {"fn": tool.name, "schema": tool.parameters}
 
     def read_call(self, call):
         return ToolCall(self, None, field(call, "fn"), field(call, "with")) if field(call, "fn") else None

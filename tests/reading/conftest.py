@@ -14,7 +14,7 @@ from agentfs.reading.read import read_file
 
 
 class Reader:
-    """Reads below a directory of the test, with their own read tracker."""
+    """Reads files of a test's directory, with its own read tracker."""
 
     def __init__(self, directory):
         self.directory = Path(directory)
@@ -39,7 +39,7 @@ class Reader:
         return self.tracker.fully_read(path, revision_of((self.directory / path).read_bytes()))
 
     def pages(self, limit, limits):
-        """The content of all pages, by `.next` alone."""
+        """Return the content of all pages, following `.next`."""
         result = self.read(1, limit, limits=limits)
         content = [result.content]
         while result.next:
@@ -57,7 +57,7 @@ def reader(tmp_path):
 
 
 def make_image(form, size=(40, 30), **options):
-    """The bytes of an image of noise."""
+    """Return the bytes of an image of noise."""
     out = BytesIO()
     Image.effect_noise(size, 50).convert("RGB").save(out, form, **options)
     return out.getvalue()

@@ -1,4 +1,4 @@
-"""What `read` suggests succeeds when followed to the letter: random trees, wrong paths and arguments."""
+"""Every call that `read` suggests succeeds as written: random trees, wrong paths and arguments."""
 
 import tempfile
 from pathlib import Path, PurePosixPath
@@ -16,9 +16,7 @@ names = st.text(st.sampled_from(CHARACTERS), min_size=1, max_size=10).filter(
 paths = (
     st.lists(names, min_size=1, max_size=3)
     .map("/".join)
-    .filter(
-        lambda path: path[1:3] != ":\\" and not path.startswith("\\\\")
-    )  # Windows paths, which are refused as such
+    .filter(lambda path: path[1:3] != ":\\" and not path.startswith("\\\\"))  # Windows paths are refused
 )
 bodies = st.lists(st.sampled_from(["", "x", "a line", "é" * 30, "long " * 60]), max_size=40)
 quietly = settings(max_examples=120, deadline=None)
@@ -47,17 +45,17 @@ MISTAKES = {
     "a directory": lambda path, _: str(PurePosixPath(path).parent),
     "below a file": lambda path, _: f"{path}/more",
 }
-# After these the file that was meant is the first suggestion, whatever the tree.
+# After these mistakes the intended file is the first suggestion, in any tree.
 CERTAIN = {"backslashes", "a line", "a range", "quotes", "a mention", "a blank", "an absolute path", "a URL"}
 
 
 def is_plain(path: str) -> bool:
-    """Return whether a path has nothing of what is taken from around one."""
+    """Return True if a path has no characters that are stripped from around paths."""
     return not set("\\'\"@:#(") & set(path) and path == path.strip()
 
 
 def plant(root: str, files: dict[str, str]) -> list[str]:
-    """Write files, but those whose directory is a file; return the paths there are."""
+    """Write files, except those whose directory is a file; return the paths written."""
     made = []
     for path, content in files.items():
         try:
@@ -70,7 +68,7 @@ def plant(root: str, files: dict[str, str]) -> list[str]:
 
 
 def follow(tools: Toolset, result: ToolResult) -> None:
-    """Make each call that a result or an error has complete; each must succeed."""
+    """Make each complete call that a result or an error suggests; each must succeed."""
     details = {} if result.success else (result.data or {}).get("details", {})
     for call in [*details.get("suggested_calls", ()), *filter(None, [result.next])]:
         assert accepts(tools, call["name"], call["arguments"]), call
@@ -87,7 +85,7 @@ def follow(tools: Toolset, result: ToolResult) -> None:
     st.integers(0, 60),
     st.integers(0, 7),
 )
-def test_what_a_wrong_path_brings_succeeds(files, mistake, at, which):
+def test_suggestions_for_a_wrong_path_succeed(files, mistake, at, which):
     with tempfile.TemporaryDirectory() as root:
         made = plant(root, files)
         assume(made)
@@ -125,7 +123,7 @@ ARGUMENTS = {
     st.sampled_from([Limits(), Limits(read_lines=7), Limits(read_bytes=120), Limits(output_tokens=60)]),
     st.data(),
 )
-def test_what_wrong_arguments_bring_succeeds(lines, given_names, limits, data):
+def test_suggestions_for_wrong_arguments_succeed(lines, given_names, limits, data):
     with tempfile.TemporaryDirectory() as root:
         plant(root, {"a.txt": "\n".join(lines)})
         arguments = {name: data.draw(ARGUMENTS[name], label=name) for name in sorted(given_names)}
@@ -133,7 +131,7 @@ def test_what_wrong_arguments_bring_succeeds(lines, given_names, limits, data):
             tools = ws.tools()
             result = tools.call("read", {"path": "a.txt", **arguments})
             follow(tools, result)
-            # A parameter that is spelled wrongly, in place of which one is named, is right under that name.
+            # The parameter suggested for a misspelled one is the right one.
             renamed = {"ofset": "offset", "limt": "limit"}
             if given_names and given_names <= set(renamed):
                 assert result.error["code"] == "invalid_argument"
@@ -170,7 +168,7 @@ def test_the_continuations_of_a_file_end_at_its_end(lines, limit, read_bytes, st
 
 @quietly
 @given(st.text(st.sampled_from("raedwitglobpmuv_ ARED"), min_size=1, max_size=9))
-def test_the_tool_that_is_named_for_a_wrong_name_is_there(name):
+def test_the_tool_suggested_for_a_wrong_name_exists(name):
     with tempfile.TemporaryDirectory() as root:
         plant(root, {"a.txt": "x\n"})
         with Workspace(root) as ws:
@@ -180,5 +178,5 @@ def test_the_tool_that_is_named_for_a_wrong_name_is_there(name):
                 details = result.data["details"]
                 assert set(details["names"]) == set(tools.names)
                 assert details["nearest"] is None or details["nearest"] in tools.names
-                for call in details.get("suggested_calls", ()):  # perhaps of a tool for directories
+                for call in details.get("suggested_calls", ()):  # it may be a tool for directories
                     assert accepts(tools, call["name"], call["arguments"])

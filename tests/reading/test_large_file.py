@@ -29,7 +29,7 @@ quietly = settings(
 
 @quietly
 @given(
-    # What begins like a JPEG or a PDF is told by all of it, as far as it is held.
+    # The loaded file decides if the data is a JPEG or PDF; the streamed one has only its first bytes.
     st.binary(max_size=60).filter(lambda data: not data.startswith((b"\xff\xd8\xff", b"%PDF-")))
     | texts.map(str.encode),
     st.integers(-9, 9).filter(bool),
@@ -38,7 +38,9 @@ quietly = settings(
     named,
     st.just(1) | st.integers(1, 9),
 )
-def test_a_streamed_page_is_that_of_the_loaded_file(reader, content, offset, limit, chunk, encoding, column):
+def test_a_streamed_page_equals_that_of_the_loaded_file(
+    reader, content, offset, limit, chunk, encoding, column
+):
     reader.write(content)
     outcomes = []
     for file_bytes in (10_000, 1):
@@ -55,7 +57,7 @@ def test_a_streamed_page_is_that_of_the_loaded_file(reader, content, offset, lim
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_a_line_too_long_to_be_loaded_is_shown_at_its_start_and_counted(reader, monkeypatch, encoding):
+def test_only_the_start_of_a_line_that_is_too_long_to_load_is_shown(reader, monkeypatch, encoding):
     monkeypatch.setattr(large_file, "BLOCK", 64)
     monkeypatch.setattr(large_file, "MAX_PAGE_CHARS", 1000)
     reader.write(("first\n" + "é" * 9000 + "\nlast\n").encode(encoding))
@@ -76,7 +78,7 @@ def test_a_line_too_long_to_be_loaded_is_shown_at_its_start_and_counted(reader, 
 
 @pytest.mark.parametrize("line", ["word " * 11 + "\n", "漢字" * 20 + "\n", "\r\n", "x" * 5000 + "\n"])
 @pytest.mark.parametrize("part", [0, 0.1, -0.5])
-def test_a_page_of_a_large_file_is_that_of_the_loaded_file(reader, line, part):
+def test_a_page_of_a_large_file_equals_that_of_the_loaded_file(reader, line, part):
     lines = 4_000_000 // len(line.encode())
     reader.write(line * lines)
     offset = int(part * lines) or 1
@@ -114,14 +116,14 @@ def test_a_file_that_shrinks_while_it_is_streamed_is_stale(reader, monkeypatch):
 
 
 @pytest.mark.parametrize("column", [3, 4, 5])
-def test_a_column_behind_a_line_leaves_its_line_end_whole(reader, monkeypatch, column):
+def test_a_column_past_the_end_of_a_line_keeps_its_line_end(reader, monkeypatch, column):
     for chunk in (1, 2, 3, 100):
         monkeypatch.setattr(large_file, "BLOCK", chunk)
         reader.write("ab\r\ncdef\r\n")
         assert reader.read(limits=STREAMED, column=column).content == "\r\n" + "cdef"[column - 1 :] + "\r\n"
 
 
-def test_a_file_that_is_no_longer_text_while_it_is_streamed_is_stale(reader, monkeypatch):
+def test_a_file_that_stops_being_text_while_it_is_streamed_is_stale(reader, monkeypatch):
     reader.write("é" * 50 + "\n")
     read_lines = large_file.read_lines
 

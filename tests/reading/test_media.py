@@ -50,7 +50,7 @@ def test_a_directory_is_listed(ws, tmp_path):
     assert "sub/b" in ws.read("sub", offset=2, limit=1).text
 
 
-def test_a_missing_file_names_where_else_its_name_is(ws, tmp_path):
+def test_the_error_for_a_missing_file_lists_files_of_the_same_name(ws, tmp_path):
     for name in ("lib/deep/thing.py", "other/Thing.py", ".hidden/thing.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
@@ -69,7 +69,7 @@ def test_a_fifo_is_refused_at_once(ws, tmp_path):
 
 
 def test_an_image_that_was_shown_counts_as_read(ws, tmp_path):
-    """A model was sent round in a circle: `write` asked for a read, and no read was enough."""
+    """A model went in circles: `write` asked for a read, and no read was enough."""
     file, data = tmp_path / "a", make_image("PNG")
     file.write_bytes(data)
     with pytest.raises(AgentFSError) as caught:
@@ -96,7 +96,7 @@ def test_a_binary_is_fully_read_once_all_of_it_was_shown_in_hexadecimal(ws, tmp_
     assert file.read_bytes() == b"text\n"
 
 
-def test_the_error_for_an_unshown_binary_names_a_way_that_works(ws, tmp_path):
+def test_the_error_for_an_unshown_binary_suggests_a_way_that_works(ws, tmp_path):
     (tmp_path / "a").write_bytes(b"\x00\x01\x02")
     with pytest.raises(AgentFSError) as caught:
         ws.write("a", "text\n")

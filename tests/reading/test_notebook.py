@@ -74,7 +74,7 @@ def test_an_invalid_notebook_is_shown_as_text_and_says_so(ws, tmp_path, content)
     (tmp_path / "a.ipynb").write_bytes(content if isinstance(content, bytes) else content.encode())
     result = ws.read("a.ipynb")
     assert result.kind == "text"
-    assert "no notebook: " in result.text or not content
+    assert "not a notebook: " in result.text or not content
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_an_invalid_notebook_is_shown_as_text_and_says_so(ws, tmp_path, content)
         {"cell_type": "x]\nforged", "source": "\u202ea\rb\x1b"},
     ],
 )
-def test_malformed_cells_are_no_tracebacks_and_forge_nothing(ws, tmp_path, cell):
+def test_malformed_cells_do_not_raise_and_forge_nothing(ws, tmp_path, cell):
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}))
     result = ws.read("a.ipynb")
     assert result.kind == "notebook"

@@ -30,7 +30,7 @@ quietly = settings(
 
 
 @both
-def test_a_whole_file_is_shown_with_numbers_and_no_footer(reader, limits):
+def test_a_complete_file_is_shown_with_numbers_and_without_a_footer(reader, limits):
     reader.write(TEN)
     result = reader.read(limits=limits)
     numbers = [" 1", " 2", " 3", " 4", " 5", " 6", " 7", " 8", " 9", "10"]
@@ -80,7 +80,7 @@ def test_read_lines_cuts_the_answer_and_says_how_to_continue(reader, limits):
 
 @both
 @pytest.mark.parametrize("content", ["é" * 70 + "\n", "\x1b" * 10 + "\n", "a" * 90 + "\r\n"])
-def test_the_byte_budget_is_of_the_text_as_shown_and_cuts_between_lines(tmp_path, reader, limits, content):
+def test_the_byte_budget_counts_the_shown_text_and_cuts_between_lines(tmp_path, reader, limits, content):
     reader.write(content * 50)
     budget = Limits(read_bytes=1000, file_bytes=limits.file_bytes)
     result = reader.read(limits=budget)
@@ -94,14 +94,14 @@ def test_the_byte_budget_is_of_the_text_as_shown_and_cuts_between_lines(tmp_path
 
 
 @both
-def test_one_line_is_shown_however_small_the_budget(reader, limits):
+def test_one_line_is_shown_with_any_budget(reader, limits):
     reader.write("abc\ndef\n")
     result = reader.read(limits=Limits(read_bytes=1, file_bytes=limits.file_bytes))
     assert (result.content, result.truncated_by, result.end_line) == ("abc\n", "bytes", 1)
 
 
 @both
-def test_a_long_line_is_cut_in_the_text_alone(reader, limits):
+def test_a_long_line_is_cut_only_in_the_text(reader, limits):
     content = "short\n" + "x" * 5000 + "\r\n" + "y" * 2000 + "\n"
     reader.write(content)
     result = reader.read(limits=limits)
@@ -115,7 +115,7 @@ def test_a_long_line_is_cut_in_the_text_alone(reader, limits):
 
 @both
 @pytest.mark.parametrize("content", [b"", codecs.BOM_UTF8])
-def test_an_empty_file_has_no_lines_and_is_no_error(reader, limits, content):
+def test_an_empty_file_has_no_lines_and_is_not_an_error(reader, limits, content):
     reader.write(content)
     for offset in (1, -5):
         result = reader.read(offset, limits=limits)
@@ -170,7 +170,7 @@ def test_a_long_line_is_read_along_by_column(reader, limits, monkeypatch, end):
 
 
 @both
-def test_a_column_behind_the_end_of_a_line_shows_its_end_alone(reader, limits):
+def test_a_column_past_the_end_of_a_line_shows_only_its_line_end(reader, limits):
     reader.write("ab\r\ncdef\r\n\r\n")
     result = reader.read(column=3, limits=limits)
     assert result.content == "\r\nef\r\n\r\n"
@@ -179,7 +179,7 @@ def test_a_column_behind_the_end_of_a_line_shows_its_end_alone(reader, limits):
 
 @both
 @pytest.mark.parametrize("content", ["word " * 9 + "\n", "漢字かな\n", "x" * 700 + "\n"])
-def test_a_budget_of_tokens_shows_fewer_lines_and_continues_after_them(reader, limits, content):
+def test_a_token_budget_shows_fewer_lines_and_continues_after_them(reader, limits, content):
     reader.write(content * 300)
     budget = Limits(output_tokens=900, file_bytes=limits.file_bytes)
     result = reader.read(limits=budget)
@@ -193,7 +193,7 @@ def test_a_budget_of_tokens_shows_fewer_lines_and_continues_after_them(reader, l
 
 
 @both
-def test_a_line_over_the_budget_of_tokens_is_cut_shorter_and_counts_as_read(reader, limits):
+def test_a_line_over_the_token_budget_is_cut_shorter_and_counts_as_read(reader, limits):
     reader.write("x" * 2000)
     budget = Limits(output_tokens=100, file_bytes=limits.file_bytes)
     result = reader.read(limits=budget)
@@ -210,7 +210,7 @@ def test_a_caller_that_formats_lines_passes_its_overhead(tmp_path):
     with Workspace(tmp_path) as ws:
         reserving = ws.view(limits=replace(limits, line_overhead=9))
         lines = reserving.read("a").content.splitlines()
-        # 10 bytes, 9 beside them, and a line feed that the last does not need.
+        # 10 bytes, 9 of overhead, and a line feed, which the last line does not need.
         assert len(lines) == 10
         assert reserving.read("a", limit=3).truncated_by is None
         assert reserving.read("a", limit=50).truncated_by == "bytes"
@@ -268,7 +268,7 @@ def test_the_rest_of_a_line_that_is_cut_is_one_call_away(tmp_path, limits):
         assert shown == line[2000:]
 
 
-def test_a_carriage_return_that_is_shown_is_explained(tmp_path):
+def test_a_visible_carriage_return_is_explained(tmp_path):
     (tmp_path / "a").write_bytes(b"a\rb\nc\n")
     (tmp_path / "crlf").write_bytes(b"a\r\nb\r\n")
     with Workspace(tmp_path) as ws:

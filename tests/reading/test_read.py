@@ -28,7 +28,7 @@ TEN = "".join(f"line {number}\n" for number in range(1, 11))
         ((1, 2.0), "invalid_argument", "`limit`"),
     ],
 )
-def test_what_names_no_line_is_an_error_that_says_what_would(tmp_path, limits, asked, code, said):
+def test_an_offset_without_a_line_is_an_error_that_names_valid_ones(tmp_path, limits, asked, code, said):
     (tmp_path / "f").write_text(TEN)
     with Workspace(tmp_path, limits=limits) as ws, pytest.raises(AgentFSError) as caught:
         ws.read("f", *asked)
@@ -75,7 +75,7 @@ def test_other_encodings_are_read_and_reported(reader, limits, content, encoding
 
 
 @both
-def test_a_named_encoding_wins_and_one_that_does_not_fit_is_an_error(reader, limits):
+def test_a_requested_encoding_wins_and_a_wrong_one_is_an_error(reader, limits):
     reader.write("né\n".encode())
     assert reader.read(limits=limits, encoding="cp1252").content == "nÃ©\n"
     assert reader.read(limits=limits, encoding="cp1252").encoding == "cp1252"
@@ -97,7 +97,7 @@ def test_a_directory_and_a_missing_file_are_errors_that_name_the_fix(reader):
     assert reader.error(path="../x").code == "outside_workspace"
 
 
-def test_revisions_are_of_the_content_up_to_file_bytes_and_of_the_stat_above(reader):
+def test_revisions_hash_the_content_up_to_file_bytes_and_the_status_above(reader):
     reader.write(TEN)
     assert reader.read().revision == revision_of(TEN.encode())
     revision = reader.read(limits=STREAMED).revision

@@ -25,7 +25,7 @@ def test_globs_are_expanded_in_order(ws):
     assert ws.read_many("*.none").text == "[no files]"
 
 
-def test_one_that_fails_says_so_in_its_place(ws):
+def test_the_error_of_a_file_is_shown_in_its_place(ws):
     result = ws.read_many(["d.txt", "missing", "../out"])
     assert result.failed == {"missing": "not_found", "../out": "outside_workspace"}
     assert '== missing ==\n"missing" does not exist' in result.text
@@ -47,7 +47,7 @@ def test_the_budget_holds_and_the_next_calls_read_all(ws, budget):
     assert (calls > 1) == (budget < 5000)
 
 
-def test_without_a_budget_that_of_the_limits_holds(tmp_path, ws):
+def test_without_a_budget_the_limits_apply(tmp_path, ws):
     with Workspace(tmp_path, limits=Limits(output_tokens=350)) as small:
         assert small.read_many("**/*.py").next["arguments"]["paths"][-1] == "sub/c.py"
 
@@ -58,7 +58,7 @@ def test_a_budget_below_one_is_an_error(ws):
     assert caught.value.code == "invalid_argument"
 
 
-def test_it_is_a_tool_by_name(ws):
+def test_read_many_can_be_named_as_a_tool(ws):
     tools = ws.tools(["read_many"])
     assert tools.call("read_many", {"paths": ["d.txt"]}).content == "== d.txt ==\n1|text"
     assert "read_many" not in ws.tools().names

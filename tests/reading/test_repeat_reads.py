@@ -20,7 +20,7 @@ def test_by_default_each_read_shows_the_whole_text(tmp_path):
         assert ws.read("f").text == ws.read("f").text
 
 
-def test_an_unchanged_page_is_one_line_and_whole_when_insisted_on(ws):
+def test_an_unchanged_page_is_one_line_and_the_next_read_shows_it(ws):
     first = ws.read("f")
     again = ws.read("f")
     assert again.text == "[lines 1-40 of 40 are unchanged since shown; read again to see the text anyway]"
@@ -29,7 +29,7 @@ def test_an_unchanged_page_is_one_line_and_whole_when_insisted_on(ws):
     assert ws.read("f").text == again.text
 
 
-def test_part_of_what_was_shown_is_unchanged_too_and_more_than_that_is_not(ws):
+def test_a_part_of_the_shown_lines_is_unchanged_and_a_larger_range_is_not(ws):
     ws.read("f", 1, 20)
     assert "unchanged" in ws.read("f", 5, 10).text
     assert "more: read(" in ws.read("f", 5, 10).text or "5|line" in ws.read("f", 5, 10).text
@@ -58,13 +58,13 @@ def test_lines_of_a_page_in_the_middle_have_their_own_numbers(ws, tmp_path):
     assert re.search(r"^@@ -17,7 \+17,7 @@$", result.text, re.MULTILINE)
 
 
-def test_a_page_that_stayed_while_the_file_changed_elsewhere_is_unchanged(ws, tmp_path):
+def test_a_page_is_unchanged_if_the_file_changed_elsewhere(ws, tmp_path):
     ws.read("f", 1, 10)
     (tmp_path / "f").write_text(LINES + "more\n")
     assert "unchanged" in ws.read("f", 1, 10).text
 
 
-def test_a_page_that_changed_throughout_is_shown_whole(ws, tmp_path):
+def test_a_page_whose_every_line_changed_is_shown_in_full(ws, tmp_path):
     ws.read("f")
     (tmp_path / "f").write_text("other\n" * 40)
     assert ws.read("f").text.startswith(" 1|other\n")
@@ -75,13 +75,13 @@ def test_a_short_page_is_not_replaced_by_a_longer_line(ws, tmp_path):
     assert ws.read("g").text == ws.read("g").text == "1|x"
 
 
-def test_what_is_forgotten_is_shown_again(ws):
+def test_forgotten_lines_are_shown_again(ws):
     first = ws.read("f").text
     ws._read_tracker.forget()
     assert ws.read("f").text == first
 
 
-def test_write_may_still_replace_what_was_read_by_its_difference(ws, tmp_path):
+def test_write_may_replace_a_file_whose_difference_was_shown(ws, tmp_path):
     ws.read("f")
     (tmp_path / "f").write_text(LINES + "more\n")
     assert "difference" in ws.read("f").text

@@ -22,7 +22,7 @@ def ws(tmp_path):
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(file_bytes=1)], ids=["loaded", "streamed"])
-def test_what_is_shown_is_said_above_the_lines(tmp_path, limits):
+def test_the_footer_goes_above_the_lines(tmp_path, limits):
     (tmp_path / "f").write_text("one\n[lines 1-2 of 2]\nthree\n")
     with Workspace(tmp_path, policy=UNNUMBERED, limits=limits) as ws:
         assert ws.read("f").text == "[lines 1-3 of 3]\none\n[lines 1-2 of 2]\nthree", "a line is no footer"
@@ -40,7 +40,7 @@ lines = st.text(st.sampled_from("ab[]|:; \t1é⟦\x1b"), max_size=12)
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(lines, min_size=1, max_size=60), st.sampled_from([60, 200, 5000]), st.booleans())
-def test_the_pages_are_the_file_whatever_its_lines_look_like(bodies, read_bytes, streamed):
+def test_the_pages_add_up_to_the_file_for_any_lines(bodies, read_bytes, streamed):
     text = "".join(f"{body}\n" for body in bodies)
     limits = Limits(read_bytes=read_bytes, file_bytes=1 if streamed else 1000_000)
     with tempfile.TemporaryDirectory() as directory:
@@ -61,7 +61,7 @@ def test_the_pages_are_the_file_whatever_its_lines_look_like(bodies, read_bytes,
             assert page.end_line == len(bodies)
 
 
-def test_what_was_read_without_numbers_may_be_replaced(ws, tmp_path):
+def test_a_file_read_without_numbers_may_be_replaced(ws, tmp_path):
     (tmp_path / "f").write_text("a\nb\n")
     ws.read("f", 1, 1)
     with pytest.raises(AgentFSError) as caught:
@@ -82,7 +82,7 @@ def test_the_suggestion_of_a_failed_edit_lands(ws, tmp_path):
     assert "return 4" in (tmp_path / "f.py").read_text()
 
 
-def test_it_saves_the_tokens_of_the_numbers(ws, tmp_path):
+def test_pages_without_numbers_cost_fewer_tokens(ws, tmp_path):
     (tmp_path / "f.py").write_text(inspect.getsource(inspect))
     with Workspace(tmp_path) as numbered:
         before = estimate_tokens(numbered.read("f.py", 1000, 600).text)

@@ -1,6 +1,6 @@
-"""What the tests of remote workspaces use: a proxy with faults, an sshd of their own, a container.
+"""Helpers for tests of remote workspaces: a proxy with faults, a private sshd, a container.
 
-Run as a script with a port and seconds it is a proxy that delays both ways, for benchmarks.
+As a script with a port and seconds, it is a proxy that delays both directions, for benchmarks.
 """
 
 import io
@@ -25,24 +25,22 @@ CHUNK = 65536
 
 
 class Fault(NamedTuple):
-    """What goes wrong with a connection after so many bytes in a direction."""
+    """A fault of a connection after some bytes in one direction."""
 
-    mode: Literal[
-        "cut", "swallow"
-    ]  # the connection ends; or it stays, and no more bytes of either direction pass
+    mode: Literal["cut", "swallow"]  # end the connection; or keep it open and drop all further bytes
     direction: Literal["to_far", "from_far"]
     after: int
 
 
 class Proxy:
-    """Joins each connection to its port on loopback to a far side: another port, or a command run for it.
+    """Connects each client of its loopback port to a remote side: another port, or a command run for it.
 
     Attributes:
-        passed: The bytes that have passed in each direction, for each connection.
+        passed: The number of bytes in each direction, for each connection.
     """
 
     def __init__(self, far: int | Sequence[str], *faults: Fault | None, delay: float = 0.0) -> None:
-        """Listen; the first connections have the faults in turn, later ones none. `delay` is for each way."""
+        """Listen; the first connections get the faults in order. `delay` is per direction."""
         self.far, self.faults, self.delay = far, [*faults], delay
         self.passed: list[dict[str, int]] = []
         self.processes: list[subprocess.Popen[bytes]] = []
@@ -59,7 +57,7 @@ class Proxy:
         return stream
 
     def close(self) -> None:
-        """End the port and all that was joined."""
+        """Close the port and all connections."""
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in `accept`
         self._listening.close()
@@ -105,7 +103,7 @@ class Proxy:
 
 
 class _Pump:
-    """Passes the bytes of one connection on, up to its fault."""
+    """Forwards the bytes of one connection, up to its fault."""
 
     def __init__(self, near, far, fault: Fault | None, passed: dict[str, int], delay: float) -> None:
         self.ends = (near, far)
@@ -138,7 +136,7 @@ class _Pump:
                 target.shutdown(socket.SHUT_WR)
 
     def _faulty(self, data: bytes, direction: str) -> tuple[bytes, bool]:
-        """Return what passes of some bytes, and whether the connection ends after it."""
+        """Return the bytes that pass, and True if the connection ends after them."""
         if self.swallows:
             return b"", not data
         fault = self.fault
@@ -179,7 +177,7 @@ class SocketStream:
 
 
 def end(connected: socket.socket) -> None:
-    """End a connection, also for a thread that waits on it."""
+    """End a connection, even for a thread that waits on it."""
     with suppress(OSError):
         connected.shutdown(socket.SHUT_RDWR)
     connected.close()
@@ -221,11 +219,11 @@ class Sshd:
         self._wait()
 
     def command(self, port: int | None = None) -> list[str]:
-        """Return the words before a far command, as `ssh host`; through a proxy where its port is given."""
+        """Return the prefix of a remote command, like `ssh host`; `port` is that of a proxy."""
         return ["ssh", "-F", str(self.directory / "ssh_config"), "-p", str(port or self.port), "far"]
 
     def close(self) -> None:
-        """End it with the sessions that it serves."""
+        """End the server and its sessions."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGTERM)
         self._process.wait()
@@ -248,7 +246,7 @@ class Sshd:
 
 
 def in_bubblewrap(root: Path, *read_only: Path) -> list[str]:
-    """Return the words before a command that make a container of it: its own `/tmp`, no network, one tree."""
+    """Return the prefix that runs a command in bubblewrap: its own `/tmp`, no network, one tree."""
     words = [
         "bwrap",
         "--unshare-all",
@@ -267,9 +265,9 @@ def in_bubblewrap(root: Path, *read_only: Path) -> list[str]:
 
 
 def in_container(engine: str, root: Path) -> list[str]:
-    """Return the words before a command that run it in a container of docker or podman, with one tree.
+    """Return the prefix that runs a command in a container of docker or podman, with one tree.
 
-    No image is fetched: one of directories and links is made, in which the host's `/usr` is mounted.
+    No image is fetched: the image has only directories and links, and the host's `/usr` is mounted.
     """
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
@@ -283,7 +281,7 @@ def in_container(engine: str, root: Path) -> list[str]:
             archive.addfile(link)
     command = [engine, "import", "-", "agentfs-test-empty"]
     subprocess.run(command, input=content.getvalue(), capture_output=True, check=False)
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # a larger one needs a right that root may lack
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # raising it needs a right that root may lack
     return [
         *(engine, "run", "--rm", "-i", "--network=none", f"--ulimit=nofile={files}:{files}"),
         *("--ulimit=nproc=4096:4096", "-v", "/usr:/usr:ro", "-v", f"{root}:/work", "agentfs-test-empty"),

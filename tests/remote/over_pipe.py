@@ -45,7 +45,7 @@ _LOCAL = {
         "test_a_workspace_that_nobody_closed_leaves_no_descriptor_open",
         "test_a_workspace_that_cannot_be_opened_leaves_no_descriptor_open",
         "test_globs_that_models_send_are_not_kept",
-        "test_delete_of_a_directory_does_not_list_all_of_it_first",
+        "test_delete_does_not_list_all_of_a_large_directory",
         "test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_stays",
         "test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together",
         "test_one_that_is_dropped_without_being_closed_holds_nothing",
@@ -53,11 +53,11 @@ _LOCAL = {
         "test_the_memory_of_a_call_is_bounded[the changes of many files]",
     },
     "it expects an error that is none of agentfs, which comes as another class": {
-        "test_no_second_look_where_something_is_found"
+        "test_no_second_search_if_something_is_found"
     },
-    "a subclass with tools of its own is not at the far side": {
-        "test_an_eighth_default_tool_is_one_method_of_a_subclass",
-        "test_its_permission_and_arguments_are_checked_as_those_of_the_others",
+    "a subclass with tools of its own is not at the remote side": {
+        "test_a_method_of_a_subclass_is_an_eighth_default_tool",
+        "test_a_new_tool_has_its_permission_and_arguments_checked",
     },
 }
 

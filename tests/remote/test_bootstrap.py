@@ -1,4 +1,4 @@
-"""The package is sent to a bare Python once, checked, and never run from where others could change it."""
+"""The package is sent to a bare Python once, checked, and never run from a place that others can change."""
 
 import errno
 import importlib.util
@@ -31,11 +31,11 @@ def serve(options):
 """
 TRIVIAL = {"agentfs/__init__.py": "", "agentfs/remote/__init__.py": "", "agentfs/remote/server.py": SERVER}
 OPTIONS = {"root": "/a b'\"$x;\\ü\n\udcff"}
-SPLIT_BY_SHELL = ["sh", "-c", 'eval "$*"', "sh"]  # as the far shell of ssh does
+SPLIT_BY_SHELL = ["sh", "-c", 'eval "$*"', "sh"]  # as the remote shell of ssh does
 
 
 class Far:
-    """A far side with a cache directory of its own."""
+    """A remote side with its own cache directory."""
 
     def __init__(self, cache: Path) -> None:
         self.prefix = ["env", f"XDG_CACHE_HOME={cache}"]
@@ -77,12 +77,12 @@ def far(tmp_path):
 
 
 def pythons():
-    """Return this Python, and one of each other version that is here; `.ci/run` needs no other."""
+    """Return this Python and one of each other installed version."""
     found = [shutil.which(f"python3.{minor}") for minor in (11, 12, 13)]
     found += map(str, sorted(PYENV.glob("3.1[123].*/bin/python3")))
     versions = {f"{sys.version_info[0]}.{sys.version_info[1]}": sys.executable}
     ask = "import sys; print('%d.%d' % sys.version_info[:2])"
-    for each in filter(None, found):  # a name that pyenv has may lead to no version
+    for each in filter(None, found):  # a pyenv name may have no version behind it
         done = subprocess.run([each, "-c", ask], capture_output=True, text=True, check=False)
         if done.returncode == 0:
             versions.setdefault(done.stdout.strip(), each)
@@ -127,7 +127,7 @@ def test_a_damaged_package_is_installed_anew(trivial, far, damage):
 
 
 def bytecode(source, path):
-    """Return a compiled file whose source Python does not compare."""
+    """Return bytecode that Python uses without a look at its source."""
     code = marshal.dumps(compile(source, path, "exec"))
     return importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8) + code
 
@@ -172,7 +172,7 @@ def test_a_link_to_a_cache_is_not_used(trivial, far, tmp_path):
 
 
 @pytest.mark.parametrize("umask", [0, 0o777])
-def test_directories_are_closed_whatever_the_umask_which_the_server_keeps(trivial, far, umask):
+def test_directories_are_private_under_any_umask_and_the_server_keeps_the_umask(trivial, far, umask):
     command = f'umask {umask:o}; exec "$@"'
     assert far.start("sh", "-c", command, "sh")[-1] == umask
     assert far.packages.parent.stat().st_mode & 0o777 == 0o700
@@ -185,7 +185,7 @@ def test_a_cache_of_a_relative_path_is_not_used(trivial, far, tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_one_directory_has_no_room_the_next_is_used(tmp_path, monkeypatch):
+def test_the_next_directory_is_used_if_one_is_full(tmp_path, monkeypatch):
     digest, document = bootstrap_near.pack(TRIVIAL)
     directories = [tmp_path / "full", tmp_path / "free"]
     for each in directories:
@@ -220,7 +220,7 @@ def test_several_may_install_at_once(trivial, far):
     assert [each.name for each in far.packages.iterdir()] == [trivial]
 
 
-def test_a_package_that_was_cut_is_not_installed(trivial, far, monkeypatch):
+def test_a_truncated_package_is_not_installed(trivial, far, monkeypatch):
     digest, line = bootstrap_near._package()
     for cut in (line[: len(line) // 2] + b"\n", b"\n", b"====\n", b"x" * 100 + b"\n"):
         monkeypatch.setattr(bootstrap_near, "_package", lambda sent=cut: (digest, sent))
@@ -229,21 +229,21 @@ def test_a_package_that_was_cut_is_not_installed(trivial, far, monkeypatch):
         assert list(far.packages.iterdir()) == []
     document = bootstrap_near.pack({**TRIVIAL, "agentfs/more.py": ""})[1]
     monkeypatch.setattr(bootstrap_near, "_package", lambda: (digest, bootstrap_near.package_line(document)))
-    with pytest.raises(UnsupportedSystemError, match="did not arrive whole"):
+    with pytest.raises(UnsupportedSystemError, match="did not arrive complete"):
         far.start()
 
 
-def test_what_a_login_script_prints_is_passed_over(trivial, far):
+def test_output_of_a_login_script_is_skipped(trivial, far):
     script = 'echo "Welcome"; echo; printf "\\033[1mnews\\nno line feed: "; exec "$@"'
     assert far.start("sh", "-c", script, "sh")[0] == str(far.packages / trivial)
 
 
 @pytest.mark.parametrize("banner", ["{", "{ }", '{"motd": 1}', "[1]", "null"])
-def test_a_banner_that_looks_like_json_is_passed_over(trivial, far, banner):
+def test_a_banner_that_looks_like_json_is_skipped(trivial, far, banner):
     assert far.start("sh", "-c", 'echo "$0"; exec "$@"', banner)[0] == str(far.packages / trivial)
 
 
-def test_an_old_python_is_named(trivial, far, monkeypatch):
+def test_the_error_names_a_python_that_is_too_old(trivial, far, monkeypatch):
     monkeypatch.setattr(bootstrap_near, "_OLDEST", (3, 99))
     with pytest.raises(UnsupportedSystemError, match=rf"has Python 3\.{sys.version_info[1]}; .* needs 3\.99"):
         far.start()
@@ -256,13 +256,13 @@ def test_a_fixed_command_is_refused(trivial, far, command):
 
 
 @pytest.mark.parametrize("command", ["exit 3", "nosuchcommand", "echo This account is not available."])
-def test_a_far_side_without_python_is_disconnected(trivial, far, command):
+def test_a_remote_side_without_python_is_disconnected(trivial, far, command):
     with pytest.raises(DisconnectedError) as caught:
         far.start("sh", "-c", command)
     assert caught.value.details["made"] is False
 
 
-def test_the_package_is_small_and_has_all_that_the_server_imports(tmp_path):
+def test_the_package_is_small_and_has_every_import_of_the_server(tmp_path):
     digest, line = bootstrap_near._package()
     assert len(line) <= 500_000
     assert line.isascii()
@@ -275,7 +275,7 @@ def test_the_package_is_small_and_has_all_that_the_server_imports(tmp_path):
     finder = ModuleFinder([str(tmp_path)])
     finder.run_script(str(tmp_path / "agentfs/remote/server.py"))
     missing = {each for each in finder.any_missing() if each.startswith(bootstrap_near._PACKAGES)}
-    # The near side runs `Workspace.tools` and `connect`; only a type checker imports the rules of schemas.
+    # Only the client runs `Workspace.tools` and `connect`; only a type checker imports the rules of schemas.
     near = {"agentfs.tools.spec", "agentfs.tools.toolset", "agentfs.remote.client"}
     assert missing <= near | {"agentfs.providers.provider"}
     modules = [name[:-3].replace("/", ".") for name in texts if name.startswith("agentfs/")]

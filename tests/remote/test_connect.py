@@ -1,4 +1,4 @@
-"""A remote workspace over a pipe: what a local one does, and what only a remote one has."""
+"""A remote workspace over a pipe: the behaviour of a local workspace, and the parts that only connect has."""
 
 import asyncio
 import inspect
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import agentfs
-from agentfs import Deny, Edit, Limits, Policy, Protect, Workspace, connect
+from agentfs import Allow, Deny, Edit, Limits, Policy, Protect, Workspace, connect
 from agentfs.errors import (
     ClosedError,
     ConflictError,
@@ -39,7 +39,7 @@ from tests.remote.over_pipe import PipeStream, open_pipe
 
 ROOT = Path(__file__).parents[2]
 
-FREE = {"grep": {"elapsed_ms": 0}}  # what may differ between two calls
+FREE = {"grep": {"elapsed_ms": 0}}  # fields that may differ between two calls
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def remote(tmp_path):
         yield workspace
 
 
-def test_signatures_docstrings_and_schemas_are_those_of_a_local_workspace(remote, tmp_path):
+def test_signatures_docstrings_and_schemas_equal_those_of_a_local_workspace(remote, tmp_path):
     with Workspace(tmp_path) as local:
         for format_ in ("openai", "anthropic", "mcp-structured"):
             assert remote.tools("all").schemas(format_) == local.tools("all").schemas(format_)
@@ -97,7 +97,7 @@ def test_results_and_errors_are_equal_to_local_ones(remote, tmp_path):
             ("ls", lambda ws: ws.ls()),
             ("edit", lambda ws: ws.edit("a.py", "return 1", "return 2", True, preview=True)),
             ("grep", lambda ws: ws.grep("f", limit=3, context=1, line_ids=True)),
-            # A program gets the entries that it asks for, and only a model those that fit.
+            # A program gets every entry that it asks for; a model gets those that fit.
             ("grep", lambda ws: ws.view(limits=Limits(output_tokens=30)).grep("f", limit=40)),
             ("grep", lambda ws: ws.grep("b$", path="hidden.txt")),
         ):
@@ -123,7 +123,7 @@ def test_results_and_errors_are_equal_to_local_ones(remote, tmp_path):
 
 
 @pytest.mark.parametrize("character", ["+", "=", "\n", "é"])
-def test_a_message_of_several_lines_may_have_their_marks_in_it(character):
+def test_a_message_of_several_lines_may_contain_their_marks(character):
     for size in (protocol.MAX_LINE - 30, protocol.MAX_LINE, 3 * protocol.MAX_LINE):
         message = {"text": character * size}
         lines = protocol.to_lines(message)
@@ -131,20 +131,20 @@ def test_a_message_of_several_lines_may_have_their_marks_in_it(character):
         assert max(map(len, lines.splitlines())) < protocol.MAX_LINE
 
 
-def test_a_message_that_is_too_large_is_an_error_and_the_next_call_is_answered(tmp_path, monkeypatch):
+def test_a_message_that_is_too_large_is_an_error_and_the_next_call_works(tmp_path, monkeypatch):
     monkeypatch.setattr(protocol, "MAX_MESSAGE", 3 << 20)
     (tmp_path / "a.txt").write_text("x" * (2 << 20))
     limits = Limits(read_bytes=4 << 20, line_chars=4 << 20, output_tokens=4 << 20)
     with connect(open_pipe(), tmp_path, push=False, limits=limits) as remote:
         for call in (lambda: remote.read("a.txt"), lambda: remote.write("b.txt", "x" * (4 << 20))):
-            with pytest.raises(TooLargeError, match="of at most 3,145,728"):
+            with pytest.raises(TooLargeError, match="the limit is 3,145,728"):
                 call()
         assert remote.write("b.txt", "x").created
     with pytest.raises(InvalidArgumentError, match="may be at most 9223372036854775807"):
         Limits(walk_entries=2**63)
 
 
-def test_a_transaction_is_made_whole_or_not_at_all(remote, tmp_path):
+def test_a_transaction_is_made_completely_or_not_at_all(remote, tmp_path):
     with remote.transaction() as changes:
         changes.write("a.txt", "1\n")
         assert changes.read("a.txt").content == "1\n"
@@ -167,7 +167,7 @@ def test_a_transaction_is_made_whole_or_not_at_all(remote, tmp_path):
     with pytest.raises(ConflictError):
         remote.undo()
     (tmp_path / "a.txt").write_text("1\n")
-    assert len(remote.undo().files) == 2  # of one step
+    assert len(remote.undo().files) == 2  # both in one step
 
 
 def test_views_narrow_and_are_sent_again_with_each_call(remote, tmp_path):
@@ -182,7 +182,7 @@ def test_views_narrow_and_are_sent_again_with_each_call(remote, tmp_path):
         remote.view(policy=Policy(read_only=True))
 
 
-def test_functions_of_the_program_are_called_here_with_no_lock(remote, tmp_path):
+def test_functions_of_the_program_are_called_locally_without_a_lock(remote, tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     threads = []
 
@@ -190,7 +190,7 @@ def test_functions_of_the_program_are_called_here_with_no_lock(remote, tmp_path)
         threads.append(threading.current_thread())
         assert request.tool is None
         assert request.diff.endswith("+1\n")
-        remote.edit("a.txt", "one", "two")  # another call gets through while this one waits
+        remote.edit("a.txt", "one", "two")  # another call works while this one waits
         return Deny("not now")
 
     guarded = remote.view(policy=Policy(permission=permission))
@@ -207,6 +207,20 @@ def test_functions_of_the_program_are_called_here_with_no_lock(remote, tmp_path)
 
     with pytest.raises(ZeroDivisionError):
         remote.splice("a.txt", fails)
+
+
+def test_several_permission_callbacks_are_asked_here_in_order(remote, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    asked = []
+
+    def note(request):
+        asked.append(request.diff.splitlines()[-1])
+        return True
+
+    guarded = remote.view(policy=Policy(permission=[lambda _: Allow({"new_string": "two"}), note]))
+    guarded.edit("a.txt", "one", "1")
+    assert asked == ["+two"]
+    assert (tmp_path / "a.txt").read_text() == "two\n"
 
 
 async def test_calls_are_cancelled_and_report_progress(remote, tmp_path):
@@ -235,7 +249,7 @@ async def test_calls_are_cancelled_and_report_progress(remote, tmp_path):
     assert remote.write("a.txt", "y\n").created
 
 
-def test_events_and_dialects_are_those_of_a_local_workspace(tmp_path):
+def test_events_and_dialects_work_as_in_a_local_workspace(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     events = []
     with connect(open_pipe(), tmp_path, push=False, on_event=events.append) as remote:
@@ -250,7 +264,7 @@ def test_events_and_dialects_are_those_of_a_local_workspace(tmp_path):
     assert (tmp_path / "a.txt").read_text() == "three\n"
 
 
-def test_a_result_in_the_names_of_a_dialect_is_kept_at_the_far_side(remote, tmp_path):
+def test_a_result_in_the_names_of_a_dialect_is_kept_at_the_remote_side(remote, tmp_path):
     (tmp_path / "long.txt").write_text("a line of a file\n" * 3000)
     tools = remote.tools(dialect="codescout")
     page = json.loads(tools.call("read_file", {"path": "long.txt"}).content)
@@ -258,10 +272,10 @@ def test_a_result_in_the_names_of_a_dialect_is_kept_at_the_far_side(remote, tmp_
     assert json.loads(rest.content)["content"] == "a line of a file\n" * 2
 
 
-def test_texts_and_numbers_of_own_types_and_times_without_end_are_arguments(remote, tmp_path):
+def test_subclasses_of_text_and_number_and_an_infinite_timeout_are_arguments(remote, tmp_path):
     class Text(str):
         __slots__ = ()
-        __str__ = str.__repr__  # as of `class Text(str, Enum)`, whose `str` is the name
+        __str__ = str.__repr__  # like `class Text(str, Enum)`, whose `str` is the name
 
     class Numbers(IntEnum):
         TWO = 2
@@ -277,7 +291,7 @@ def test_texts_and_numbers_of_own_types_and_times_without_end_are_arguments(remo
         remote.grep("two", timeout=-100)
 
 
-def test_what_the_command_line_allows_is_never_widened(tmp_path):
+def test_a_client_never_widens_the_options_of_the_command_line(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / ".env").write_text("KEY=1\n")
     narrow = {"any_policy": False, "read_only": True}
@@ -295,7 +309,7 @@ def test_what_the_command_line_allows_is_never_widened(tmp_path):
         with pytest.raises(RefusedError):
             remote.view(limits=Limits(read_lines=100_000)).ls()
         (tmp_path / "in" / "b.txt").write_text("one\n")
-        wave = remote.tools(dialect="wave")  # a view, whose policy does not say `read_only`
+        wave = remote.tools(dialect="wave")  # a view whose policy does not set `read_only`
         assert wave.call("Read", {"file_path": "b.txt"}).success
         refused = wave.call("Write", {"file_path": "a.txt", "content": "x"})
         assert refused.error is not None
@@ -312,7 +326,7 @@ def test_what_the_command_line_allows_is_never_widened(tmp_path):
     assert not (tmp_path / "state").exists()
 
 
-def test_closing_does_not_wait_for_ever_for_a_stream(tmp_path, monkeypatch):
+def test_close_does_not_wait_forever_for_a_stream(tmp_path, monkeypatch):
     monkeypatch.setattr(connection, "_CLOSE_SECONDS", 0.1)
     free = threading.Event()
 
@@ -354,18 +368,18 @@ def test_a_closed_workspace_and_a_missing_root_are_errors(remote, tmp_path):
         (["env"], ".", {"state": 5}, "state"),
     ],
 )
-def test_a_wrong_argument_is_named(command, root, options, named):
+def test_the_error_names_a_wrong_argument(command, root, options, named):
     with pytest.raises((InvalidArgumentError, InvalidPathError), match=named):
         connect(command, root, **options)
 
 
-def test_the_reason_that_a_command_cannot_be_run_is_one_sentence(tmp_path):
+def test_the_reason_why_a_command_cannot_run_is_one_sentence(tmp_path):
     with pytest.raises(DisconnectedError) as caught:
         connect([str(tmp_path / "missing")], ".")
     assert caught.value.message.endswith("cannot be run: No such file or directory.")
 
 
-def test_a_forked_process_has_to_connect_itself(tmp_path):
+def test_a_forked_process_must_connect_itself(tmp_path):
     with connect(["env"], tmp_path) as remote:
         child = os.fork()
         if child == 0:
@@ -380,7 +394,7 @@ def test_a_forked_process_has_to_connect_itself(tmp_path):
         assert remote.remote.reconnects == 0
 
 
-def test_a_command_is_served_by_a_process_of_its_own(tmp_path):
+def test_each_connection_has_its_own_server_process(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     command = [sys.executable, "-m", "agentfs", "serve", "--root", str(tmp_path)]
     with connect(["sh", "-c", 'echo "Welcome!"; exec "$@"', "sh", *command], ".", push=False) as remote:
@@ -402,20 +416,20 @@ def test_connecting_needs_no_posix_modules():
     assert done.stdout == "Read a file\n", done.stderr
 
 
-def test_the_class_has_each_method_of_a_workspace():
+def test_the_class_has_every_method_of_a_workspace():
     own = {name for name, each in vars(Workspace).items() if inspect.isfunction(each) and name[0] != "_"}
-    assert own - {"tools", "tool_names"} <= vars(RemoteWorkspace).keys()
+    assert own - {"tools", "tool_names", "recorded"} <= vars(RemoteWorkspace).keys()
 
 
 def test_the_public_tests_pass_over_a_pipe():
-    """A representative part; all of them: `pytest --connect`."""
+    """A sample of the tests; `pytest --connect` runs all of them."""
     files = ["test_workspace.py", "editing/test_edit_lines.py", "history/test_transactions.py"]
     command = [sys.executable, "-m", "pytest", "--connect", "-q", "-n0", "-p", "no:cacheprovider"]
     done = subprocess.run([*command, *files], cwd=ROOT / "tests", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-def test_the_command_line_calls_tools_where_a_command_leads(tmp_path):
+def test_the_command_line_calls_tools_at_the_remote_side(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     arguments = json.dumps({"path": "a.txt", "old_string": "one", "new_string": "two"})
     command = [sys.executable, "-m", "agentfs", "call", "edit", arguments, "--root", str(tmp_path)]
@@ -426,7 +440,7 @@ def test_the_command_line_calls_tools_where_a_command_leads(tmp_path):
     assert (tmp_path / "a.txt").read_text() == "two\n"
 
 
-def test_the_mcp_server_serves_what_is_where_a_command_leads(tmp_path):
+def test_the_mcp_server_serves_a_remote_workspace(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     outside = {"roots": [{"uri": "file:///nowhere"}]}
     with running(tmp_path, "--connect", "env LANG=C", capabilities={"roots": outside}) as server:

@@ -1,4 +1,4 @@
-"""The harness does what its names say, else what it tests is not tested."""
+"""The helpers of the harness do what their names say."""
 
 import subprocess
 import time
@@ -11,7 +11,7 @@ from tests.remote.harness import Fault, Proxy, Sshd, in_bubblewrap
 LINE = b"a line\n"
 
 
-def test_a_proxy_passes_all_on_and_delays_each_way():
+def test_a_proxy_forwards_everything_and_delays_both_directions():
     with Proxy(["cat"], delay=0.05) as proxy:
         stream = proxy.open()
         started = time.monotonic()
@@ -27,7 +27,7 @@ def test_a_proxy_cuts_after_each_byte(direction, after):
     with Proxy(["cat"], Fault("cut", direction, after)) as proxy:
         stream = proxy.open()
         stream.write(LINE)
-        # What came to cat before the cut may be answered still.
+        # cat may still answer bytes that arrived before the cut.
         assert stream.readline() in {b"", LINE[:after]}
         assert proxy.passed[0][direction] == after
         again = proxy.open()

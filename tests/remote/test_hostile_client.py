@@ -1,4 +1,4 @@
-"""A hostile client gets nothing beyond the root, nor beyond what the command line of the server allows."""
+"""A hostile client gets nothing outside the root and nothing that the server's command line forbids."""
 
 import contextlib
 import copy
@@ -20,7 +20,7 @@ SECRET = "the secret outside"
 
 
 class Client:
-    """Speaks to a server line by line, without any of our own client."""
+    """Speaks to a server line by line, without our own client code."""
 
     def __init__(self, options, **hello) -> None:
         far_input, self.output = os.pipe()
@@ -43,14 +43,14 @@ class Client:
         self.number = 0
 
     def serve(self, options, far_input, far_output):
-        """As `serve` does in a process of its own."""
+        """Run the server like `serve`, in this process."""
         server = Server(options, far_output)
         with os.fdopen(far_input, "rb") as reader:
             try:
                 server.run(line_reader(reader.readline, protocol.MAX_LINE))
             except (protocol.ProtocolError, AgentFSError):
                 pass
-            except BaseException as error:  # noqa: BLE001 - what would end a server with a traceback
+            except BaseException as error:  # noqa: BLE001 - it would end a real server with a traceback
                 self.failure = error
             finally:
                 server.end()
@@ -185,13 +185,13 @@ def test_a_view_cannot_lift_read_only(start, views, method):
         "replace": {"old_string": "one", "new_string": "two"},
         "splice": {"path": "a.txt", "function": {"$": "function", "number": 0}},
         "undo": {},
-        "begin": {"name": "t"},
+        "begin": {"name": "t", "method": "transaction", "arguments": {}},
     }[method]
     client.call("read", {"path": "a.txt"})
     answer = client.call(method, arguments, views=views)
     if method == "begin" and "value" in answer:
-        answer = client.call("write", {"path": "new.txt", "content": "x"}, transaction="t", views=views)
-        client.call("commit", transaction="t")
+        answer = client.call("write", {"path": "new.txt", "content": "x"}, block="t", views=views)
+        client.call("end", block="t")
     assert "value" not in answer, answer
 
 
@@ -230,7 +230,7 @@ PATHS = [
 @pytest.mark.parametrize(
     "path", [*PATHS, ["a.txt", "../outside/secret.txt"], {"$": "bytes", "base64": "Li4="}, 5, None]
 )
-def test_no_path_leads_out(start, path):
+def test_no_path_leads_outside_the_root(start, path):
     client = start()
     for method in ("read", "ls", "grep", "write", "edit", "delete"):
         arguments = {"path": path}
@@ -256,11 +256,13 @@ def test_no_path_leads_out(start, path):
         {"method": "read", "arguments": ["a.txt"]},
         {"method": "read", "arguments": {"path": "a.txt", "__class__": 1}},
         {"method": "write", "arguments": {"path": "x", "content": {"$": "function", "number": 0}}},
-        {"method": "commit", "transaction": "not begun"},
-        {"method": "commit", "transaction": {"a": 1}},
+        {"method": "end", "block": "not begun"},
+        {"method": "end", "block": {"a": 1}},
         {"method": "abort"},
         {"method": "begin", "arguments": {}},
-        {"method": "read", "transaction": "other", "arguments": {"path": "a.txt"}},
+        {"method": "begin", "arguments": {"name": "t", "method": "close", "arguments": {}}},
+        {"method": "begin", "arguments": {"name": "t", "method": ["transaction"], "arguments": {}}},
+        {"method": "read", "block": "other", "arguments": {"path": "a.txt"}},
         {"method": "read", "views": "x" * 100, "arguments": {"path": "a.txt"}},
         {"method": "write", "arguments": {"path": "x", "content": "x", "\ud800": 1}},
         {
@@ -271,7 +273,7 @@ def test_no_path_leads_out(start, path):
     ],
     ids=lambda each: json.dumps(each)[:60],
 )
-def test_a_wrong_call_is_an_error_and_the_next_is_answered(start, message):
+def test_an_invalid_call_is_an_error_and_the_next_one_works(start, message):
     client = start()
     answer = client.call(**{"method": None, **message})
     if "value" not in answer:
@@ -302,18 +304,18 @@ LINES = [
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda each: repr(each[:30]))
-def test_a_wrong_line_ends_the_server_or_is_passed_over(start, line):
+def test_an_invalid_line_ends_the_server_or_is_ignored(start, line):
     client = start()
     assert "error" not in client.answer
     client.send(line)
     client.end()
 
 
-def test_an_answer_to_no_question_permits_nothing(start, tree):
+def test_an_answer_without_a_question_permits_nothing(start, tree):
     policy = protocol.encode(Policy(permission=print), [])
     client = start(policy=policy)
     allow = {"$": "Allow"}
-    for number in range(3):  # for questions that are not asked yet
+    for number in range(3):  # to questions that are not asked yet
         client.send({"reply": 1, "to": number, "value": allow}, {"reply": 2, "to": number, "value": allow})
     question = client.call("write", {"path": "new.txt", "content": "x"}, call=1)
     assert "ask" in question, question
@@ -325,7 +327,7 @@ def test_an_answer_to_no_question_permits_nothing(start, tree):
     assert "value" not in answer, answer
 
 
-def test_time_that_a_client_gives_is_bounded(start):
+def test_the_seconds_of_a_client_are_bounded(start):
     client = start()
     for seconds in (-1, 0, 1e-9, 1e308, None, True, {"a": 1}):
         answer = client.call("grep", {"pattern": "one"}, seconds=seconds)
@@ -334,7 +336,7 @@ def test_time_that_a_client_gives_is_bounded(start):
     assert client.receive()["answer"] == 900
 
 
-def test_a_client_cannot_lift_the_time_of_a_method_that_has_no_other_clock(tree, start):
+def test_a_client_cannot_lift_the_deadline_of_a_method_without_a_timeout(tree, start):
     (tree / "many.txt").write_text("".join(f"line {number}\n" for number in range(50_000)))
     client = start(limits=protocol.encode(Limits(timeout=0.2)))
     edits = [{"old_string": f"line {number}\n", "new_string": "x\n"} for number in range(49_000, 46_000, -1)]
@@ -351,7 +353,7 @@ def test_a_client_cannot_lift_the_time_of_a_method_that_has_no_other_clock(tree,
 
 
 @pytest.mark.parametrize("timeout", [30, 1e9, 10.5, float("nan"), float("inf")])
-def test_a_client_cannot_lift_the_time_of_a_search(start, timeout):
+def test_a_client_cannot_lift_the_timeout_of_a_search(start, timeout):
     client = start()
     assert "value" not in client.call("grep", {"pattern": "one", "timeout": timeout})
     assert "value" in client.call("grep", {"pattern": "one", "timeout": 1})
@@ -383,7 +385,7 @@ NOT_FINITE = [b"NaN", b"Infinity", b"-Infinity", b"1e999"]
 
 
 def lines_with(message, *place):
-    """Return a message with each wrong value at a place in it, as lines."""
+    """Yield a message as a line, once for each wrong value at one place."""
     for value in WRONG:
         changed = copy.deepcopy(message)
         inner = functools.reduce(lambda found, name: found[name], place[:-1], changed)
@@ -434,14 +436,14 @@ def test_no_option_of_a_search_widens_an_answer(tree, start, method, name):
     (tree / "long.txt").unlink()
 
 
-CALL_FIELDS = ["method", "arguments", "views", "transaction", "key", "tool", "progress", "seconds", "again"]
+CALL_FIELDS = ["method", "arguments", "views", "block", "key", "tool", "progress", "seconds", "again"]
 
 
 @pytest.mark.parametrize("name", CALL_FIELDS)
-def test_a_wrong_field_of_a_call_is_an_error_and_the_next_is_answered(start, name):
+def test_a_wrong_field_of_a_call_is_an_error_and_the_next_one_works(start, name):
     client = start()
     message = {"call": 1, "method": "grep", "arguments": {"pattern": "one"}, name: None}
-    right = {"key": str, "tool": str, "method": str, "transaction": str, "progress": bool, "again": bool}
+    right = {"key": str, "tool": str, "method": str, "block": str, "progress": bool, "again": bool}
     right |= {"arguments": dict, "views": list, "seconds": (int, float)}
     for number, line in enumerate(lines_with(message, name)):
         client.send(line.replace(b'"call": 1', b'"call": %d' % number))
@@ -459,15 +461,15 @@ HELLO_FIELDS = ["nonce", "client", "protocol", "root", "state", "session", "poli
 @pytest.mark.parametrize("name", [*HELLO_FIELDS, "again", "kept", "forget"])
 def test_a_wrong_field_of_the_first_message_is_an_error(start, name):
     for value in [*WRONG, None]:
-        start(**{name: value}).end()  # which fails if an exception ended the server
+        start(**{name: value}).end()  # `end` fails if an exception ended the server
 
 
 @pytest.mark.parametrize("client", ["\u00e9", "\u4e2d", "a/b", "..", "", "a b", "x" * 65, 5, None])
-def test_a_client_with_a_wrong_name_is_answered(start, client):
+def test_a_client_with_an_invalid_name_gets_an_error(start, client):
     assert code(start(client=client).answer) == "invalid_argument"
 
 
-def test_replies_that_nobody_takes_are_few(start):
+def test_unread_replies_are_bounded(start):
     policy = protocol.encode(Policy(permission=print), [])
     client = start(policy=policy)
     assert "ask" in client.call("write", {"path": "new.txt", "content": "x"}, call=1)

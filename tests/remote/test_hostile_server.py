@@ -1,4 +1,4 @@
-"""A hostile far side harms nothing here: an error in time, within bounded memory, and no other effect."""
+"""A hostile remote side causes only an error, in time and within bounded memory."""
 
 import base64
 import dataclasses
@@ -27,8 +27,8 @@ PATIENCE = 0.5
 MEMORY = 64 << 20
 
 
-class FarSide:
-    """A stream whose far end is a function that is given each line, and yields what to send."""
+class RemoteSide:
+    """A stream to a script: a function that takes each message and yields the lines to send back."""
 
     def __init__(self, script) -> None:
         self.script = script
@@ -68,8 +68,8 @@ def line(message):
     return json.dumps(message).encode() + b"\n"
 
 
-def far_side(answer, **hello):
-    """Return a script that opens as it should, and answers a call by a function of its number."""
+def remote_side(answer, **hello):
+    """Return a script that opens correctly and answers a call by a function of its number."""
 
     def script(message):
         if "nonce" in message:
@@ -81,12 +81,12 @@ def far_side(answer, **hello):
 
 
 def run(script, call, **options):
-    """Make a call of a far side; return its error, the most memory that it took, and its time."""
+    """Call a remote side; return the error, the peak of memory and the time."""
     tracemalloc.start()
     started = time.monotonic()
     error = None
     try:
-        with connect(lambda _: FarSide(script), "/far", push=False, patience=PATIENCE, **options) as ws:
+        with connect(lambda _: RemoteSide(script), "/far", push=False, patience=PATIENCE, **options) as ws:
             call(ws)
     except (AgentFSError, RuntimeError) as caught:
         error = caught
@@ -134,7 +134,7 @@ GREETINGS = {
 
 
 @pytest.mark.parametrize("greeting", GREETINGS)
-def test_a_wrong_first_message_is_disconnected(greeting):
+def test_an_invalid_first_message_is_disconnected(greeting):
     error, memory, taken = run(GREETINGS[greeting], lambda ws: ws.read("a"))
     assert isinstance(error, AgentFSError), greeting
     assert visible(str(error)).replace("\n", "") == str(error).replace("\n", "")
@@ -189,7 +189,7 @@ ANSWERS = {
     "details that are no JSON": lambda n: iter(
         [line({"answer": n, "error": {**IO_ERROR, "details": {"a": DATA}}})]
     ),
-    "a retry that is no JSON": lambda n: iter(
+    "a retry that is not JSON": lambda n: iter(
         [
             line(
                 read_answer(
@@ -236,18 +236,18 @@ OPTIONS = {"policy": Policy(permission=permission), "limits": Limits(timeout=0.3
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_a_wrong_answer_is_an_error_in_time(answer):
+def test_an_invalid_answer_is_an_error_in_time(answer):
     PERMISSION_CALLS.clear()
-    script = far_side(ANSWERS[answer])
+    script = remote_side(ANSWERS[answer])
     error, memory, taken = run(script, lambda ws: ws.read("a.txt"), **OPTIONS)
-    # An error of Python is one of a known few, as the method would raise it here.
+    # Of Python's own errors, only a few known ones are raised here.
     assert isinstance(error, RuntimeError if "error" in answer else DisconnectedError), error
     assert memory < (MEMORY + protocol.MAX_MESSAGE if answer == "no end of parts" else MEMORY)
     assert taken < 15
     assert PERMISSION_CALLS == []
 
 
-def test_messages_that_wait_for_a_call_are_few():
+def test_unread_messages_for_a_call_are_bounded():
     request = protocol.encode(PermissionRequest("read", "read", {}, ()))
     filler = line({"of": 1, "filler": "x" * 900_000})
 
@@ -262,23 +262,23 @@ def test_messages_that_wait_for_a_call_are_few():
         time.sleep(1)
 
     options = {"limits": Limits(timeout=5), "policy": Policy(permission=permission)}
-    error, memory, _ = run(far_side(answer), lambda ws: ws.read("a"), **options)
+    error, memory, _ = run(remote_side(answer), lambda ws: ws.read("a"), **options)
     assert asked
     assert isinstance(error, DisconnectedError)
     assert memory < MEMORY
 
 
-def test_an_error_of_a_newer_version_keeps_what_it_says():
+def test_an_error_of_a_newer_version_keeps_its_texts():
     newer = {"code": "newer", "message": "m", "hint": "h", "details": {"a": 1}}
     error, _, _ = run(
-        far_side(lambda n: iter([line({"answer": n, "error": newer})])), lambda ws: ws.read("a")
+        remote_side(lambda n: iter([line({"answer": n, "error": newer})])), lambda ws: ws.read("a")
     )
     assert isinstance(error, UnsupportedSystemError)
     assert (error.message, error.hint, error.details) == ("m", "h", {"a": 1, "code": "newer"})
 
 
-def test_advice_that_no_tool_can_follow_is_no_exception_of_a_tool():
-    """The error of a call is put into the names of the tools where nothing catches what that raises."""
+def test_advice_that_no_tool_can_follow_does_not_make_a_tool_raise():
+    """The error is rendered with the names of the tools, outside any handler of exceptions."""
     advice = {"$": "Advice", "parts": ["Call ", next_call("read", offset=5)]}
     wrong = {"code": "not_found", "message": "m", "hint": advice}
     answer, results = {"value": None}, []
@@ -289,7 +289,7 @@ def test_advice_that_no_tool_can_follow_is_no_exception_of_a_tool():
         del answer["value"]
         results.append(tools.call("read_file", {"path": "a"}))
 
-    error, _, _ = run(far_side(lambda n: iter([line({"answer": n, **answer})])), use)
+    error, _, _ = run(remote_side(lambda n: iter([line({"answer": n, **answer})])), use)
     assert error is None, error
     assert results[0].error["code"] == "disconnected"
 
@@ -298,7 +298,7 @@ HIDDEN = "\x1b]0;title\x07\u202e\u2066name\x9b31m\x1b[2J\u3164"
 
 
 def hostile(hint):
-    """Return a value of a type hint as a message has it, with hidden characters in each of its texts."""
+    """Return an encoded value of a type hint, with hidden characters in each text."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return hostile(next(each for each in arguments if each is not type(None)))
@@ -343,7 +343,7 @@ METHODS = {
     for name, method in vars(Workspace).items()
     if inspect.isfunction(method) and declaration_of(method) is not None
 }
-# Fields that programs need as they are in the tree.
+# Fields that programs need unchanged.
 EXACT = {"path", "paths", "name", "to", "target", "moved_from", "files", "counts", "failed", "left", "rules"}
 EXACT |= {
     "unread_rules",
@@ -368,7 +368,7 @@ def test_each_text_of_a_result_has_no_hidden_characters(method):
     def use(ws):
         results.append(ws._call(method, {}, METHODS[method]))
 
-    error, _, _ = run(far_side(lambda n: iter([line({"answer": n, "value": answer})])), use)
+    error, _, _ = run(remote_side(lambda n: iter([line({"answer": n, "value": answer})])), use)
     assert error is None, error
     [result] = results
     assert_visible(result.text, result.whole, *getattr(result, "notes", ()))
@@ -406,7 +406,7 @@ def test_each_text_of_an_error_has_no_hidden_characters(code):
         except protocol.ProtocolError:
             continue
         assert_visible(str(error), repr(error.filename) if isinstance(error, OSError) else "")
-        suggested = error.details.pop("suggested_calls", [])  # whose arguments are exact, and shown as JSON
+        suggested = error.details.pop("suggested_calls", [])  # their arguments are exact, and shown as JSON
         assert_visible(*texts_in(error.details), *(call["name"] for call in suggested if "name" in call))
 
 
@@ -433,8 +433,8 @@ CALLS = {
 @pytest.mark.parametrize(
     ("dialect", "name"), [(dialect, name) for dialect, names in CALLS.items() for name in names]
 )
-def test_what_a_tool_shows_of_a_hostile_far_side_has_no_hidden_characters(dialect, name):
-    """Of a dialect with JSON or YAML, whose escapes are its own, each text of the document counts."""
+def test_a_tool_shows_no_hidden_characters_of_a_hostile_remote_side(dialect, name):
+    """In a dialect with JSON or YAML output, each text of the document is checked."""
     errors = [{"code": code, "message": HIDDEN, "hint": HIDDEN, "details": {}} for code in LEAVES[::4]]
     details = {each: [HIDDEN] for each in ("line_ids", "places", "unknown", "nearest", "types", "suggestion")}
     errors += [{"code": code, "message": HIDDEN, "hint": HIDDEN, "details": details} for code in LEAVES]
@@ -446,7 +446,7 @@ def test_what_a_tool_shows_of_a_hostile_far_side_has_no_hidden_characters(dialec
     def script(message):
         if message.get("method") == "view":
             return iter([line({"answer": message["call"], "value": None})])
-        return far_side(lambda n: iter([line({"answer": n, **current})]))(message)
+        return remote_side(lambda n: iter([line({"answer": n, **current})]))(message)
 
     def use(ws):
         tools = ws.tools(dialect=dialect)
@@ -464,7 +464,7 @@ def test_what_a_tool_shows_of_a_hostile_far_side_has_no_hidden_characters(dialec
         assert_visible(result.content.replace("\r", "") if dialect == "apply-patch" else result.content)
 
 
-def test_a_question_of_a_hostile_far_side_has_no_hidden_characters():
+def test_a_question_of_a_hostile_remote_side_has_no_hidden_characters():
     asked = []
     request = protocol.encode(PermissionRequest("read", "read", {}, (), f"{HIDDEN}\n", HIDDEN))
 
@@ -472,11 +472,11 @@ def test_a_question_of_a_hostile_far_side_has_no_hidden_characters():
         yield line({"ask": 1, "of": n, "function": 0, "arguments": [request]})
 
     policy = Policy(permission=lambda given: asked.append(given) or Allow())
-    run(far_side(answer), lambda ws: ws.read("a"), policy=policy, limits=Limits(timeout=0.3))
+    run(remote_side(answer), lambda ws: ws.read("a"), policy=policy, limits=Limits(timeout=0.3))
     assert_visible(asked[0].tool, asked[0].diff)
 
 
-def test_what_a_hostile_far_side_says_of_itself_has_no_hidden_characters():
+def test_the_report_of_a_hostile_remote_side_has_no_hidden_characters():
     remote = {"version": HIDDEN, "python": HIDDEN, "engine": HIDDEN, "pid": 1}
     shown = []
 
@@ -484,7 +484,7 @@ def test_what_a_hostile_far_side_says_of_itself_has_no_hidden_characters():
         shown.extend([ws.root, repr(ws), repr(ws.remote), *ws.recovery_notes])
         shown.extend(texts_in(vars(ws.remote)))
 
-    run(far_side(lambda _: iter(()), root=f"/{HIDDEN}", notes=[HIDDEN], remote=remote), use)
+    run(remote_side(lambda _: iter(()), root=f"/{HIDDEN}", notes=[HIDDEN], remote=remote), use)
     assert len(shown) > 6
     assert_visible(*shown)
 
@@ -502,7 +502,7 @@ MANY = {
 
 @pytest.mark.parametrize("values", MANY)
 def test_an_answer_of_many_small_values_takes_bounded_memory(values, monkeypatch):
-    """Attack: 16 MiB of JSON took 833 MiB. Here all is a sixteenth of that, as tracing takes time."""
+    """Attack: 16 MiB of JSON took 833 MiB. All sizes here are a sixteenth, because tracing is slow."""
     monkeypatch.setattr(protocol, "MAX_MEMORY", protocol.MAX_MEMORY // 16)
     body = b'{"answer":1,"value":[%b0]}' % (MANY[values] * ((1 << 20) // len(MANY[values])))
     parts = [b"+" + body[at : at + 900_000] + b"\n" for at in range(0, len(body), 900_000)]
@@ -517,10 +517,10 @@ def test_an_answer_of_many_small_values_takes_bounded_memory(values, monkeypatch
 
 
 @pytest.mark.parametrize("values", MANY)
-def test_the_largest_answers_that_are_taken_take_no_more_memory_than_is_allowed(values, monkeypatch):
+def test_the_largest_accepted_answers_stay_within_the_memory_limit(values, monkeypatch):
     monkeypatch.setattr(protocol, "MAX_MEMORY", 4 << 20)
     low, high = 0, (4 << 20) // len(MANY[values])
-    while high - low > 500:  # how many values just pass
+    while high - low > 500:  # the most values that pass
         middle = (low + high) // 2
         body = b"[%b0]" % (MANY[values] * middle)
         low, high = (middle, high) if protocol._memory(body) <= protocol.MAX_MEMORY else (low, middle)
@@ -535,11 +535,11 @@ def test_the_largest_answers_that_are_taken_take_no_more_memory_than_is_allowed(
         tracemalloc.stop()
 
 
-def test_texts_that_come_from_there_have_no_hidden_characters():
+def test_texts_of_the_remote_side_have_no_hidden_characters():
     hidden = "\x1b]0;title\x07\u202e\u2066name\x9b31m"
     wrong = {"code": "not_found", "message": hidden, "hint": {"$": "Advice", "parts": [hidden]}}
     value = {"answer": 1, "error": wrong}
-    error, _, _ = run(far_side(lambda n: iter([line({**value, "answer": n})])), lambda ws: ws.read(hidden))
+    error, _, _ = run(remote_side(lambda n: iter([line({**value, "answer": n})])), lambda ws: ws.read(hidden))
     assert isinstance(error, NotFoundError)
     shown = []
     write = {"$": "WriteResult", "text": hidden, "notes": {"$": [hidden]}, "path": "a", "created": True}
@@ -550,7 +550,7 @@ def test_texts_that_come_from_there_have_no_hidden_characters():
         written = ws.write("a", "")
         shown.extend([written.text, *written.notes, *ws.recovery_notes])
 
-    run(far_side(lambda n: iter([line({"answer": n, "value": write})]), **hello), use)
+    run(remote_side(lambda n: iter([line({"answer": n, "value": write})]), **hello), use)
     noise = ["sh", "-c", "printf '\\033]0;title\\007' >&2; exit 3"]
     with pytest.raises(DisconnectedError) as caught:
         connect(noise, "/far", patience=5)

@@ -1,4 +1,4 @@
-"""What comes at the worst moment: each test brings one order of events about, without sleeping for it."""
+"""Events at the worst moment: each test produces one order of events without sleeping for it."""
 
 import os
 import signal
@@ -17,15 +17,15 @@ from agentfs.remote import bootstrap_near, protocol, session
 from agentfs.remote.server import Options, Server
 from agentfs.results import UndoResult
 from tests.remote.test_hostile_client import Client
-from tests.remote.test_hostile_server import HELLO, FarSide, line
+from tests.remote.test_hostile_server import HELLO, RemoteSide, line
 from tests.remote.test_reconnect import Fault, opener, tree
 
-END = None  # of the stream, where a script yields it
+END = None  # a script yields it to end the stream
 WAIT = 20.0
 
 
 def script(on_call=None, **on):
-    """Return a script that opens as it should, and answers each kind of message by a function."""
+    """Return a script that opens correctly and answers each kind of message by a function."""
     on["call"] = on_call
 
     def answers(message) -> Iterator[bytes | None]:
@@ -54,8 +54,8 @@ def undone(message):
     return [value(message, UNDONE)]
 
 
-class FarSides:
-    """Opens a stream for each of some scripts in turn, or raises what is no script."""
+class RemoteSides:
+    """Opens a stream for each script in order, and then raises OSError."""
 
     def __init__(self, *scripts) -> None:
         self.left, self.opened = [*scripts], 0
@@ -65,22 +65,22 @@ class FarSides:
         if not self.left:
             raise OSError("no route to host")
         first = self.left.pop(0)
-        return FarSide(first)
+        return RemoteSide(first)
 
 
 def open_far(*scripts, patience=WAIT, **options):
-    sides = FarSides(*scripts)
+    sides = RemoteSides(*scripts)
     return sides, connect(sides, "/far", push=False, patience=patience, **options)
 
 
 def in_thread(function):
-    """Run a function in a thread; return that, and a list of what comes of it."""
+    """Run a function in a thread; return the thread and a list for its result or exception."""
     outcome = []
 
     def run() -> None:
         try:
             outcome.append(function())
-        except BaseException as error:  # noqa: BLE001 - it is what is tested
+        except BaseException as error:  # noqa: BLE001 - the test examines it
             outcome.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -98,7 +98,7 @@ def ask(message):
     return {"ask": 1, "of": message["call"], "function": 0, "arguments": protocol.encode([request])}
 
 
-def test_a_question_that_takes_long_is_no_silence_of_the_far_side():
+def test_a_slow_answer_to_a_question_does_not_count_as_silence():
     patience, numbers = 3.0, []
 
     def on_call(message):
@@ -106,10 +106,10 @@ def test_a_question_that_takes_long_is_no_silence_of_the_far_side():
         yield ask(message)
 
     def permission(_):
-        time.sleep(patience / 2)  # more than the far side may be silent for
+        time.sleep(patience / 2)  # longer than the remote side may be silent
         return Deny()
 
-    # It answers only after it was asked whether it is there.
+    # The remote side answers only after a ping.
     side = script(on_call, ping=lambda _: [{"answer": numbers[0], "value": None}])
     sides, ws = open_far(side, patience=patience, policy=Policy(permission=permission))
     with ws:
@@ -117,7 +117,7 @@ def test_a_question_that_takes_long_is_no_silence_of_the_far_side():
         assert (sides.opened, len(numbers)) == (1, 1)
 
 
-def test_a_long_answer_that_comes_slowly_is_no_silence():
+def test_a_long_answer_that_comes_slowly_does_not_count_as_silence():
     patience, parts = 3.0, []
 
     def on_call(message):
@@ -132,7 +132,7 @@ def test_a_long_answer_that_comes_slowly_is_no_silence():
         assert sides.opened == 1
 
 
-def test_a_far_side_that_cannot_open_for_a_moment_is_tried_again():
+def test_a_remote_side_that_cannot_open_is_tried_again():
     full = FileIOError("No space left.")
 
     def refuse(message):
@@ -144,7 +144,7 @@ def test_a_far_side_that_cannot_open_for_a_moment_is_tried_again():
         assert sides.opened == 3
 
 
-def test_a_package_that_cannot_be_installed_on_reconnecting_leaves_open_what_was_made(monkeypatch):
+def test_made_is_unknown_if_the_package_cannot_be_installed_on_reconnecting(monkeypatch):
     failures = iter([None, *[UnsupportedSystemError("The package cannot be installed.")] * 20])
 
     def start(*_):
@@ -152,13 +152,13 @@ def test_a_package_that_cannot_be_installed_on_reconnecting_leaves_open_what_was
             raise failure
 
     monkeypatch.setattr(bootstrap_near, "start", start)
-    sides = FarSides(script(lambda _: [END]), *[script()] * 20)
+    sides = RemoteSides(script(lambda _: [END]), *[script()] * 20)
     with connect(sides, "/far", patience=0.3) as ws, pytest.raises(DisconnectedError) as caught:
         ws.undo()
     assert caught.value.details["made"] is None
 
 
-def test_a_change_that_is_cancelled_while_no_connection_is_there_is_waited_for():
+def test_a_change_cancelled_without_a_connection_is_waited_for():
     lost, cancelled = threading.Event(), threading.Event()
 
     def open_stream(_):
@@ -167,7 +167,7 @@ def test_a_change_that_is_cancelled_while_no_connection_is_there_is_waited_for()
             assert cancelled.wait(WAIT)
         return sides(_)
 
-    sides = FarSides(script(lambda _: [END]), script(undone))
+    sides = RemoteSides(script(lambda _: [END]), script(undone))
     with connect(open_stream, "/far", push=False, patience=WAIT) as ws:
         call = call_context.Execution("undo")
         thread, outcome = in_thread(lambda: with_call(call, ws.undo))
@@ -199,7 +199,7 @@ def test_progress_after_a_cancellation_does_not_end_a_change():
         assert outcome == [UNDONE]
 
 
-def test_an_interrupt_is_raised_also_where_the_connection_is_lost_then():
+def test_an_interrupt_is_raised_even_if_the_connection_is_lost():
     def on_call(_):
         os.kill(os.getpid(), signal.SIGINT)
         return ()
@@ -211,7 +211,7 @@ def test_an_interrupt_is_raised_also_where_the_connection_is_lost_then():
         assert sides.opened == 1
 
 
-def test_what_a_callback_has_raised_is_raised_where_the_connection_is_lost_then():
+def test_an_exception_of_a_callback_is_raised_even_if_the_connection_is_lost():
     asked = []
 
     def permission(request):
@@ -229,7 +229,7 @@ def test_what_a_callback_has_raised_is_raised_where_the_connection_is_lost_then(
         assert len(asked) == 1
 
 
-def test_a_call_takes_no_longer_than_its_time_and_patience_together():
+def test_a_call_ends_within_its_timeout_plus_patience():
     silent = script(ping=lambda message: [{"pong": message["ping"]}])
     sides, ws = open_far(silent, silent, patience=0.5, limits=Limits(timeout=0.2))
     with ws:
@@ -265,7 +265,7 @@ def test_closing_ends_an_attempt_to_connect():
     assert isinstance(outcome[0], DisconnectedError)
 
 
-def test_a_part_of_a_transaction_that_was_lost_is_not_made_also_without_a_new_connection():
+def test_a_lost_call_of_a_transaction_is_not_made_and_needs_no_new_connection():
     def on_call(message):
         return answered(message) if message["method"] == "begin" else [END]
 
@@ -277,7 +277,7 @@ def test_a_part_of_a_transaction_that_was_lost_is_not_made_also_without_a_new_co
         assert sides.opened == 1
 
 
-def test_a_transaction_of_a_call_that_was_cancelled_is_given_up():
+def test_the_transaction_of_a_cancelled_call_is_aborted():
     given_up = threading.Event()
 
     def on_abort(_):
@@ -298,7 +298,7 @@ def test_a_transaction_of_a_call_that_was_cancelled_is_given_up():
         assert given_up.wait(WAIT)
 
 
-def test_a_server_ends_also_where_a_call_ends_at_the_same_time(tmp_path, monkeypatch):
+def test_a_server_ends_even_if_a_call_ends_at_the_same_time(tmp_path, monkeypatch):
     policy = protocol.encode(Policy(permission=lambda _: Deny()), [])
     client = Client(Options(root=str(tmp_path), any_policy=True), policy=policy)
     ended = []
@@ -326,7 +326,7 @@ def test_a_server_ends_also_where_a_call_ends_at_the_same_time(tmp_path, monkeyp
     assert ended
 
 
-# A server that is ended, the first time, while it starts the thread of a call, which runs only then.
+# A server that gets SIGTERM, on its first run, while it starts the thread of a call.
 ENDED_AT_A_CALL = """
 import os, signal, sys, threading
 from agentfs import Workspace
@@ -344,7 +344,7 @@ serve(Options(root=sys.argv[1], any_policy=True))
 """
 
 
-def test_a_server_that_is_ended_while_a_call_begins_waits_for_its_thread(tmp_path):
+def test_a_server_that_ends_while_a_call_begins_waits_for_its_thread(tmp_path):
     root = tmp_path / "root"
     root.mkdir()
     command = [sys.executable, "-c", ENDED_AT_A_CALL, str(root), str(tmp_path / "ended")]
@@ -365,15 +365,15 @@ def other_boot(_):
 
 @pytest.mark.parametrize("lost", [other_home, other_boot])
 @pytest.mark.parametrize("kind", ["change", "transaction"])
-def test_a_far_side_that_has_lost_what_it_noted_makes_no_change_again(tmp_path, monkeypatch, lost, kind):
-    """As a container that begins anew with the same files, or a machine that lost power."""
+def test_a_remote_side_that_lost_its_outcomes_repeats_no_change(tmp_path, monkeypatch, lost, kind):
+    """For example a new container with the same files, or a machine that lost power."""
     root = tmp_path / "root"
     root.mkdir()
     (root / "a.txt").write_text("one\n")
     monkeypatch.setattr(session, *lost(tmp_path))
     fault = Fault("from_far", 0)
     with connect(opener(fault), root, push=False, patience=WAIT) as ws:
-        with pytest.raises(DisconnectedError) as caught:  # noqa: PT012 - what is armed is the commit
+        with pytest.raises(DisconnectedError) as caught:  # noqa: PT012 - the fault hits the end of the block
             if kind == "change":
                 fault.armed = True
                 ws.splice("a.txt", [(0, 0, "x")])
@@ -386,7 +386,7 @@ def test_a_far_side_that_has_lost_what_it_noted_makes_no_change_again(tmp_path, 
 
 
 def test_a_change_is_known_after_a_thousand_others(tmp_path, monkeypatch):
-    """One thread waits before it reconnects, while another one has done so and goes on."""
+    """One thread waits before it reconnects, while another thread has already reconnected."""
     (tmp_path / "a.txt").write_text("one\n")
     fault = Fault("from_far", 0)
 
@@ -396,7 +396,7 @@ def test_a_change_is_known_after_a_thousand_others(tmp_path, monkeypatch):
 
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=others)
     with connect(opener(fault), tmp_path, push=False, patience=60) as ws:
-        monkeypatch.setattr("agentfs.remote.link.time", clock)
+        monkeypatch.setattr("agentfs.remote.connection.time", clock)
         fault.armed = True
         with pytest.raises(DisconnectedError) as caught:
             ws.splice("a.txt", [(0, 0, "x")])

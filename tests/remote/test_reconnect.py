@@ -1,4 +1,4 @@
-"""Lost connections: whatever ends one at whatever moment, a change is made once, and `made` is right."""
+"""Lost connections: a change is made once and `made` is right, whenever and however the connection ends."""
 
 import os
 import re
@@ -23,7 +23,7 @@ PATIENCE = 20.0
 
 
 class Fault:
-    """Ends, or silences, a stream after so many bytes of a direction, once it is armed."""
+    """Ends or silences a stream after some bytes in one direction, once it is armed."""
 
     def __init__(self, direction: str, after: int, *, silent: bool = False) -> None:
         self.direction, self.left, self.silent = direction, after, silent
@@ -31,7 +31,7 @@ class Fault:
         self.passed = {"to_far": 0, "from_far": 0}
 
     def pass_on(self, direction: str, data: bytes) -> bytes:
-        """Return what passes of the data."""
+        """Return the part of the data that passes."""
         if not self.armed:
             return data
         if self.happened.is_set():
@@ -85,7 +85,7 @@ def transaction(ws) -> None:
         changes.write("new.txt", "n\n")
 
 
-# Each changes the tree, and changes it again where it is made twice.
+# Each one changes the tree, and would change it again if it was made twice.
 METHODS = {
     "write": lambda ws: ws.write("dir/new.txt", "n\n"),
     "edit": lambda ws: ws.edit("a.txt", "one", "one one"),
@@ -113,7 +113,7 @@ def prepare(ws) -> None:
 
 
 def tree(root: Path) -> dict[str, bytes]:
-    """Return the files, without those that a killed process has left, which a later change removes."""
+    """Return the files, without leftovers of a killed process, which a later change removes."""
     files = [path for path in root.rglob("*") if path.is_file() and not path.name.startswith(".agentfs-")]
     return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
@@ -130,7 +130,7 @@ def once(tmp_path: Path, name: str) -> tuple[dict[str, bytes], dict[str, bytes]]
 
 
 def check(root: Path, call, before, after) -> str:
-    """Make a call on a faulty connection, and return what came of it."""
+    """Make a call on a faulty connection and return its outcome."""
     try:
         call()
     except DisconnectedError as error:
@@ -150,8 +150,8 @@ def run_with(tmp_path: Path, name: str, fault: Fault, known, *, patience=PATIENC
         prepare(ws)
         fault.armed = True
         outcome = check(root, lambda: METHODS[name](ws), *known)
-        assert ws.ls().total >= 1  # it goes on
-        assert ws.changes().files  # and still has its journal
+        assert ws.ls().total >= 1  # the workspace still works
+        assert ws.changes().files  # and has its journal
         assert ws.remote.reconnects >= fault.happened.is_set()
         return outcome
 
@@ -163,7 +163,7 @@ def sizes(tmp_path: Path, name: str, known) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", ["splice", "undo", "transaction"])
-def test_a_cut_of_the_exchange_makes_a_change_once(tmp_path, name):
+def test_a_change_is_made_once_if_the_exchange_is_cut(tmp_path, name):
     known = once(tmp_path, name)
     for direction, size in sizes(tmp_path, name, known).items():
         for after in (0, size // 2, size - 1):
@@ -173,7 +173,7 @@ def test_a_cut_of_the_exchange_makes_a_change_once(tmp_path, name):
 @pytest.mark.long
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("direction", ["to_far", "from_far"])
-def test_a_cut_at_every_byte_makes_a_change_once(tmp_path, name, direction):
+def test_a_change_is_made_once_if_it_is_cut_at_every_byte(tmp_path, name, direction):
     known = once(tmp_path, name)
     outcomes = [
         run_with(tmp_path, name, Fault(direction, after), known)
@@ -183,13 +183,13 @@ def test_a_cut_at_every_byte_makes_a_change_once(tmp_path, name, direction):
 
 
 @pytest.mark.parametrize("direction", ["from_far", pytest.param("to_far", marks=pytest.mark.long)])
-def test_a_proxy_that_swallows_is_noticed(tmp_path, direction):
+def test_a_proxy_that_swallows_bytes_is_detected(tmp_path, direction):
     known = once(tmp_path, "splice")
     fault = Fault(direction, 10, silent=True)
     assert run_with(tmp_path, "splice", fault, known, patience=9.0) == "done"
 
 
-def test_out_of_patience_is_an_error_that_says_what_is_known(tmp_path):
+def test_running_out_of_patience_is_an_error_with_the_known_outcome(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     fault = Fault("from_far", 0)
     streams = [opener(fault)]
@@ -200,7 +200,7 @@ def test_out_of_patience_is_an_error_that_says_what_is_known(tmp_path):
         return streams.pop()(argv)
 
     ws = connect(open_stream, tmp_path, push=False, patience=0.7)
-    ws.edit("a.txt", "one", "1")  # the first loads modules, and may be answered after a ping
+    ws.edit("a.txt", "one", "1")  # the first call loads modules, so its answer may come after a ping
     fault.armed = True
     with pytest.raises(DisconnectedError) as caught:
         ws.edit("a.txt", "1", "two")
@@ -219,7 +219,7 @@ SERVE = [sys.executable, "-m", "agentfs", "serve", "--any-policy", "--root"]
 
 
 def has_ended(process: int) -> bool:
-    """Return whether a process is gone, or waits for its parent to see it."""
+    """Return True if a process has ended, even if its parent has not reaped it."""
     shown = subprocess.run(
         ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
     )
@@ -233,7 +233,7 @@ def test_the_newest_client_of_a_session_ends_the_older_one(tmp_path):
     process = older.remote.pid
     newer = connect(command, ".", push=False, session="agent", patience=10)
     assert has_ended(process)
-    assert newer.undo().steps == 1  # the journal is that of the session
+    assert newer.undo().steps == 1  # the journal belongs to the session
     with pytest.raises(DisconnectedError, match="Another client has taken over"):
         older.ls()
     newer.write("b.txt", "two\n")
@@ -243,12 +243,12 @@ def test_the_newest_client_of_a_session_ends_the_older_one(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.long)])
-def test_a_far_side_that_is_killed_or_stopped_is_replaced(tmp_path, kind):
+def test_a_killed_or_stopped_server_is_replaced(tmp_path, kind):
     (tmp_path / "a.txt").write_text("one\n")
     with connect([*SERVE, str(tmp_path)], ".", push=False, patience=20) as ws:
         ws.read("a.txt")
         os.kill(ws.remote.pid, kind)
-        ws.write("a.txt", "two\n")  # what it has read outlives the process
+        ws.write("a.txt", "two\n")  # the read history outlives the process
         assert ws.remote.reconnects == 1
         assert len(ws.changes().files) == 1
 
@@ -270,7 +270,7 @@ def test_a_transaction_ends_with_its_connection(tmp_path):
 
 @contextmanager
 def traced(process: int, log: Path, *inject: str) -> Iterator[None]:
-    """Write down the system calls of a process that come in the block, and make one of them fail."""
+    """Record the system calls of a process during the block, and make one of them fail."""
     command = ["strace", "-f", "-p", str(process), "-o", str(log), *inject]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
         assert "attached" in tracer.stderr.readline()
@@ -278,14 +278,14 @@ def traced(process: int, log: Path, *inject: str) -> Iterator[None]:
         tracer.terminate()
         with suppress(subprocess.TimeoutExpired):
             tracer.wait(5)
-        tracer.kill()  # it waits for ever where a killed process has a thread that it has not let go
+        tracer.kill()  # strace hangs if it still traces a thread of a killed process
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore:subprocess .* is still running")  # strace has not let go of it yet
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running")  # strace still traces it
 @needs_tracing
 @pytest.mark.parametrize("name", METHODS)
-def test_a_kill_at_every_system_call_makes_a_change_once(tmp_path, name):
+def test_a_change_is_made_once_with_a_kill_at_every_system_call(tmp_path, name):
     before, after = once(tmp_path, name)
     outcomes: list[str] = []
 
@@ -301,13 +301,13 @@ def test_a_kill_at_every_system_call_makes_a_change_once(tmp_path, name):
 
     calls = Counter(run("whole"))
     for call, count in calls.items():
-        for number in range(1, count + 1):  # of each name, as strace counts them
+        for number in range(1, count + 1):  # per name, as strace counts them
             run(f"{call}-{number}", "-e", f"inject={call}:signal=KILL:when={number}")
     print(name, sum(calls.values()), {each: outcomes.count(each) for each in outcomes})  # noqa: T201 - as above
 
 
 @pytest.mark.long
-def test_two_clients_lose_none_of_10000_edits_while_their_far_sides_are_killed(tmp_path):
+def test_two_clients_lose_none_of_10000_edits_while_their_servers_are_killed(tmp_path):
     (tmp_path / "log.txt").write_text("begin\n")
     ended, kills = threading.Event(), 0
     results_lost: list[bool | None] = []
@@ -318,11 +318,11 @@ def test_two_clients_lose_none_of_10000_edits_while_their_far_sides_are_killed(t
                 try:
                     ws.splice("log.txt", [(0, 0, f"{who} {number}\n")])
                 except BusyError:
-                    continue  # the file was locked for too long, and nothing was done
+                    continue  # the file was locked for too long: nothing was changed
                 except DisconnectedError as error:
                     made = error.details["made"]
                     results_lost.append(made)
-                    if made is None:  # the other client has changed the file before it could be looked at
+                    if made is None:  # the other client changed the file before it could be examined
                         made = ws.grep(f"^{who} {number}$", limit=1).total_lines == 1
                     if not made:
                         continue

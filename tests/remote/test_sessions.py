@@ -1,4 +1,4 @@
-"""Sessions of the far side: what outlives a connection, and the directory that it is in."""
+"""Sessions of the remote side: the state that outlives a connection, and its directory."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def parent(tmp_path, monkeypatch):
-    """The directory of the sessions, which no other test has."""
+    """A directory of sessions for this test alone."""
     path = tmp_path / "locks"
     path.mkdir()
     monkeypatch.setattr(session, "lock_directory", lambda _: str(path))
@@ -46,12 +46,12 @@ def parent(tmp_path, monkeypatch):
 
 
 def use(directory: Path, days: float) -> None:
-    """Set back when a session was used."""
+    """Set the last use of a session to some days ago."""
     for path in (directory, *directory.rglob("*")):
         os.utime(path, (time.time() - days * DAY,) * 2)
 
 
-def test_a_state_directory_is_at_the_far_side_and_is_continued(root, tmp_path):
+def test_a_state_directory_is_at_the_remote_side_and_can_be_continued(root, tmp_path):
     state, command = tmp_path / "state", [*SERVE, str(root)]
     with connect(command, ".", push=False, state=state) as first:
         first.read("a.txt")
@@ -61,7 +61,7 @@ def test_a_state_directory_is_at_the_far_side_and_is_continued(root, tmp_path):
     assert state.stat().st_mode & 0o777 == 0o700
     (root / "b.txt").write_text("b\n")
     with connect(command, ".", push=False, state=state, session="other") as second:
-        assert second.write("a.txt", "2\n").text  # it was read by the first
+        assert second.write("a.txt", "2\n").text  # the first workspace has read it
         assert second.undo(2).steps == 2
         with pytest.raises(UnreadError):
             second.write("b.txt", "x")
@@ -79,7 +79,7 @@ def test_an_answer_lost_with_a_state_directory_is_repeated(root, tmp_path):
             ws.undo()
 
 
-def test_a_read_sent_again_is_no_difference_from_a_text_that_never_came(root):
+def test_a_repeated_read_shows_the_full_text_if_the_first_answer_was_lost(root):
     fault = Fault("from_far", 0)
     with connect(opener(fault), root, push=False, policy=Policy(reread="diff")) as ws:
         fault.armed = True
@@ -89,7 +89,7 @@ def test_a_read_sent_again_is_no_difference_from_a_text_that_never_came(root):
         assert "unchanged since shown" in ws.read("a.txt").text
 
 
-def test_a_file_whose_reading_was_given_up_counts_as_unread(root):
+def test_a_file_counts_as_unread_if_its_read_was_given_up(root):
     fault = Fault("from_far", 0)
     reachable = threading.Event()
     reachable.set()
@@ -112,7 +112,7 @@ def test_a_file_whose_reading_was_given_up_counts_as_unread(root):
         assert "100|two" in ws.read("a.txt").text
 
 
-def test_what_a_client_has_of_earlier_results_holds_after_a_reconnect(root):
+def test_earlier_results_of_a_client_stay_valid_after_a_reconnect(root):
     with connect([*SERVE, str(root)], ".", push=False) as ws:
         page = ws.read("a.txt", limit=3, line_ids=True)
         found, kept, view = ws.glob("*.txt"), ws.keep("text"), ws.view(workdir=".")
@@ -122,7 +122,7 @@ def test_what_a_client_has_of_earlier_results_holds_after_a_reconnect(root):
         assert getattr(ws, page.next["name"])(**page.next["arguments"]).start_line == 4
         ws.edit_lines("a.txt", [{"line_id": page.line_ids[0], "new_content": "1"}])
         assert (root / "a.txt").read_text().startswith("1\ntwo\n")
-        with pytest.raises(NotFoundError, match="make its call again"):
+        with pytest.raises(NotFoundError, match="repeat its call"):
             ws.read(kept)
         assert ws.read(ws.keep("text")).content == "text"
         assert ws.remote.reconnects == 1
@@ -134,7 +134,7 @@ def test_without_a_directory_a_session_is_lost_with_its_connection(root, monkeyp
     fault = Fault("from_far", 0)
     with connect(opener(fault), root, push=False) as ws:
         (note,) = ws.recovery_notes
-        assert note.startswith("the session is lost with its connection: There is no directory")
+        assert note.startswith("the session ends with its connection: There is no directory")
         assert ws.edit("a.txt", "one\n", "1\n", True).replacements == 50
         fault.armed = True
         with pytest.raises(DisconnectedError) as caught:
@@ -161,7 +161,9 @@ def test_a_lost_change_is_not_made_again_once_there_is_a_directory(root, parent)
 
 def test_a_failing_directory_is_a_typed_error(root, parent):
     (parent / "sessions").write_text("a file")
-    with pytest.raises(FileIOError, match=r"directory of the session failed: (Not a directory|File exists)"):
+    with pytest.raises(
+        FileIOError, match=r"directory of the session cannot be used: (Not a directory|File exists)"
+    ):
         SessionDirectory(str(root), "agent", "c", again=False)
 
 
@@ -175,7 +177,7 @@ def test_a_session_may_have_any_name(root, parent, name):
 
 
 @pytest.mark.parametrize(("name", "days"), [("agent", 30), (None, 1)])
-def test_a_session_is_kept_for_its_time_after_its_last_use(root, parent, name, days):
+def test_a_session_is_kept_for_some_days_after_its_last_use(root, parent, name, days):
     def opened(name, client, *, again=False):
         return closing(SessionDirectory(str(root), name, client, again=again))
 
@@ -186,7 +188,7 @@ def test_a_session_is_kept_for_its_time_after_its_last_use(root, parent, name, d
         use(path, days + 1)
         with opened("other", "d"):
             assert path.exists()  # it is in use
-    with opened(name, "c", again=True):  # by a client whose connection was lost only now
+    with opened(name, "c", again=True):  # a client that has just lost its connection
         assert (path / "state" / "log").exists()
     use(path, days + 1)
     os.utime(path / "state" / "log", (time.time() - (days - 0.1) * DAY,) * 2)
@@ -201,7 +203,7 @@ def test_a_session_is_kept_for_its_time_after_its_last_use(root, parent, name, d
 
 
 def test_a_number_in_a_locked_file_ends_no_process(root, parent):
-    """It may be that of another process by now, or of one in another container."""
+    """It may be the number of another process by now, or of one in another container."""
     with subprocess.Popen(["sleep", "60"]) as bystander:
         first = SessionDirectory(str(root), "agent", "c", again=False)
         for path in Path(first.state).parent.iterdir():
@@ -213,7 +215,7 @@ def test_a_number_in_a_locked_file_ends_no_process(root, parent):
         bystander.kill()
 
 
-def test_of_many_processes_that_open_a_session_one_has_it(root):
+def test_one_of_many_processes_that_open_a_session_gets_it(root):
     command = [*SERVE, str(root)]
     clients, errors = [], []
 

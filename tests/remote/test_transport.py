@@ -1,4 +1,4 @@
-"""Streams of commands: what is sent and read, bounds, the end."""
+"""Streams of commands: sending, reading, bounds and the end."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from agentfs.errors import DisconnectedError, InvalidArgumentError
 from agentfs.remote.transport import CommandStream, line_reader
 
 
-def test_a_large_line_comes_back_whole():
+def test_a_large_line_comes_back_complete():
     stream = CommandStream(["cat"])
     line = os.urandom(2_000_000).hex().encode() + b"\n"
     threading.Thread(target=stream.write, args=(line,), daemon=True).start()
@@ -23,12 +23,12 @@ def test_a_large_line_comes_back_whole():
 
 def test_an_endless_line_ends_at_the_limit():
     stream = CommandStream([sys.executable, "-c", "while True: print('x' * 9999, end='')"])
-    with pytest.raises(DisconnectedError, match="over 5,000 bytes"):
+    with pytest.raises(DisconnectedError, match="a line over 5,000 bytes"):
         line_reader(stream.readline, 5000)()
     stream.close()
 
 
-def test_a_stream_without_a_limit_is_read_too():
+def test_a_stream_without_a_limit_can_be_read():
     def readline() -> bytes:
         return b"x" * 20 + b"\n"
 
@@ -65,15 +65,15 @@ def test_a_command_that_does_not_end_is_killed_with_what_it_started():
     began = time.monotonic()
     stream.close()
     assert time.monotonic() - began < 30
-    assert stream.readline() == b""  # nothing has the output any more
+    assert stream.readline() == b""  # no process has the output open
 
 
-def test_a_command_that_is_not_there():
+def test_a_missing_command_is_disconnected():
     with pytest.raises(DisconnectedError, match="cannot be run: No such file"):
         CommandStream(["/nonexistent/ssh"])
 
 
-def test_the_group_of_a_command_is_killed_before_its_number_is_free(monkeypatch):
+def test_the_group_of_a_command_is_killed_before_its_process_id_is_free(monkeypatch):
     states = []
 
     def killpg(group, number):
@@ -86,7 +86,7 @@ def test_the_group_of_a_command_is_killed_before_its_number_is_free(monkeypatch)
     assert stream.explain() == "exit status 0"
 
 
-def test_the_group_of_a_command_that_the_program_has_reaped_is_not_killed(monkeypatch):
+def test_the_group_of_a_command_is_not_killed_if_the_program_has_reaped_it(monkeypatch):
     killed = []
     stream = CommandStream(["true"])
     os.waitpid(stream._process.pid, 0)
@@ -95,21 +95,21 @@ def test_the_group_of_a_command_that_the_program_has_reaped_is_not_killed(monkey
     assert killed == []
 
 
-def test_what_a_command_has_started_ends_with_it(tmp_path):
+def test_children_of_a_command_end_with_it(tmp_path):
     stream = CommandStream(["sh", "-c", "sleep 100 & echo $!; cat >/dev/null"])
     number = int(stream.readline())
     stream.close()
     deadline = time.monotonic() + 5
     while Path(f"/proc/{number}").exists() and time.monotonic() < deadline:
         if Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-            break  # nobody reaps it here
+            break  # no parent reaps it here
         time.sleep(0.01)
     else:
         assert not Path(f"/proc/{number}").exists()
 
 
 def in_a_fork(action):
-    """Return what an action returns in a forked process: a short text."""
+    """Return the result of an action in a forked process, as a short text."""
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         try:

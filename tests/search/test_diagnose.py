@@ -1,4 +1,4 @@
-"""What a search that finds nothing says: the change that would have found something, which then does."""
+"""Hints of a search without a match: the suggested call finds something."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def advised(text):
     ],
 )
 @pytest.mark.parametrize("offset", [0, 7])
-def test_a_pattern_that_was_meant_otherwise(ws, pattern, more, changes, lines, offset):
+def test_a_hint_gives_the_reading_of_the_pattern_that_matches(ws, pattern, more, changes, lines, offset):
     text = ws.grep(pattern, offset=offset, **more).text
     assert f"matches {lines} line" in text
     assert advised(text) == changes
@@ -55,7 +55,7 @@ def test_a_pattern_that_was_meant_otherwise(ws, pattern, more, changes, lines, o
 
 
 @pytest.mark.parametrize("more", [{"glob": "*.rs"}, {"type": "rust"}])
-def test_a_glob_or_type_that_no_file_has(ws, more):
+def test_a_hint_drops_a_glob_or_type_that_no_file_has(ws, more):
     [name] = more
     text = ws.grep("def Foo", **more).text
     assert (
@@ -65,11 +65,11 @@ def test_a_glob_or_type_that_no_file_has(ws, more):
 
 
 @pytest.mark.parametrize("pattern", [r"no\|such", "no such text", r"get\s+name\n", r"\| x \| y \|"])
-def test_no_hint_where_nothing_would_be_found(ws, pattern):
+def test_no_hint_if_no_reading_finds_anything(ws, pattern):
     assert ws.grep(pattern).text.count("\n") == 0
 
 
-def test_no_second_look_where_something_is_found(ws, monkeypatch):
+def test_no_second_search_if_something_is_found(ws, monkeypatch):
     monkeypatch.delattr(diagnose.Probe, "lines")
     assert ws.grep("Foo").total_lines == 1
     with pytest.raises(AttributeError):
@@ -86,7 +86,7 @@ def test_no_second_look_where_something_is_found(ws, monkeypatch):
         ("src/deep/*.py", {"path": "src/deep", "glob": "/*.py"}, 2),
     ],
 )
-def test_a_path_of_grep_that_is_a_glob(ws, path, changes, lines):
+def test_a_path_of_grep_that_is_a_glob_gets_the_call_that_searches_it(ws, path, changes, lines):
     with pytest.raises(NotFoundError) as caught:
         ws.grep("def", path)
     assert f" with {lines} matching line" in caught.value.hint
@@ -114,7 +114,7 @@ def test_a_path_that_is_a_glob_of_files_without_a_match(ws):
         ("glob", {"path": "sr?", "pattern": "deep/*.py"}, 1),
     ],
 )
-def test_a_path_of_another_method_that_is_a_glob(ws, method, arguments, total):
+def test_a_path_of_another_method_that_is_a_glob_gets_a_call_of_glob(ws, method, arguments, total):
     tools = ws.tools()
     result = tools.call(method, arguments)
     assert f"{total} file" in result.content
@@ -138,7 +138,7 @@ def test_every_method_names_the_same_file_for_a_path_that_is_missing(ws, method,
     assert caught.value.details["similar"] == ["src/app.py"]
 
 
-def test_all_second_looks_have_one_budget(ws, monkeypatch):
+def test_all_second_searches_share_one_budget(ws, monkeypatch):
     timeouts = []
 
     def slow(_root, limits, _options, **_):
@@ -169,7 +169,7 @@ def test_hidden_names_keep_their_hint(ws):
     ("/workspace/src/app/models.py", "src/app/models.py"),
     ("/src/app", "src/app"),
 ])  # fmt: skip
-def test_a_path_with_wrong_names_on_its_way_is_corrected_whole(tmp_path, path, meant):
+def test_every_wrong_name_of_a_path_is_corrected(tmp_path, path, meant):
     """Only the first wrong directory was named, which made three calls of one mistake."""
     (tmp_path / "src/app").mkdir(parents=True)
     (tmp_path / "src/app/models.py").write_text("x = 1\n")
@@ -179,7 +179,7 @@ def test_a_path_with_wrong_names_on_its_way_is_corrected_whole(tmp_path, path, m
             assert f'Did you mean "{meant}"?' in error.content
 
 
-def test_a_glob_that_is_written_in_another_case_names_what_it_would_find(tmp_path):
+def test_a_glob_in_the_wrong_case_names_the_files_it_would_find(tmp_path):
     (tmp_path / "src").mkdir()
     for name in ("Models.py", "forms.py", "views.py", "urls.py", "x[Y].txt"):
         (tmp_path / "src" / name).write_text("")

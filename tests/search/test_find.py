@@ -9,7 +9,8 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import GlobOptions, find_files
+from agentfs.search.find import find_files
+from agentfs.search.options import GlobOptions
 
 NAMES = ["src/a.py", "src/b/c.py", "src/b.c", "a.py", "docs/x.md", "out/a.pyc", "out/b.pyc", ".env", "s.py/k"]
 
@@ -54,7 +55,7 @@ def paths(result):
         ("*", ".github", [".github/w/ci.yml"]),
     ],
 )
-def test_what_is_found_in_order_of_path(glob, pattern, path, found):
+def test_files_are_found_in_order_of_path(glob, pattern, path, found):
     result = glob(pattern, path)
     assert paths(result) == found
     assert (result.total, result.exact, result.truncated, result.next) == (len(found), True, False, None)
@@ -69,7 +70,7 @@ def test_include_ignored_opens_hidden_and_ignored_but_never_git(glob):
     assert paths(glob(".git/*", include_ignored=True)) == []
 
 
-def test_nothing_found_says_what_was_left_out_and_by_which_rule(glob):
+def test_an_answer_without_files_says_what_was_left_out_and_by_which_rule(glob):
     assert glob("*.pyc").text.split("\n")[0] == (
         "0 files match *.pyc; 2 among hidden and ignored, as in out/a.pyc (ignored by .gitignore:2 *.pyc): "
         "pass include_ignored=true"
@@ -129,14 +130,14 @@ def test_links_to_files_are_found_and_links_to_directories_counted(glob, tmp_pat
     assert (result.skipped.symlink, result.skipped.special) == (1, 1)
 
 
-def test_a_walk_cut_short_says_so(glob):
+def test_an_incomplete_walk_says_so(glob):
     result = glob("**/*", walk_entries=5)
     assert not result.exact
     assert result.skipped.reached == "walk_entries"
     assert "there may be more" in result.text
 
 
-def test_links_out_of_the_root_lead_nowhere(glob, tmp_path, tmp_path_factory):
+def test_links_out_of_the_root_are_not_followed(glob, tmp_path, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     (outside / "secret.py").touch()
     os.symlink(outside, tmp_path / "way")
@@ -188,7 +189,7 @@ def test_bad_arguments_are_typed_errors_with_a_way_out(glob, arguments, code):
         ("*.py", {"types": "l"}, []),
     ],
 )
-def test_the_programmers_parameters(glob, pattern, more, expected):
+def test_parameters_for_programs(glob, pattern, more, expected):
     assert paths(glob(pattern, more=more)) == expected
 
 
@@ -203,7 +204,7 @@ def test_a_pattern_and_one_of_the_globs_must_match(tmp_path):
         assert paths(ws.find(pattern="a", glob=".new/*")) == [".new/a.py"]
 
 
-def test_sort_is_made_before_the_cut(glob, tmp_path):
+def test_files_are_sorted_before_the_page_is_cut(glob, tmp_path):
     for age, name in enumerate(("src/b.c", "a.py", "docs/x.md", "src/a.py")):
         (tmp_path / name).write_text("x" * (10 + age))
         os.utime(tmp_path / name, (2_000_000_000 - age, 2_000_000_000 - age))
@@ -222,19 +223,19 @@ def test_several_paths_find_each_file_once_in_order_of_path(glob):
     assert glob("*", [".", "src"]).skipped == glob("*").skipped
 
 
-def test_only_what_a_glob_needs_is_walked(glob):
+def test_a_walk_enters_only_directories_that_a_glob_needs(glob):
     # The whole tree has more names than that.
     assert glob("docs/**", walk_entries=12).exact
     assert not glob("**/docs/**", walk_entries=12).exact
 
 
-def test_a_timeout_is_told(glob):
+def test_a_timeout_is_reported(glob):
     result = glob("*", more={"timeout": 1e-9})
     assert (result.exact, result.skipped.reached) == (False, "timeout")
     assert "stopped early after 1e-09 s" in result.text
 
 
-def test_a_path_that_does_not_exist_is_looked_for_elsewhere(glob, tmp_path):
+def test_a_missing_path_suggests_the_same_name_elsewhere(glob, tmp_path):
     with Workspace(tmp_path) as ws, pytest.raises(AgentFSError) as caught:
         ws.glob("*", "w")
     assert "similar" not in caught.value.details  # only a hidden directory ends so
@@ -259,7 +260,7 @@ def test_a_path_that_does_not_exist_is_looked_for_elsewhere(glob, tmp_path):
         ("find", {"glob": "*.py", "changed_within": "1h", "types": "l"}, "without types"),
     ],
 )
-def test_nothing_found_says_which_argument_left_all_out(tmp_path, watch, method, arguments, said):
+def test_an_answer_without_files_names_the_argument_to_drop(tmp_path, watch, method, arguments, said):
     for name in ("a.py", "d/b.py", "d/e/c.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

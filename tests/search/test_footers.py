@@ -1,4 +1,4 @@
-"""What the text of a search says beside what it found: once, and only what is not shown already."""
+"""Footers of searches: totals, names that were left out, and tree listings."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def ws(tmp_path):
     ("method", "arguments"),
     [("ls", {}), ("glob", {"pattern": "*.py"}), ("find", {}), ("grep", {"pattern": "value"})],
 )
-def test_what_was_left_out_is_said_once_for_a_run_of_calls(ws, tmp_path, method, arguments):
+def test_hidden_and_ignored_names_are_reported_once_for_a_run_of_calls(ws, tmp_path, method, arguments):
     call = getattr(ws, method)
     first = call(**arguments)
     again = call(**arguments)
@@ -38,6 +38,20 @@ def test_what_was_left_out_is_said_once_for_a_run_of_calls(ws, tmp_path, method,
     assert "left out" in call(**arguments).text
 
 
+def test_regression_every_answer_says_what_makes_it_incomplete(ws, tmp_path):
+    (tmp_path / ".env").write_text("value\n")
+    (tmp_path / "key.pem").write_text("value\n")
+    (tmp_path / "large.py").write_bytes(b"value\n" * 2**21)
+    (tmp_path / "wide.py").write_bytes("value\n".encode("utf-16") + b"\x00")
+    (tmp_path / "link.py").symlink_to("a.py")
+    incomplete = "left out: 1 protected, 1 too large, 1 undecodable, 1 link"
+    assert f"{FOOTER.replace('2 hidden', '4 hidden')}, {incomplete[10:]}" in ws.grep("value").text
+    for toolset in (ws.tools(), ws.tools(["grep"]), ws.tools()):
+        content = toolset.call("grep", {"pattern": "value"}).content
+        assert content.endswith(f"{incomplete}]")
+        assert "hidden" not in content
+
+
 def test_another_directory_has_its_own_footer(ws):
     assert FOOTER in ws.ls().text
     assert "left out: 1 hidden" in ws.ls("src").text
@@ -45,14 +59,17 @@ def test_another_directory_has_its_own_footer(ws):
 
 
 @pytest.mark.parametrize("repeats", range(2))
-def test_nothing_found_says_all_that_was_left_out_each_time(ws, repeats):
+def test_every_answer_without_matches_reports_all_that_was_left_out(ws, repeats):
     for _ in range(1 + repeats):
         text = ws.grep("no such text").text
-        assert "left out: 3 hidden, 1 ignored by .gitignore:1 *.log, 1 version control, 1 binary" in text
-        assert "1 version control" in ws.glob("*.rs").text
+        assert (
+            "left out: 3 hidden, 1 ignored by .gitignore:1 *.log, 1 version control directory, 1 binary"
+            in text
+        )
+        assert "1 version control directory" in ws.glob("*.rs").text
 
 
-def test_what_is_never_searched_is_not_said_where_something_is_found(ws):
+def test_binary_and_git_are_not_reported_if_something_is_found(ws):
     found = ws.grep("value")
     assert (found.skipped.vcs, found.skipped.binary) == (1, 1)
     assert "version control" not in found.text

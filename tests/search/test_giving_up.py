@@ -37,7 +37,7 @@ TEXT = "".join(f"a{'ab' * (n % 4)} {n} b\n\n" for n in range(30)) + "last ab"
 
 @pytest.mark.parametrize("after", range(12))
 @pytest.mark.parametrize("pattern", ["[ab]+", "b$|[0-9]+", r"(?<=a)b", r"\s*$", "x|^$", r"\w+\Z", "^"])
-def test_lines_are_searched_alone_when_the_search_of_all_at_once_takes_too_long(pattern, after):
+def test_lines_are_searched_one_by_one_if_the_full_text_takes_too_long(pattern, after):
     compiled = compile_pattern(pattern)
     expected = hits(LineSearch(compiled, time.monotonic() + 20), TEXT)
     search = LineSearch(compiled, time.monotonic() + 20)
@@ -51,7 +51,7 @@ def too_late(*_):
 
 
 @pytest.mark.parametrize("after", range(1, 12))
-def test_what_was_found_at_once_stands_when_there_is_no_time_to_look_again(after, monkeypatch):
+def test_matches_found_before_the_timeout_are_kept(after, monkeypatch):
     compiled = compile_pattern("[ab]+ [0-9]*")
     monkeypatch.setattr(LineSearch, "_matches_in", too_late)
 
@@ -69,7 +69,7 @@ def test_what_was_found_at_once_stands_when_there_is_no_time_to_look_again(after
 
 
 @pytest.mark.parametrize("after", range(5))
-def test_time_that_others_have_used_up_is_given_again(after):
+def test_processor_time_of_other_threads_is_given_back(after):
     compiled = compile_pattern(r"a\n*b?|\d\n", multiline=True)
     expected = hits(LineSearch(compiled, time.monotonic() + 20), TEXT)
     search = LineSearch(compiled, time.monotonic() + 20)
@@ -98,7 +98,7 @@ def test_other_threads_do_not_use_up_the_time_of_a_search(tmp_path):
 
 @pytest.mark.parametrize("mode", ["content", "count", "summary", "total", "files_with_matches"])
 @pytest.mark.parametrize("limit", [1, 100])
-def test_what_was_found_before_the_time_was_over_is_counted(tmp_path, mode, limit):
+def test_matches_found_before_the_deadline_are_counted(tmp_path, mode, limit):
     (tmp_path / "a").write_text("aaa\n")
     (tmp_path / "b").write_text(f"aa\nno\na\n{LONG}\naaa\n")
     (tmp_path / "c").write_text("aaa\n")
@@ -117,7 +117,7 @@ def test_what_was_found_before_the_time_was_over_is_counted(tmp_path, mode, limi
         assert [(m.path, m.line) for m in result.matches] == [("a", 1), ("b", 1), ("b", 3)]
 
 
-def test_matches_of_the_line_in_which_the_time_was_over_stand(tmp_path):
+def test_matches_in_the_line_of_the_timeout_are_kept(tmp_path):
     (tmp_path / "f").write_text("key " * 500 + "a" * 80 + "b\n")
     with Workspace(tmp_path) as ws:
         ws.grep("warm")
@@ -149,7 +149,7 @@ def test_a_long_literal_in_either_case_takes_no_longer_than_its_time(tmp_path, o
             assert result.total_files == (pattern[1] == "a")
 
 
-def test_a_search_that_nobody_waits_for_ends_soon():
+def test_a_cancelled_search_ends_soon():
     call = call_context.Execution("grep")
     compiled = compile_pattern(HOSTILE)
     search = LineSearch(compiled, time.monotonic() + 60)
@@ -167,7 +167,7 @@ def test_a_search_that_nobody_waits_for_ends_soon():
     assert not thread.is_alive()
 
 
-def test_many_searches_that_were_called_off_hold_up_no_other_call(tmp_path):
+def test_many_cancelled_searches_do_not_delay_other_calls(tmp_path):
     (tmp_path / "hostile").write_text(f"{LONG}\n" * 3)
 
     async def run():

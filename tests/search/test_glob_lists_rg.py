@@ -103,12 +103,12 @@ def differences(seed: int, count: int, root: Path) -> list[object]:
     return found
 
 
-def test_a_list_of_globs_takes_what_rg_takes(tmp_path: Path) -> None:
+def test_a_list_of_globs_selects_the_same_files_as_rg(tmp_path: Path) -> None:
     assert differences(1, 30, tmp_path) == []
 
 
 @pytest.mark.long
-def test_many_lists_of_globs_take_what_rg_takes(tmp_path: Path) -> None:
+def test_many_lists_of_globs_select_the_same_files_as_rg(tmp_path: Path) -> None:
     assert differences(2, 2500, tmp_path) == []
 
 
@@ -116,7 +116,7 @@ NEGATED = ["!node_modules", "!node_modules/", "!/node_modules", "!node_*", "!{no
 
 
 @pytest.mark.parametrize("glob", [*NEGATED, ["!node_modules", "*.js"], ["*.js", "!node_modules"]], ids=str)
-def test_regression_a_negated_glob_leaves_out_what_lies_below_a_directory(
+def test_regression_a_negated_glob_excludes_everything_below_a_directory(
     tmp_path: Path, glob: str | list[str]
 ) -> None:
     for name in ("a.js", "src/b.js", "node_modules/c.js", "node_modules/d/e.js"):
@@ -151,7 +151,7 @@ def test_regression_a_later_glob_wins_over_an_earlier_one(tmp_path: Path) -> Non
             assert [entry.path for entry in ws.find(glob=list(globs), types="f").files] == wanted
 
 
-def test_a_glob_never_takes_in_what_is_hidden_or_ignored(tmp_path: Path) -> None:
+def test_a_glob_never_includes_hidden_or_ignored_files(tmp_path: Path) -> None:
     for name, text in {
         ".gitignore": "*.log\nout/\n",
         "a.log": "x",
@@ -166,7 +166,7 @@ def test_a_glob_never_takes_in_what_is_hidden_or_ignored(tmp_path: Path) -> None
             assert {*ws.grep("x", glob=glob).counts} <= {"d.py"}
 
 
-def test_a_search_that_finds_nothing_does_not_look_below_what_a_glob_leaves_out(tmp_path: Path) -> None:
+def test_hints_of_a_search_skip_directories_that_a_glob_excludes(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("node_modules/\n")
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules/a.js").write_text("needle\n")
@@ -176,7 +176,7 @@ def test_a_search_that_finds_nothing_does_not_look_below_what_a_glob_leaves_out(
         assert "1 line in hidden or ignored" not in ws.grep("needle", glob="!node_modules").text
 
 
-def test_exclude_takes_back_what_begins_with_an_exclamation_mark(tmp_path: Path) -> None:
+def test_exclude_with_an_exclamation_mark_includes_again(tmp_path: Path) -> None:
     for name in ("a.py", "b.py", "c.js", "d/e.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x\n")

@@ -11,7 +11,8 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import GrepOptions, grep_files
+from agentfs.search.grep import grep_files
+from agentfs.search.options import GrepOptions
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_the_text_of_each_mode(tree, search, mode, text):
     assert search("hit", output_mode=mode).text == text
 
 
-def test_the_limit_counts_files_where_files_are_the_entries(tree, search):
+def test_the_limit_counts_files_if_files_are_the_entries(tree, search):
     tree({f"{n}": "hit\n" * 50 for n in range(5)})
     result = search("hit", output_mode="count", limit=2, offset=1)
     assert list(result.counts) == ["1", "2"]
@@ -143,15 +144,18 @@ def test_context_is_merged_and_no_line_is_shown_twice(tree, search):
     ]
 
 
-@pytest.mark.parametrize(("hits", "around"), [(1, 10), (2, 5), (3, 5), (4, 0)])
-def test_a_search_with_very_few_hits_shows_some_lines_around_them(tree, search, hits, around):
+@pytest.mark.parametrize("hits", [1, 2, 3, 4])
+def test_regression_a_search_shows_lines_around_its_hits_only_if_asked(tree, search, hits):
     lines = [f"{n}\n" for n in range(1, 401)]
     for n in range(hits):
         lines[50 + 100 * n] = "hit\n"
     tree({"f": "".join(lines)})
-    result = search("hit")
-    assert [(len(m.before), len(m.after)) for m in result.matches] == [(around, around)] * hits
-    assert all(not m.before and not m.after for m in search("hit", context=0).matches)
+    assert [line.strip() for line in search("hit").text.split("\n")] == [
+        "f",
+        *(f"{51 + 100 * n}|hit" for n in range(hits)),
+    ]
+    assert all(not m.before and not m.after for m in search("hit").matches)
+    assert [(len(m.before), len(m.after)) for m in search("hit", context=3).matches] == [(3, 3)] * hits
 
 
 def test_lines_before_and_after_are_asked_for_apart(tree, search):
@@ -179,7 +183,7 @@ def test_numbers_can_be_left_out_of_the_text(tree, search):
     ]  # fmt: skip
 
 
-def test_context_over_the_limit_is_cut_and_said(tree, search):
+def test_context_over_the_limit_is_cut_and_reported(tree, search):
     tree({"f": "a\n" * 50 + "hit\n" + "a\n" * 50})
     result = search("hit", context=999)
     assert len(result.matches[0].before) == Limits().context_lines
@@ -205,7 +209,7 @@ def test_a_long_line_is_cut_around_the_match_and_says_by_how_much(tree, search):
         (b"\xff\xfeh\x00i\x00t\x00x", "undecodable"),
     ],
 )
-def test_what_is_no_text_is_counted_and_not_searched(tree, search, content, reason):
+def test_files_that_are_not_text_are_counted_and_not_searched(tree, search, content, reason):
     tree({"x": content, "y": "other\n"})
     result = search("hit", Limits(file_bytes=1_000_000))
     assert getattr(result.skipped, reason) == 1
@@ -239,7 +243,7 @@ def test_the_largest_file_is_searched_to_its_last_byte(tree, search, extra):
         ("KELVIN \u212a\n".encode(), "k$", 1, "KELVIN \u212a"),
     ],
 )
-def test_text_is_searched_as_what_it_is(tree, search, content, pattern, line, text):
+def test_text_is_searched_in_its_own_encoding(tree, search, content, pattern, line, text):
     tree({"f": content})
     result = search(pattern, ignore_case=pattern == "k$", context=0)
     assert places(result) == [("f", line, text)]
@@ -251,7 +255,7 @@ def test_controls_in_lines_and_names_cannot_forge_output(tree, search):
     assert shown[:2] == ["a⟦U+000A⟧[no matches]", "1|hit ⟦U+001B⟧[2J⟦U+202E⟧⟦U+000D⟧ x"]
 
 
-def test_a_named_path_is_searched_though_it_is_ignored_or_hidden(tree, search):
+def test_a_named_path_is_searched_even_if_it_is_ignored_or_hidden(tree, search):
     tree({".gitignore": "build/\n*.log\n", "build/x.txt": "hit\n", "a.log": "hit\n", ".env.d/y": "hit\n"})
     everywhere = search("hit")
     assert everywhere.total_files == 0
@@ -290,7 +294,7 @@ def test_globs_and_types_choose_files(tree, search):
     (["!py", "py"], ["a.py", "a.pyi"]),
     (["js", "!py"], ["a.js"]),
 ])  # fmt: skip
-def test_a_type_that_begins_with_an_exclamation_mark_leaves_out(tree, search, types, files):
+def test_a_type_with_an_exclamation_mark_excludes(tree, search, types, files):
     """As ripgrep's `-T`: of several types that a file is of, the last decides."""
     tree(dict.fromkeys(["a.js", "a.py", "a.pyi", "a.txt", "a.py.d/x"], "hit\n"))
     assert [m.path for m in search("hit", type=types, glob="a.*").matches] == files
@@ -313,14 +317,14 @@ def test_matches_over_lines_that_touch_are_one_block(tree, search):
     assert result.matches[0].spans == ((0, 5), (6, 11))
 
 
-def test_what_matches_nothing_matches_no_phantom_line(tree, search):
+def test_an_empty_match_after_the_last_line_does_not_count(tree, search):
     tree({"f": "a\n\n", "empty": ""})
     assert places(search("^$", context=0)) == [("f", 2, "")]
     assert search("x*", output_mode="total").total_lines == 2
     assert search("^", output_mode="total", multiline=True).total_lines == 2
 
 
-def test_a_hostile_pattern_ends_in_time_with_what_was_found(tree, search):
+def test_a_hostile_pattern_ends_in_time_with_the_matches_so_far(tree, search):
     tree({"a": "aab\n", "b": "a" * 60 + "b\n", "c": "aab\n"})
     ticks = []
     stop = threading.Event()
@@ -365,7 +369,7 @@ def test_a_hostile_pattern_ends_in_time_with_what_was_found(tree, search):
         ({"pattern": "a", "path": "pipe"}, "not_regular"),
     ],
 )
-def test_what_is_wrong_with_a_call_has_its_code(tree, tmp_path, kwargs, code):
+def test_each_mistake_in_a_call_has_its_code(tree, tmp_path, kwargs, code):
     tree({"f": "a\n"})
     os.mkfifo(tmp_path / "pipe")
     with Workspace(tmp_path) as ws, pytest.raises(AgentFSError) as caught:
@@ -431,7 +435,7 @@ def test_a_named_file_that_is_too_large_is_an_error_and_not_a_search_without_mat
             told = {"path": name, "size": 1400, "limit": 1000, "suggested_calls": pages}
             assert (error.code, error.details) == ("too_large", told)
             assert "has 1400 bytes" in error.message
-            assert "at most 1000" in error.message
+            assert "the limit for search and changes is 1000" in error.message
             assert "Read it by pages" in str(error)
         assert ws.read("large", limit=1).content == "needle\n"
         left_out = ws.grep("needle", "large", output_mode=mode, max_filesize=5)

@@ -1,4 +1,4 @@
-"""What a programmer may ask of `grep` besides, and what it says when it finds nothing."""
+"""Options of `grep` for programs, and its answers if nothing is found."""
 
 import gc
 import os
@@ -37,7 +37,7 @@ def lines(result):
     return [(m.path, m.line) for m in result.matches]
 
 
-def test_lines_before_and_after_are_asked_for_each_alone(tree):
+def test_before_and_after_are_independent(tree):
     match = tree.grep("three", before=1).matches[0]
     assert (match.before, match.after) == (("two value",), ())
     match = tree.grep("three", after=2).matches[0]
@@ -46,7 +46,7 @@ def test_lines_before_and_after_are_asked_for_each_alone(tree):
     assert (match.before, match.after) == (("two value",), ())
 
 
-def test_each_match_has_its_whole_context_when_that_is_asked_for(tree):
+def test_overlap_gives_each_match_its_full_context(tree):
     apart = tree.grep("value", "b.txt", context=1)
     assert [(m.line, m.before, m.after) for m in apart.matches] == [
         (2, ("one",), ()), (3, (), ("four",)), (5, (), ())
@@ -58,7 +58,7 @@ def test_each_match_has_its_whole_context_when_that_is_asked_for(tree):
     assert whole.text == apart.text, "the text shows each line once either way"
 
 
-def test_a_fixed_string_is_no_expression(tree):
+def test_a_fixed_string_is_not_a_regex(tree):
     assert lines(tree.grep("a.b(x)", fixed_strings=True)) == [("a.py", 2)]
     assert tree.grep("(", fixed_strings=True).total_lines == 1
 
@@ -80,7 +80,7 @@ def test_a_capital_makes_a_smart_search_exact(tree):
     assert tree.grep(r"\S+ = 2", "a.py", smart_case=True).total_lines == 1
 
 
-def test_places_are_left_out_bounded_and_named(tree):
+def test_exclude_max_depth_and_hidden_restrict_the_files(tree):
     assert set(tree.grep("value", exclude="deep/").counts) == {"a.py", "b.txt"}
     assert set(tree.grep("value", max_depth=2).counts) == {"a.py", "b.txt", "deep/c.py"}
     assert list(tree.grep("value", files=["deep/c.py", "a.py", "a.py"]).counts) == ["deep/c.py", "a.py"]
@@ -88,7 +88,7 @@ def test_places_are_left_out_bounded_and_named(tree):
     assert "build/out.txt" not in tree.grep("generated", hidden=True).counts
 
 
-def test_globs_and_types_narrow_the_files_that_were_asked_for(tree):
+def test_globs_and_types_restrict_the_requested_files(tree):
     files = ["deep/er/d.py", "b.txt", "a.py", "deep/c.py"]
     assert list(tree.grep("value", files=files, glob="*.py").counts) == ["deep/er/d.py", "a.py", "deep/c.py"]
     assert list(tree.grep("value", files=files, glob="deep/*.py").counts) == ["deep/c.py"]
@@ -97,7 +97,7 @@ def test_globs_and_types_narrow_the_files_that_were_asked_for(tree):
     assert list(tree.grep("value", files=files, type="txt").counts) == ["b.txt"]
 
 
-def test_what_was_found_is_searched_in_its_order_and_what_is_gone_is_left_out(tree, tmp_path):
+def test_a_result_of_find_is_searched_in_its_order_without_vanished_files(tree, tmp_path):
     found = tree.find(glob="*.py", sort="size")
     assert list(tree.grep("value", files=found).counts) == ["a.py", "deep/c.py", "deep/er/d.py"]
     (tmp_path / "a.py").unlink()
@@ -114,7 +114,7 @@ def test_what_was_found_is_searched_in_its_order_and_what_is_gone_is_left_out(tr
     ]  # fmt: skip
 
 
-def test_a_rule_for_paths_looks_at_where_was_searched_not_at_what_was_found(tmp_path):
+def test_a_permission_rule_sees_the_searched_paths_not_the_found_ones(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.txt").write_text("value\n")
     with Workspace(tmp_path, policy=Policy(deny=("search(in)",))) as ws:
@@ -125,7 +125,7 @@ def test_a_rule_for_paths_looks_at_where_was_searched_not_at_what_was_found(tmp_
             ws.grep("value", "in", files=ws.find())
 
 
-def test_a_dot_matches_line_ends_unless_it_is_told_not_to(tree):
+def test_a_dot_matches_line_ends_unless_dot_all_is_false(tree):
     assert [m.text for m in tree.grep("four.value", multiline=True).matches] == ["four\nvalue value"]
     search = partial(tree.grep, multiline=True, dot_all=False)
     assert search("four.value").total_matches == 0
@@ -133,7 +133,7 @@ def test_a_dot_matches_line_ends_unless_it_is_told_not_to(tree):
     assert search(r"^four\nvalue").matches[0].line == 4
 
 
-def test_a_summary_shows_as_many_samples_and_lines_around_as_asked(tree):
+def test_a_summary_shows_the_requested_samples_and_context(tree):
     shown = tree.grep("value", "deep", output_mode="summary", before=1, samples=1)
     assert lines(shown) == [("deep/c.py", 1), ("deep/er/d.py", 1)]
     shown = tree.grep("value", "deep", output_mode="summary", samples=5)
@@ -143,7 +143,7 @@ def test_a_summary_shows_as_many_samples_and_lines_around_as_asked(tree):
     assert shown.text.startswith("b.txt: 1\n  3-three values\n  4|four\n")
 
 
-def test_what_was_cut_of_a_line_is_told_apart_from_the_line(tree, tmp_path):
+def test_the_marks_of_a_cut_differ_from_the_text_of_the_line(tree, tmp_path):
     (tmp_path / "long.txt").write_text(f"{'⟦+1 character⟧' * 100}needle{'b' * 900}\nshort needle\n")
     long, short = tree.grep("needle", "long.txt", context=0).matches
     text, spans = without_marks(long)
@@ -161,7 +161,7 @@ def test_several_paths_give_each_file_once(tree):
     assert result.total_lines == 6
 
 
-def test_the_one_file_that_is_named_is_an_error_where_it_cannot_be_searched(tree, tmp_path):
+def test_a_single_named_file_that_cannot_be_searched_is_an_error(tree, tmp_path):
     (tmp_path / "out.txt").symlink_to("/etc/passwd")
     (tmp_path / "loop").symlink_to("loop")
     for named in ("out.txt", ["out.txt"]):
@@ -175,7 +175,7 @@ def test_the_one_file_that_is_named_is_an_error_where_it_cannot_be_searched(tree
     assert tree.grep("value", ["loop", "a.py"]).skipped.unreadable == 1
 
 
-def test_links_are_followed_only_when_asked_and_only_inside(tree, tmp_path):
+def test_links_are_followed_only_on_request_and_only_inside_the_root(tree, tmp_path):
     (tmp_path / "link.py").symlink_to("deep/er/d.py")
     (tmp_path / "out.py").symlink_to("/etc/passwd")
     plain = tree.grep("value|root", "", glob="*.py")
@@ -185,7 +185,7 @@ def test_links_are_followed_only_when_asked_and_only_inside(tree, tmp_path):
     assert "out.py" not in followed.counts
 
 
-def test_a_file_is_left_after_its_most_lines(tree):
+def test_the_search_of_a_file_ends_after_max_count_lines(tree):
     result = tree.grep("value", "deep", max_count=2)
     assert lines(result) == [("deep/c.py", 1), ("deep/c.py", 2), ("deep/er/d.py", 1)]
     assert tree.grep("value", "deep", max_count=2, output_mode="count").total_lines == 3
@@ -205,7 +205,7 @@ def test_a_size_may_be_written_as_ripgrep_takes_it(tree, tmp_path, size, found):
     assert bool(tree.grep("sized", "sized.txt", max_filesize=size).total_lines) is found
 
 
-def test_a_dot_stops_at_line_ends_when_that_is_asked_for(tree):
+def test_a_dot_stops_at_line_ends_if_dot_all_is_false(tree):
     search = partial(tree.grep, multiline=True, dot_all=False)
     assert tree.grep("one.two", "b.txt", multiline=True).total_lines == 2
     assert search("one.two", "b.txt").total_lines == 0
@@ -213,7 +213,7 @@ def test_a_dot_stops_at_line_ends_when_that_is_asked_for(tree):
     assert search("one\ntwo", "b.txt", word=True).total_lines == 2
 
 
-def test_a_codec_is_for_files_that_are_nothing_else(tree, tmp_path):
+def test_the_codec_applies_only_to_files_without_another_encoding(tree, tmp_path):
     (tmp_path / "sjis.txt").write_bytes("日本 value\n".encode("shift_jis"))
     (tmp_path / "wide.txt").write_bytes("wide value\n".encode("utf-16-le"))
     assert tree.grep("日本", encoding="shift_jis").matches[0].text == "日本 value"
@@ -238,7 +238,7 @@ def test_files_come_newest_or_largest_first(tree, tmp_path):
     assert page.next["arguments"]["sort"] == "modified"
 
 
-def test_a_link_is_as_old_and_as_large_as_what_it_leads_to(tree, tmp_path):
+def test_a_link_sorts_by_the_age_and_size_of_its_target(tree, tmp_path):
     (tmp_path / "0.txt").symlink_to("deep/c.py")
     for age, name in enumerate(["deep/c.py", "b.txt"]):
         os.utime(tmp_path / name, (10**9 - age, 10**9 - age))
@@ -251,7 +251,7 @@ def test_a_link_is_as_old_and_as_large_as_what_it_leads_to(tree, tmp_path):
     assert [match.path for match in largest.matches][:1] == ["b.txt"]
 
 
-def test_the_files_of_a_page_are_found_without_a_search_of_the_whole_tree(tmp_path):
+def test_a_page_of_files_is_found_without_searching_the_complete_tree(tmp_path):
     for number in range(300):
         (tmp_path / f"{number:03}.txt").write_text("value\n")
     with Workspace(tmp_path) as workspace:
@@ -266,7 +266,7 @@ def test_the_files_of_a_page_are_found_without_a_search_of_the_whole_tree(tmp_pa
         assert (whole.total_files, whole.exact) == (300, True)
 
 
-def test_the_second_look_opens_only_what_was_left_out(tree, monkeypatch):
+def test_the_second_search_opens_only_skipped_files(tree, monkeypatch):
     opened = []
     fill = ReadBuffer.fill
     monkeypatch.setattr(ReadBuffer, "fill", lambda self, fd: opened.append(0) or fill(self, fd))
@@ -293,14 +293,14 @@ def test_a_search_lets_go_of_its_buffer_at_once(tree):
         gc.enable()
 
 
-def test_the_second_look_keeps_to_globs_types_and_exclusions(tree):
+def test_the_second_search_respects_globs_types_and_exclusions(tree):
     assert "hidden or ignored" in tree.grep("generated_name", glob="*.log").text
     assert "hidden or ignored" in tree.grep("generated_name", glob="build/**").text
     assert "hidden or ignored" not in tree.grep("generated_name", type="py").text
     assert "hidden or ignored" not in tree.grep("generated_name", exclude=["build", "*.log"]).text
 
 
-def test_nothing_found_says_what_lies_in_ignored_and_hidden_files(tree):
+def test_a_search_without_matches_reports_those_in_ignored_and_hidden_files(tree):
     assert (
         "2 lines in hidden or ignored files, as in build/ (ignored by .gitignore:1 build/)"
         in tree.grep("generated_name").text
@@ -310,7 +310,7 @@ def test_nothing_found_says_what_lies_in_ignored_and_hidden_files(tree):
     assert tree.grep("generated_name", include_ignored=True).total_lines == 2
 
 
-def test_nothing_found_says_when_the_pattern_stands_there_as_text(tree):
+def test_a_search_without_matches_reports_those_of_the_literal_pattern(tree):
     text = tree.grep("a.b(x)").text
     assert r'As plain text it matches 1 line, as in a.py: pass pattern="a\\.b\\(x\\)".' in text
     assert tree.grep(r"a\.b\(x\)").total_lines == 1
@@ -318,7 +318,7 @@ def test_nothing_found_says_when_the_pattern_stands_there_as_text(tree):
     assert "plain text" not in tree.grep("no.where(x)").text
 
 
-def test_a_path_that_is_not_there_is_looked_for_elsewhere(tree):
+def test_a_missing_path_suggests_files_elsewhere(tree):
     with pytest.raises(NotFoundError, match="deep/er"):
         tree.grep("value", "er")
 
@@ -334,12 +334,12 @@ def test_a_path_that_is_not_there_is_looked_for_elsewhere(tree):
         {"max_filesize": "1T"},
     ],
 )
-def test_what_makes_no_sense_is_refused(tree, wrong):
+def test_senseless_arguments_are_refused(tree, wrong):
     with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
         tree.grep("a", **wrong)
 
 
-def test_a_search_has_the_time_that_it_was_given(tmp_path):
+def test_a_search_ends_at_its_timeout(tmp_path):
     (tmp_path / "a.txt").write_text("a" * 60 + "!\n")
     with Workspace(tmp_path, limits=Limits(timeout=10)) as workspace:
         result = workspace.grep("(a|aa)+$", timeout=0.1)
@@ -348,7 +348,7 @@ def test_a_search_has_the_time_that_it_was_given(tmp_path):
     assert result.elapsed_ms < 1000
 
 
-def test_utf_8_named_leaves_out_what_is_none(tmp_path):
+def test_encoding_utf_8_excludes_other_files(tmp_path):
     (tmp_path / "utf8").write_bytes("é value\n".encode())
     (tmp_path / "marked").write_bytes("\ufeffvalue\n".encode("utf-16-le"))
     (tmp_path / "latin").write_bytes(b"\xe9 value\n")
@@ -363,7 +363,7 @@ def test_utf_8_named_leaves_out_what_is_none(tmp_path):
         assert ws.grep("value").total_files == 3
 
 
-def test_an_empty_group_after_a_name_is_said_to_match_nothing(tmp_path):
+def test_an_empty_group_after_a_name_is_explained(tmp_path):
     (tmp_path / "calls.py").write_text("close()\nclose = None\n")
     with Workspace(tmp_path) as ws:
         result = ws.grep("close()", context=0)
@@ -384,7 +384,7 @@ def test_an_empty_group_after_a_name_is_said_to_match_nothing(tmp_path):
         ("b{e<=1}", "b{e<=1}"),
     ],
 )
-def test_braces_mean_what_their_writer_meant(tmp_path, pattern, text):
+def test_braces_have_the_meaning_that_was_intended(tmp_path, pattern, text):
     (tmp_path / "braces.py").write_text(f"{text}\nfood ex fx b a\n")
     with Workspace(tmp_path) as ws:
         assert [match.text for match in ws.grep(pattern, context=0).matches] == [text]
@@ -398,7 +398,7 @@ def test_a_whole_word_with_flags_and_comments_is_found(tree, pattern):
 @pytest.mark.parametrize(
     "pattern", ["(foo", "(?x) (foo # c", "foo)", "a)|(b", "x" * 1001, "a{1000}{1000}", "[a"]
 )
-def test_errors_of_a_whole_word_are_about_the_pattern_as_it_was_given(tree, pattern):
+def test_errors_with_word_show_the_pattern_as_it_was_given(tree, pattern):
     errors = []
     for word in (False, True):
         with pytest.raises(AgentFSError) as caught:
@@ -407,7 +407,7 @@ def test_errors_of_a_whole_word_are_about_the_pattern_as_it_was_given(tree, patt
     assert errors[0] == errors[1]
 
 
-def test_the_length_of_a_plain_text_is_counted_as_it_was_given(tree):
+def test_the_length_of_a_literal_text_is_counted_unescaped(tree):
     assert tree.grep("(" * 1000, fixed_strings=True).total_matches == 0
     assert tree.grep("(" * 1000, fixed_strings=True, word=True).total_matches == 0
     with pytest.raises(AgentFSError, match="has 1001 characters") as caught:
@@ -425,7 +425,7 @@ def test_only_whole_lines_and_only_lines_without_a_match(tree):
         tree.grep("value", samples=0)
 
 
-def test_a_file_that_several_links_lead_to_is_searched_once_if_asked(tree, tmp_path):
+def test_unique_searches_a_file_with_several_links_once(tree, tmp_path):
     (tmp_path / "deep" / "link.py").symlink_to("c.py")
     assert list(tree.grep("value", "deep", follow_symlinks=True, unique=True).counts) == [
         "deep/c.py",

@@ -13,7 +13,8 @@ import regex
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Protect
-from agentfs.search import GrepOptions, grep_files
+from agentfs.search.grep import grep_files
+from agentfs.search.options import GrepOptions
 from agentfs.tree.file_types import compile_types, type_names
 from tests.conftest import needs, program
 
@@ -176,7 +177,7 @@ def whole_trees():
 
 @cache
 def parts_of(tree, most=2500):
-    """Cut a tree into parts of which one answer of everything fits into memory."""
+    """Cut a tree into parts, so that one answer with all of a part fits into memory."""
     parts = []
 
     def cut(folder):
@@ -232,7 +233,7 @@ def line_by_line(pattern, content):
 
 
 def judged(tree, part, pattern, *options):
-    """Return what is to be found: by ripgrep, and in odd files line by line."""
+    """Return the expected matches: those of ripgrep, and in odd files those of each line."""
     odd = odd_files(tree, part)
     theirs = [each for each in by_rg(tree, part, pattern, *options) if each[0] not in odd]
     return solid(theirs + [(path, *each) for path in odd for each in line_by_line(pattern, odd[path])])

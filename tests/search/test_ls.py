@@ -9,7 +9,8 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search import ListOptions, list_directory
+from agentfs.search.find import list_directory
+from agentfs.search.options import ListOptions
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_directories_come_first_then_files_by_name(ls):
     assert (result.entries[3].size, result.entries[3].ext, result.entries[3].type) == (5, "txt", "file")
 
 
-def test_depth_descends_and_each_directory_is_followed_by_what_lies_in_it(ls):
+def test_with_depth_each_directory_is_followed_by_its_entries(ls):
     assert paths(ls(depth=2)) == ["a", "a/x", "b", "b/c", "b/z.py", "Z.txt", "a.txt"]
     assert paths(ls(depth=0)) == ["a", "a/x", "b", "b/c", "b/c/deep.txt", "b/z.py", "Z.txt", "a.txt"]
 
@@ -54,7 +55,7 @@ def test_an_empty_path_is_the_root(ls):
     assert paths(ls("")) == paths(ls("."))
 
 
-def test_the_text_shows_kinds_sizes_and_what_was_left_out(ls):
+def test_the_text_shows_kinds_sizes_and_the_report_of_skipped_names(ls):
     assert ls().text.split("\n") == [
         "a/",
         "b/",
@@ -139,7 +140,7 @@ def test_a_directory_of_hidden_names_is_not_called_empty(ls, tmp_path):
     assert ls("a").text.startswith("a has nothing to show.\n[left out: 1 hidden")
 
 
-def test_a_name_can_forge_no_line(ls, tmp_path):
+def test_a_name_cannot_forge_a_line(ls, tmp_path):
     (tmp_path / "a" / "one\n[0 entries]\x1b").touch()
     (tmp_path / "a" / os.fsdecode(b"caf\xe9")).touch()
     lines = ls("a").text.split("\n")
@@ -165,12 +166,12 @@ def test_bad_arguments_are_typed_errors_with_a_way_out(ls, arguments, code):
     assert caught.value.hint
 
 
-def test_hidden_decides_about_hidden_alone(ls):
+def test_hidden_does_not_affect_ignored_names(ls):
     assert paths(ls(hidden=True)) == ["a", "b", ".gitignore", ".hid", "Z.txt", "a.txt"]
     assert paths(ls(hidden=False, include_ignored=True)) == ["a", "b", "Z.txt", "a.txt", "x.log"]
 
 
-def test_ignore_leaves_out_what_it_matches_and_enters_no_such_directory(ls):
+def test_ignore_excludes_entries_and_does_not_enter_such_directories(ls):
     assert paths(ls(depth=0, ignore="*.txt")) == ["a", "a/x", "b", "b/c", "b/z.py"]
     assert paths(ls(depth=0, ignore=["b/", "/a.txt"])) == ["a", "a/x", "Z.txt"]
 
@@ -195,7 +196,7 @@ def test_several_paths_list_each_entry_once(ls):
     assert ls([".", "."]).skipped == ls().skipped
 
 
-def test_a_page_of_many_entries_is_that_of_the_whole(ls, tmp_path):
+def test_a_page_of_many_entries_equals_that_part_of_the_full_list(ls, tmp_path):
     for number in range(50):
         (tmp_path / "a" / f"{number:02}").touch()
     whole = paths(ls("a"))
@@ -203,7 +204,7 @@ def test_a_page_of_many_entries_is_that_of_the_whole(ls, tmp_path):
     assert ls("a", limit=5).total == 51
 
 
-def test_a_directory_that_does_not_exist_is_looked_for_elsewhere(ls, tmp_path):
+def test_a_missing_directory_suggests_the_same_name_elsewhere(ls, tmp_path):
     with Workspace(tmp_path) as ws, pytest.raises(AgentFSError) as caught:
         ws.ls("c")
     assert caught.value.details["similar"] == ["b/c"]

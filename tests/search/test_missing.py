@@ -1,4 +1,4 @@
-"""Which paths may be meant by one that is not there: the same answer in every method."""
+"""Suggestions for a missing path are the same in every method."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def tree(tmp_path, monkeypatch):
         ("src/app.py:12", ["src/app.py"]),
     ],
 )
-def test_what_is_meant_by_a_missing_path_is_the_same_in_every_method(tree, method, path, meant):
+def test_suggestions_for_a_missing_path_are_the_same_in_every_method(tree, method, path, meant):
     with Workspace(tree) as ws, pytest.raises(AgentFSError) as caught:
         CALLS[method](ws, path)
     assert caught.value.code == "not_found"
@@ -64,7 +64,7 @@ def test_what_is_meant_by_a_missing_path_is_the_same_in_every_method(tree, metho
 
 
 @pytest.mark.parametrize("path", ["nothing.rs", "secret.py", ".hiden/secret.py"])
-def test_nothing_hidden_and_nothing_unlike_is_suggested(tree, path):
+def test_hidden_and_dissimilar_paths_are_not_suggested(tree, path):
     with Workspace(tree) as ws, pytest.raises(AgentFSError) as caught:
         ws.read(path)
     assert "similar" not in caught.value.details or path.startswith(".hid")
@@ -79,7 +79,7 @@ def test_a_view_suggests_only_what_it_may_use(tree):
             assert "src" not in str(caught.value)
 
 
-def test_what_a_rule_denies_is_suggested_no_more_than_listed(tree):
+def test_a_denied_path_is_neither_suggested_nor_listed(tree):
     with Workspace(tree, policy=Policy(deny=["read(src/**)"])) as ws:
         listed = [entry.path for entry in ws.find(glob="app.py").files]
         with pytest.raises(AgentFSError) as caught:
@@ -87,7 +87,7 @@ def test_what_a_rule_denies_is_suggested_no_more_than_listed(tree):
     assert caught.value.details.get("similar", []) == listed
 
 
-def test_read_many_says_so_in_the_place_of_the_file(tree):
+def test_read_many_shows_the_suggestion_in_place_of_the_file(tree):
     with Workspace(tree) as ws:
         text = ws.read_many(["app.py", "docs/Guide.md", "src\\app.py"]).text
     assert text.count('Did you mean "src/app.py"?') == 2

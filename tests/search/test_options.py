@@ -6,8 +6,7 @@ from dataclasses import MISSING, fields, replace
 import pytest
 
 from agentfs import Workspace
-from agentfs.search import FindOptions, GlobOptions, GrepOptions, ListOptions
-from agentfs.search.options import next_page
+from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, ListOptions, next_page
 
 OPTIONS = [
     (ListOptions(), Workspace.ls),
@@ -27,7 +26,7 @@ def test_options_are_the_parameters_of_the_method_in_their_order(options, method
 
 
 @pytest.mark.parametrize(("options", "method"), OPTIONS)
-def test_the_call_for_the_next_page_repeats_what_is_not_at_its_default(options, method):
+def test_the_call_for_the_next_page_repeats_arguments_without_defaults(options, method):
     required = {"pattern": options.pattern} if isinstance(options, (GlobOptions, GrepOptions)) else {}
     assert next_page(options, 7) == {"name": method.__name__, "arguments": {**required, "offset": 7}}
     given = replace(options, path=["a", "b"], hidden=False, include_ignored=True, limit=3, offset=4)

@@ -1,4 +1,4 @@
-"""What searches answered wrongly once, by the name of the mistake."""
+"""Regression tests of wrong answers of searches."""
 
 import shutil
 from pathlib import Path
@@ -82,7 +82,7 @@ def test_regression_braces_with_one_alternative_match_it(ws: Workspace, glob: st
     assert "src/a.py" in [entry.path for entry in ws.glob(glob).files]
 
 
-def test_regression_a_name_pattern_with_a_slash_says_that_no_name_has_one(ws: Workspace) -> None:
+def test_regression_a_name_pattern_with_a_slash_explains_that_no_name_has_one(ws: Workspace) -> None:
     result = ws.find(pattern="b/c")
     assert result.total == 0
     assert result.text.startswith(
@@ -104,12 +104,12 @@ def test_regression_an_empty_pattern_or_glob_means_none(ws: Workspace) -> None:
             search("")
 
 
-def test_regression_max_count_of_ripgrep_is_not_taken_for_the_limit_of_all_files(ws: Workspace) -> None:
+def test_regression_max_count_of_ripgrep_is_not_the_limit_of_all_files(ws: Workspace) -> None:
     for tools in (ws.tools(), ws.tools(["grep"], expose={"grep": ["max_count"]})):
         assert tools.call("grep", {"pattern": "[eE]st", "max_count": 1}).data["total_lines"] == 2
 
 
-def test_regression_directories_that_became_files_meanwhile_end_in_no_index_error(
+def test_regression_directories_that_became_files_do_not_raise_index_error(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (Path(ws.root) / ".hidden").write_text("needle\n")

@@ -55,7 +55,7 @@ def test_no_byte_is_lost(data):
     assert decoded.bom + decoded.encode(decoded.text) == data
 
 
-def test_a_named_encoding_is_taken_where_utf8_fails():
+def test_a_named_encoding_is_used_if_utf8_fails():
     assert decode("日本".encode("shift_jis"), "Shift-JIS").text == "日本"
     assert decode("é".encode(), "latin-1").text == "é"
     assert decode("a\0".encode("utf-16-le"), "utf-16").text == "a\0"
@@ -75,7 +75,7 @@ def test_a_mark_of_the_encoding_to_decode_in_is_a_mark():
 
 
 @pytest.mark.parametrize("name", ["no-such-codec", "rot13", "base64", "", "a\0b"])
-def test_a_name_of_no_text_codec_is_an_invalid_argument(name):
+def test_an_unknown_codec_is_an_invalid_argument(name):
     with pytest.raises(InvalidArgumentError) as caught:
         decode(b"\xe9", name)
     assert caught.value.code == "invalid_argument"

@@ -20,7 +20,7 @@ whole = st.builds(
 
 
 def applied(directory, before, diff, path="f"):
-    """The bytes of the file after `git apply`; None where it then is no file."""
+    """Return the bytes of the file after `git apply`, or None if it was deleted."""
     target = Path(directory, path)
     target.unlink(missing_ok=True)
     if before is not None:

@@ -57,7 +57,7 @@ def test_the_lf_view_has_the_same_lines(text):
 def test_one_newline_means_that_every_line_ends_with_it(text):
     ends = {re.search(r"(\r\n|\n|\r)?\Z", line)[0] for line in lines_of(text)} - {""}
     if "\n" in text:
-        ends -= {"\r"}  # in a last line that nothing ends
+        ends -= {"\r"}  # in a last line without a line end
     assert newline_of(text) == (None if not ends else ends.pop() if len(ends) == 1 else "mixed")
 
 

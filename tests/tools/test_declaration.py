@@ -1,4 +1,4 @@
-"""What a method declares with `tool` is all that the offered tools, checks and texts need to know of it."""
+"""Methods declared with `tool` join the offered tools, the permission checks and the texts."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from agentfs.tools.declaration import tool
 
 
 class OutlineWorkspace(Workspace):
-    """A workspace with an eighth default tool: this class is all that it takes."""
+    """A workspace with an eighth default tool."""
 
     @tool(effect="read", default=True, advice="See the definitions of a file with {outline}.")
     def outline(self, path: str) -> ReadResult:
@@ -26,7 +26,7 @@ class OutlineWorkspace(Workspace):
         lines = [line for line in page.content.splitlines() if line.startswith("def ")]
         return ReadResult(path, "text", "\n".join(lines), 1, 1, 1, 1, page.revision, text="\n".join(lines))
 
-    @tool(effect="change")
+    @tool(effect="manage")
     def erase(self, path: str) -> ReadResult:
         """Erase a file.
 
@@ -42,7 +42,7 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_an_eighth_default_tool_is_one_method_of_a_subclass(root):
+def test_a_method_of_a_subclass_is_an_eighth_default_tool(root):
     with OutlineWorkspace(root) as ws:
         tools = ws.tools(prefix="fs_")
         assert tools.names[-1] == "fs_outline"
@@ -57,7 +57,7 @@ def test_an_eighth_default_tool_is_one_method_of_a_subclass(root):
         assert "erase" not in tools.names
 
 
-def test_its_permission_and_arguments_are_checked_as_those_of_the_others(root):
+def test_a_new_tool_has_its_permission_and_arguments_checked(root):
     requests = []
 
     def ask(request):
@@ -73,7 +73,7 @@ def test_its_permission_and_arguments_are_checked_as_those_of_the_others(root):
         with pytest.raises(InvalidArgumentError, match="`path` must be a string"):
             ws.outline(3)
     assert requests[0] == ("outline", "read", ("a.py",), "outline")
-    assert requests[-1] == ("erase", "change", ("a.py",), None)
+    assert requests[-1] == ("erase", "manage", ("a.py",), None)
     for rule in ("outline(*.py)", "outline", "read", "*"):
         with OutlineWorkspace(root, policy=Policy(deny=[rule])) as ws, pytest.raises(RefusedError):
             ws.outline("a.py")
@@ -104,3 +104,8 @@ def test_a_function_may_declare_its_effect():
     declared, other = Toolset([count, plain]).schemas("mcp")
     assert declared["annotations"]["readOnlyHint"] is True
     assert "readOnlyHint" not in other["annotations"]
+
+
+def test_an_unknown_effect_is_an_error_when_it_is_declared():
+    with pytest.raises(InvalidArgumentError, match="'change'"):
+        tool(effect="change")  # type: ignore[arg-type] # the error under test

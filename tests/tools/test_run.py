@@ -20,7 +20,7 @@ def call(name, **arguments):
     return {"type": "tool_use", "id": f"{name}-{arguments}", "name": name, "input": arguments}
 
 
-def test_no_more_calls_run_at_once_than_the_concurrency():
+def test_at_most_concurrency_calls_run_at_once():
     most = [0, 0]
     lock = threading.Lock()
 
@@ -42,7 +42,7 @@ def test_no_more_calls_run_at_once_than_the_concurrency():
     assert most[1] == 3
 
 
-def test_a_change_that_has_begun_is_waited_for(tmp_path):
+def test_a_cancellation_waits_for_a_change_that_has_begun(tmp_path):
     begun, go_on = threading.Event(), threading.Event()
 
     def change() -> str:
@@ -67,7 +67,7 @@ def test_a_change_that_has_begun_is_waited_for(tmp_path):
     asyncio.run(main())
 
 
-def test_a_change_that_has_not_begun_does_not_happen(tmp_path):
+def test_a_cancelled_change_that_has_not_begun_is_not_made(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
 
     async def main():
@@ -119,8 +119,8 @@ def test_a_cancelled_search_ends_soon(tmp_path):
     asyncio.run(main())
 
 
-def test_questions_hold_no_slot(tmp_path):
-    """Twelve calls wait for an answer while two may work; the callback reads through the same tools."""
+def test_a_call_that_waits_for_an_answer_releases_its_slot(tmp_path):
+    """Twelve calls wait for an answer while two may run; the callback reads with the same tools."""
     (tmp_path / "a.txt").write_text("one\n")
 
     async def main():
@@ -164,7 +164,7 @@ def recorder():
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_reads_run_side_by_side_and_changes_in_their_place(asynchronous):
+def test_reads_run_in_parallel_and_changes_in_their_place(asynchronous):
     log, tools = recorder()
     calls = [call("look", path="a"), call("look", path="b"), call("store", path="a"), call("store", path="b"),
              call("look", path="a")]  # fmt: skip
@@ -206,7 +206,7 @@ def test_coercions_are_in_the_result(tmp_path):
     ]
 
 
-def test_a_callback_that_raises_stops_nothing(tmp_path, caplog):
+def test_an_event_callback_that_raises_does_not_stop_the_call(tmp_path, caplog):
     def watch(event):
         raise ZeroDivisionError
 
@@ -230,8 +230,8 @@ def test_concurrency_is_a_positive_integer(wrong):
         Toolset([], concurrency=wrong)
 
 
-def test_a_change_that_is_given_up_before_it_replaces_a_file_ends_soon(tmp_path, monkeypatch):
-    """It counted as begun from the first, so that who cancelled it waited for all that it had to read."""
+def test_a_change_cancelled_before_it_replaces_a_file_ends_soon(tmp_path, monkeypatch):
+    """A change counted as begun at once, so that a cancellation waited until it had read everything."""
     (tmp_path / "a.txt").write_bytes(b"line\n" * 100_000)
     read, slow = os.read, threading.Event()
 
@@ -256,10 +256,10 @@ def test_a_change_that_is_given_up_before_it_replaces_a_file_ends_soon(tmp_path,
     with Workspace(tmp_path) as ws:
         slow.set()
         try:
-            assert asyncio.run(run(ws)) < 5  # of ten, until the deadline
+            assert asyncio.run(run(ws)) < 5  # the deadline is ten seconds
         finally:
             slow.clear()
-        time.sleep(0.5)  # the thread sees that it was given up
+        time.sleep(0.5)  # the thread notices the cancellation
         assert (tmp_path / "a.txt").read_bytes() == b"line\n" * 100_000
         assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
         assert not ws.changes().files
@@ -270,7 +270,7 @@ def texts(replies):
 
 
 def in_time(function, *arguments):
-    """Call a function in a thread that the tests do not wait for; a deadlock is a failure."""
+    """Call a function in a thread that may hang, so that a deadlock is a failure."""
     answer = []
     thread = threading.Thread(target=lambda: answer.append(function(*arguments)), daemon=True)
     thread.start()
@@ -282,7 +282,7 @@ def in_time(function, *arguments):
 @pytest.mark.parametrize("concurrency", [1, 2])
 @pytest.mark.parametrize("inner", ["run", "arun", "acall"])
 def test_a_tool_may_call_the_tools_of_its_own_toolset(concurrency, inner):
-    """Each call within a call would wait for a slot that the calls around it hold."""
+    """Otherwise each inner call would wait for a slot that the outer calls hold."""
 
     @tool(effect="read")
     def leaf(number: int) -> str:
@@ -320,7 +320,7 @@ def test_a_tool_may_call_the_tools_of_its_own_toolset(concurrency, inner):
     assert texts(again) == texts(replies)
 
 
-def test_a_call_that_is_cancelled_has_an_end_event(tmp_path):
+def test_a_cancelled_call_has_an_end_event(tmp_path):
     for number in range(300):
         (tmp_path / f"{number}.txt").write_text("x\n")
     events: list[Event] = []
@@ -351,7 +351,7 @@ def test_a_call_that_is_cancelled_has_an_end_event(tmp_path):
     assert events[0].call == events[1].call
 
 
-def test_a_call_that_an_interrupt_ends_has_an_end_event():
+def test_an_interrupted_call_has_an_end_event():
     def stop() -> str:
         """Stop."""
         raise KeyboardInterrupt

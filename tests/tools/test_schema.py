@@ -28,14 +28,14 @@ def properties(toolset, provider="openai", *, strict=False):
 
 
 @pytest.mark.parametrize(("provider", "strict"), MODES)
-def test_the_seven_keep_each_providers_rules(seven, provider, strict):
+def test_the_seven_follow_each_providers_rules(seven, provider, strict):
     tools = seven.schemas(provider, strict=strict)
     assert len(tools) == 7
     assert [wrong for tool in tools for wrong in CHECKERS[provider](tool, strict=strict)] == []
 
 
 @pytest.mark.parametrize(("provider", "strict"), MODES)
-def test_every_kind_of_hint_keeps_each_providers_rules(provider, strict):
+def test_every_kind_of_hint_follows_each_providers_rules(provider, strict):
     for tool in Toolset(CLOSED).schemas(provider, strict=strict):
         assert CHECKERS[provider](tool, strict=strict) == []
 
@@ -49,7 +49,7 @@ def test_the_seven_take_at_most_1800_tokens(seven):
     assert len(text) / 4 <= 1800
 
 
-def test_one_tool_is_exactly_this():
+def test_the_exact_schema_of_one_tool():
     assert Toolset([search]).schemas("openai") == [{
         "type": "function",
         "function": {
@@ -82,7 +82,7 @@ def test_one_tool_is_exactly_this():
     }]  # fmt: skip
 
 
-def test_openai_strict_makes_what_is_optional_nullable():
+def test_openai_strict_makes_optional_parameters_nullable():
     shown = properties(Toolset([search, change]), strict=True)
     assert shown["search"]["pattern"]["type"] == "string"
     assert shown["search"]["path"]["type"] == ["string", "null"]
@@ -92,21 +92,21 @@ def test_openai_strict_makes_what_is_optional_nullable():
 
 
 @pytest.mark.parametrize("provider", ["gemini", "mcp"])
-def test_a_union_is_shown_as_a_string_where_any_of_may_be_refused(provider):
+def test_a_union_becomes_a_string_if_any_of_may_be_refused(provider):
     assert properties(Toolset([search]), provider)["search"]["glob"] == {
         "type": "string",
         "description": "Only files that match",
     }
 
 
-def test_gemini_enumerates_strings_only_and_names_other_choices():
+def test_gemini_enumerates_strings_and_describes_other_choices():
     assert properties(Toolset([measure]), "gemini")["measure"]["level"] == {
         "type": "integer",
         "description": "How deep. One of 1, 2, 3. Default 1.",
     }
 
 
-def test_mcp_says_what_each_tool_does_to_the_world(seven):
+def test_mcp_annotations_follow_from_the_effect(seven):
     hints = {tool["name"]: tool["annotations"] for tool in seven.schemas("mcp")}
     for name in ("read", "ls", "glob", "grep"):
         assert hints[name]["readOnlyHint"] is True
@@ -117,7 +117,7 @@ def test_mcp_says_what_each_tool_does_to_the_world(seven):
     assert Toolset([search]).schemas("mcp")[0]["annotations"] == {"title": "Search"}
 
 
-def test_no_method_leaves_open_what_it_does_to_the_world(tmp_path):
+def test_every_method_declares_its_effect(tmp_path):
     with Workspace(tmp_path) as ws:
         hints = {tool["name"]: tool["annotations"] for tool in ws.tools(ws.tool_names()).schemas("mcp")}
     assert [name for name, each in hints.items() if "readOnlyHint" not in each] == []
@@ -128,7 +128,7 @@ def test_no_method_leaves_open_what_it_does_to_the_world(tmp_path):
     ("open-ai", False, "openai-responses"), ("mcp", True, "no strict mode"),
     ("gemini", True, "no strict mode"),
 ])  # fmt: skip
-def test_a_format_that_there_is_not_is_an_error_that_says_what_there_is(provider, strict, named):
+def test_an_unknown_format_is_an_error_that_lists_the_formats(provider, strict, named):
     with pytest.raises(InvalidArgumentError, match=named):
         Toolset([search]).schemas(provider, strict=strict)
 
@@ -157,7 +157,7 @@ def numbered(count):
         yield tool
 
 
-def test_too_much_for_a_strict_request_to_anthropic_is_an_error_with_the_figures():
+def test_exceeding_the_strict_limits_of_anthropic_is_an_error():
     assert len(Toolset(numbered(12)).schemas("anthropic", strict=True)) == 12
     with pytest.raises(InvalidArgumentError, match=r"26 optional parameters \(24 at most\)"):
         Toolset(numbered(13)).schemas("anthropic", strict=True)
@@ -184,7 +184,7 @@ def test_schemas_are_the_same_in_every_process():
     assert len(texts) == 1
 
 
-def test_changing_a_schema_does_not_change_the_next():
+def test_each_schema_is_a_new_object():
     toolset = Toolset([search])
     toolset.schemas()[0]["function"]["parameters"]["properties"].clear()
     assert properties(toolset)["search"]
@@ -195,7 +195,7 @@ def test_changing_a_schema_does_not_change_the_next():
     ({"pattern": "x"}, True), ({"pattern": 1}, False), ({"pattern": "x", "other": 1}, False),
     ({"pattern": "x", "output_mode": "all"}, False), ({"pattern": "x", "ignore_case": "true"}, False),
 ])  # fmt: skip
-def test_a_schema_takes_what_it_should(provider, strict, arguments, right):
+def test_a_schema_accepts_the_right_arguments_only(provider, strict, arguments, right):
     schema = SCHEMA_OF[provider](Toolset([search]).schemas(provider, strict=strict)[0])
     full = dict.fromkeys(schema["properties"]) | arguments if "openai" in provider and strict else arguments
     assert Draft202012Validator(schema).is_valid(full) is right

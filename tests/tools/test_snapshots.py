@@ -1,4 +1,4 @@
-"""The seven tools as each provider sees them, frozen: `python scripts/snapshots.py` writes them anew."""
+"""The schemas of the seven tools for each provider, frozen; `scripts/snapshots.py` rewrites them."""
 
 import json
 from pathlib import Path
@@ -17,15 +17,15 @@ def snapshot(provider: str, *, strict: bool) -> Path:
 
 
 @pytest.mark.parametrize(("provider", "strict"), MODES)
-def test_the_seven_are_those_of_the_snapshot(tmp_path, provider, strict):
+def test_the_seven_equal_the_snapshot(tmp_path, provider, strict):
     kept = snapshot(provider, strict=strict).read_text(encoding="utf-8")
     with Workspace(tmp_path) as ws:
         made = ws.tools().schemas(provider, strict=strict)
     assert made == json.loads(kept)
-    # The order of names too is what a provider's cache of the prompt goes by.
+    # The order of keys matters too, because providers cache prompts by their text.
     assert json.dumps(made, indent=2, ensure_ascii=False) + "\n" == kept
 
 
-def test_there_is_a_snapshot_for_each_provider_and_no_other():
+def test_each_provider_has_one_snapshot():
     expected = {snapshot(provider, strict=strict).name for provider, strict in MODES}
     assert {path.name for path in FOLDER.iterdir()} == expected

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from agentfs import Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.results import Edit, Image, ReadResult, ToolResult
-from agentfs.tools.coerce import LenientReader
+from agentfs.tools.arguments import LenientReader
 from agentfs.tools.spec import make_tool
 from agentfs.tools.toolset import Toolset
 from tests.provider_rules import SCHEMA_OF
@@ -66,7 +66,7 @@ def show(path: str, limit: int | None = None) -> ReadResult:
     )  # fmt: skip
 
 
-def test_a_result_gives_text_data_images_path_and_next():
+def test_a_result_has_text_data_images_path_and_next():
     result = Toolset([show]).call("show", '{"file_path": "a.txt"}')
     assert (result.success, result.content, result.error, result.file_path) == (True, "1|a", None, "a.txt")
     assert result.short_result == "Read a.txt: lines 1-1 of 3"
@@ -76,7 +76,7 @@ def test_a_result_gives_text_data_images_path_and_next():
     assert json.loads(json.dumps(result.to_dict()))["images"] == [{"data": "QQ==", "media_type": "image/png"}]
 
 
-def test_what_next_names_is_accepted():
+def test_the_call_in_next_is_accepted():
     toolset = Toolset([show])
     following = toolset.call("show", {"path": "a"}).next
     assert accepts(toolset, following["name"], following["arguments"])
@@ -84,7 +84,7 @@ def test_what_next_names_is_accepted():
 
 @given(st.dictionaries(st.sampled_from(["pattern", "path", "glob", "output_mode", "limit", "x"]),
                        JSON | st.sampled_from(["content", "10", 5, True, None, ["a"]])))  # fmt: skip
-def test_arguments_are_taken_without_coercion_if_the_schema_has_them(arguments):
+def test_arguments_by_the_schema_need_no_coercion(arguments):
     toolset = Toolset([search])
     schema = SCHEMA_OF["openai"](toolset.schemas()[0])
     reader = LenientReader()
@@ -118,7 +118,7 @@ def test_any_other_exception_is_logged_and_reported_without_paths(path, text, ca
     assert caplog.records[0].exc_info
 
 
-def test_an_interrupt_is_let_through():
+def test_an_interrupt_is_not_caught():
     with pytest.raises(KeyboardInterrupt):
         Toolset([show]).call("show", {"path": "stop"})
 
@@ -179,7 +179,7 @@ def test_acall_runs_off_the_event_loop():
 @example("search", {"pattern": "x", "glob": float("nan")})
 @example("search", {1: 2, None: 3, "pattern": ()})
 @settings(max_examples=300, deadline=None)
-def test_whatever_comes_in_a_tool_result_comes_out(name, arguments):
+def test_any_call_returns_a_tool_result(name, arguments):
     toolset = Toolset([*CLOSED, show, set_values])
     for sent in (arguments, json.dumps(arguments)):
         result = toolset.call(name, sent)
@@ -215,11 +215,11 @@ def test_functions_are_plain_functions_that_return_text():
         '    output_mode: What to show. One of "content", "files_with_matches". Default "content".\n'
         "    ignore_case: Ignore case. Default false.\n"
         "    limit: Most matches; null: all. Default 100.\n\n"
-        "Returns:\n    The result as text, or what was wrong with the call.\n"
+        "Returns:\n    The result as text, or the error.\n"
     )
 
 
-def test_functions_cast_what_they_are_given_and_return_errors_as_text():
+def test_functions_convert_arguments_and_return_errors_as_text():
     found, changed, measured = Toolset([search, change, measure]).functions()
     assert json.loads(found("x", limit="5"))["limit"] == 5
     assert "did you mean" in found("x", limitt=5)
@@ -240,7 +240,7 @@ def undocumented(a, _b: int, c: complex, d: int, *, e) -> None:
     """
 
 
-def test_what_cannot_be_a_tool_is_an_error_with_all_that_it_lacks():
+def test_a_callable_that_cannot_be_a_tool_is_an_error_with_every_problem():
     with pytest.raises(InvalidArgumentError) as caught:
         Toolset([undocumented])
     for lack in (
@@ -255,12 +255,12 @@ def test_what_cannot_be_a_tool_is_an_error_with_all_that_it_lacks():
 
 
 @pytest.mark.parametrize("target", [lambda: None, 7, asyncio.sleep])
-def test_lambdas_values_and_coroutines_are_no_tools(target):
+def test_lambdas_values_and_coroutines_are_refused(target):
     with pytest.raises(InvalidArgumentError, match="cannot be a tool"):
         Toolset([target])
 
 
-def test_two_tools_of_one_name_are_refused():
+def test_two_tools_with_one_name_are_refused():
     with pytest.raises(InvalidArgumentError, match="search"):
         Toolset([search, search])
 

@@ -41,7 +41,7 @@ def test_regression_a_hostile_rule_file_is_not_read_and_named(tmp_path: Path, na
         for result in (ws.ls(depth=0), ws.glob("**"), ws.find(types="f"), ws.grep("x", output_mode="count")):
             assert result.skipped.unread_rules == ("sub/.gitignore",)
             assert (result.skipped.unreadable, result.skipped.ignored) == (1, 50)
-            assert "rule files not read, as they are too large or cannot be: sub/.gitignore" in result.text
+            assert "rule files not read, as they are too large or unreadable: sub/.gitignore" in result.text
         assert ws.glob("a*").total == 50
     used = memory_of(tmp_path, "ws.ls(depth=0)")
     assert used < 100, used

@@ -1,29 +1,18 @@
-"""`dominds`: list_dir, read_file and five ripgrep_* tools, whose replies are YAML.
+"""The dialect `dominds`: list_dir, read_file and five ripgrep_* tools, whose replies are YAML.
 
-The contract is in `docs/reference/dialects/dominds.md`, statement by statement. No `from __future__ import
-annotations`: the hints become schemas.
+`docs/reference/dialects/dominds.md` lists what is kept of the contract.
 """
 
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
 
-from agentfs import Limits, Workspace
-from agentfs.dialects.dominds.documents import (
-    Document,
-    counts,
-    directory,
-    file,
-    files,
-    render_yaml,
-    search,
-    snippets,
-    with_document,
-)
+from agentfs import Limits, ToolResult, Workspace
 from agentfs.dialects.dominds.rg_args import ALLOWED, read_arguments, vary
+from agentfs.dialects.dominds.yaml_text import to_yaml
 from agentfs.dialects.toolkit import (
     Advice,
     Dialect,
@@ -32,47 +21,44 @@ from agentfs.dialects.toolkit import (
     ToolSpec,
     call,
     case_options,
+    cut_lines,
     last_line,
+    left_out,
+    lines_of,
     literal,
+    most_that_fit,
     past_end_of_lines,
+    problem_of,
+    read_docstring,
     to_json,
+    without_empty,
+    without_marks,
 )
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError, must_be
-from agentfs.results import GrepResult, ListResult, ReadResult
+from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped
 
 Case = Literal["smart", "sensitive", "insensitive"]
+Document = dict[str, Any]
 
 _MAX_LINES = 500
 _RANGE = re.compile(r"\s*([0-9]{0,9})\s*~\s*([0-9]{0,9})\s*")
-_NUMBER_CHARS = 8  # added to each line: its number, and the indentation of the YAML block
-
-
-# The parameters as a model sees them, and by tool where one differs.
-_DESCRIPTIONS = {
-    "path": "File or directory to search, relative to the workspace root.",
-    "max_lines": "Most lines to show, of a range too.",
-    "range": "Lines to show, from 1: `10~50`, `300~` (to the end), `~20` (the first 20) or `~` (all).",
-    "show_linenos": "Put its number before each line.",
-    "pattern": "Regular expression; escape `( ) [ . *` to match them literally.",
-    "literal": "Text to search for; it may span lines.",
-    "globs": "Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.",
-    "case": "How letters match; smart ignores case unless the pattern has a capital.",
-    "context_before": "Lines to show before each match.",
-    "context_after": "Lines to show after each match.",
-    "rg_args": "More rg arguments, such as `-i -C2 -g '*.py'`.",
-}
-_OTHER_DESCRIPTIONS = {
-    "ls": {"path": "Directory, relative to the workspace root."},
-    "read": {"path": "File, relative to the workspace root."},
-    "ripgrep_fixed": {"case": "How letters match; smart ignores case unless the text has a capital."},
-}
+_NUMBER_CHARS = 8  # added to each line by its number and the indentation of YAML
+_MAX_RULES = 3
+# Parameters of the tools and of `grep` for lines around a match.
+_CONTEXT_PARAMETERS = ("context_before", "context_after", "before", "after", "context")
+# Line ends that a numbered text does not show.
+_NEWLINES = {"\r\n": "crlf", "\r": "cr", "mixed": "mixed"}
 
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the seven tools."""
 
     def ls(path: str = ".") -> ListResult:
-        """List directory contents: directories first, then files, by name."""
+        """List directory contents: directories first, then files, by name.
+
+        Args:
+            path: Directory, relative to the workspace root.
+        """
         return workspace.ls(path, include_ignored=True)
 
     def read(
@@ -81,13 +67,27 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         range: str | None = None,  # noqa: A002 - the contract's name
         show_linenos: bool = True,  # noqa: ARG001 - for the renderer
     ) -> ReadResult:
-        """Read file contents."""
+        """Read file contents.
+
+        Args:
+            path: File, relative to the workspace root.
+            max_lines: Most lines to show, of a range too.
+            range: Lines to show, from 1: `10~50`, `300~` (to the end), `~20` (the first 20) or `~` (all).
+            show_linenos: Put its number before each line.
+        """
         return _read(workspace, path, range, max_lines)
 
     def ripgrep_files(
         pattern: str, path: str = ".", globs: list[str] | str | None = None, case: Case = "smart"
     ) -> GrepResult:
-        """Search files containing matches: their paths."""
+        """Search files containing matches: their paths.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            globs: Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.
+            case: How letters match; smart ignores case unless the pattern has a capital.
+        """
         return workspace.grep(
             pattern, path, globs, output_mode="files_with_matches", context=0, **case_options(case)
         )
@@ -95,27 +95,53 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def ripgrep_snippets(
         pattern: str, path: str = ".", context_before: int = 0, context_after: int = 0, case: Case = "smart"
     ) -> GrepResult:
-        """Search and display matching snippets: one for each matching line."""
+        """Search and display matching snippets: one for each matching line.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            context_before: Lines to show before each match.
+            context_after: Lines to show after each match.
+            case: How letters match; smart ignores case unless the pattern has a capital.
+        """
         return workspace.grep(
             pattern, path, before=context_before, after=context_after, overlap=True, **case_options(case)
         )
 
     def ripgrep_count(pattern: str, path: str = ".", case: Case = "smart") -> GrepResult:
-        """Count matches in each file, and in all."""
+        """Count matches in each file, and in all.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            case: How letters match; smart ignores case unless the pattern has a capital.
+        """
         return workspace.grep(pattern, path, output_mode="count", context=0, **case_options(case))
 
     def ripgrep_fixed(literal: str, path: str = ".", case: Case = "smart") -> GrepResult:
-        """Fixed string search: the text as it is, no regular expression."""
+        """Fixed string search: the text as it is, no regular expression.
+
+        Args:
+            literal: Text to search for; it may span lines.
+            path: File or directory to search, relative to the workspace root.
+            case: How letters match; smart ignores case unless the text has a capital.
+        """
         literal = literal.replace("\r\n", "\n")
         return workspace.grep(
             literal, path, context=0, multiline="\n" in literal, fixed_strings=True, **case_options(case)
         )
 
     def grep(pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
-        """Advanced rg search, with some of ripgrep's own arguments."""
+        """Advanced rg search, with some of ripgrep's own arguments.
+
+        Args:
+            pattern: Regular expression; escape `( ) [ . *` to match them literally.
+            path: File or directory to search, relative to the workspace root.
+            rg_args: More rg arguments, such as `-i -C2 -g '*.py'`.
+        """
         given = read_arguments(rg_args)
         try:
-            return workspace.grep(path=path, overlap=True, dot_all=False, **given.grep(pattern))
+            return workspace.grep(pattern, path, overlap=True, dot_all=False, **given.options)
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
@@ -137,28 +163,25 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         document: Callable[[Any, RenderContext, Limits], Document],
         **options: Any,
     ) -> ToolSpec:
-        """Return a tool, described by its docstring and the bounds of its replies."""
-        texts = {**_DESCRIPTIONS, **_OTHER_DESCRIPTIONS.get(tool.__name__, {})}
         return ToolSpec(
             tool,
-            description=f"{tool.__doc__}\n{bounds}",
-            descriptions={name: texts[name] for name in inspect.signature(tool).parameters},
-            render=partial(with_document, document=document, limits=limits),
+            description=f"{read_docstring(tool.__doc__).description}\n{bounds}",
+            render=partial(_with_document, document=document, limits=limits),
             **options,
         )
 
     context = {"before": "context_before", "after": "context_after"}
     return (
-        spec(ls, entries, directory, name="list_dir"),
-        spec(read, page, file, name="read_file", map_next_call=_follow),
-        spec(ripgrep_files, f"{at_most} files.", files),
-        spec(ripgrep_snippets, f"{at_most} snippets, {a_line}, and {around}.", snippets, renames=context),
-        spec(ripgrep_count, f"{at_most} files; `total_count` is the sum of all.", counts),
-        spec(ripgrep_fixed, f"{at_most} matches, and {a_line}.", snippets),
+        spec(ls, entries, _directory, name="list_dir"),
+        spec(read, page, _file, name="read_file", map_next_call=_follow),
+        spec(ripgrep_files, f"{at_most} files.", _files),
+        spec(ripgrep_snippets, f"{at_most} snippets, {a_line}, and {around}.", _snippets, renames=context),
+        spec(ripgrep_count, f"{at_most} files; `total_count` is the sum of all.", _counts),
+        spec(ripgrep_fixed, f"{at_most} matches, and {a_line}.", _snippets),
         spec(
             grep,
             f"{at_most} results, {a_line}, and {around}.\n{rg_note}",
-            search,
+            _search,
             name="ripgrep_search",
             map_retry=vary,
         ),
@@ -172,7 +195,7 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
     max_lines = max_lines or _MAX_LINES
     limit = max_lines if last is None else min(max_lines, last - first + 1)
     try:
-        # A notebook is shown as the text that it is: the document counts its lines.
+        # The contract counts the lines of a file, so a notebook is shown as its JSON.
         found = workspace.read(path, first, limit, raw=path.lower().endswith(".ipynb"))
     except PastEndError as error:
         if "total_lines" in error.details:
@@ -194,7 +217,7 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
 
 
 def _requested_lines(lines: str) -> tuple[int, int | None]:
-    """Return the first and the last line that `range` asks for; None for the end of the file."""
+    """Return the first and the last line of a `range`; None stands for the end of the file."""
     found = _RANGE.fullmatch(lines if lines.strip() else "~")
     first, last = (int(found[1] or 1), int(found[2]) if found[2] else None) if found else (0, None)
     if first < 1 or (last is not None and last < first):
@@ -207,7 +230,7 @@ def _requested_lines(lines: str) -> tuple[int, int | None]:
 
 
 def _follow(call: NextCall) -> Mapping[str, Any] | None:
-    """Return the arguments that continue a read, with its lines as a range."""
+    """Return the arguments of read_file for a call of `read`."""
     arguments = call["arguments"]
     if call["name"] != "read" or "column" in arguments:
         return None
@@ -220,10 +243,202 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
     return {**made, "range": f"{first}~{'' if last is None else last}"}
 
 
+def _with_document(
+    context: RenderContext, document: Callable[[Any, RenderContext, Limits], Document], limits: Limits
+) -> ToolResult:
+    """Return the result of a successful call with its document as its data."""
+    if not context.result.success:
+        return context.result
+    return replace(context.result, data=document(context.outcome, context, limits))
+
+
+def _render_yaml(context: RenderContext, _: Workspace) -> ToolResult:
+    problem = problem_of(context)
+    document = context.result.data if problem is None else {"status": "error", **problem._asdict()}
+    return replace(context.result, content=to_yaml(document), data=document)
+
+
+def _directory(found: ListResult, context: RenderContext, limits: Limits) -> Document:
+    path = str(context.arguments.get("path") or ".")
+    if found.entries:  # spell the directory as the paths of its entries do
+        path = found.entries[0].path.rpartition("/")[0] or "."
+    entries = [_entry(each) for each in found.entries]
+    return _fitted(limits, {"path": path}, "entries", entries, found.total, _skipped(found.skipped))
+
+
+def _file(found: ReadResult, context: RenderContext, limits: Limits) -> Document:
+    document: Document = {
+        "status": "ok",
+        "path": found.path,
+        "total_lines": found.total_lines,
+        "size_bytes": found.total_bytes,
+        "content": context.result.content,
+    }
+    if found.kind == "text":
+        document |= _lines(found, limits.line_chars, numbered=context.arguments.get("show_linenos", True))
+    else:
+        document["kind"] = found.kind
+    last = re.search("~ *([0-9]+)", context.arguments.get("range") or "")
+    if found.end_line < min(int(last[1]) if last else found.total_lines, found.total_lines):
+        document["truncated"] = True
+        document["shown"] = f"{found.start_line}~{found.end_line}"
+        document["next"] = context.result.next
+    return document
+
+
+def _lines(found: ReadResult, line_chars: int, *, numbered: bool) -> Document:
+    """Return the lines of a file, and facts that they do not show."""
+    content, cut = cut_lines(found, line_chars)
+    document: Document = {"content": content}
+    if numbered:
+        lines = [
+            f"{number:4}| {line[:line_chars]}"
+            for number, line in enumerate(lines_of(found), found.start_line)
+        ]
+        ended = found.content.endswith("\r" if found.newline == "\r" else "\n")
+        document["content"] = "\n".join([*lines, ""] if ended else lines)
+        if found.newline in _NEWLINES:
+            document["newline"] = _NEWLINES[found.newline]
+    if cut:
+        document |= {"cut_lines": cut, "cut_after": line_chars}
+    if found.encoding != "utf-8":
+        document["encoding"] = found.encoding
+    return document
+
+
+def _files(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
+    head = {"pattern": context.arguments["pattern"], "files_matched": found.total_files}
+    return _fitted(limits, head, "matches", _paths(found), found.total_files, _details(found))
+
+
+def _search(found: GrepResult, context: RenderContext, limits: Limits) -> Document:
+    """Return the document of ripgrep_search, whose `rg_args` select what is shown."""
+    arguments = read_arguments(context.arguments.get("rg_args"))
+    if arguments.shows == "lines":
+        return _snippets(found, context, limits, name="results")
+    if arguments.shows == "counts":
+        return _counts(found, context, limits, name="results", by_match=arguments.only_matching)
+    head = {"pattern": context.arguments["pattern"]}
+    if arguments.shows == "files":
+        items, total = _paths(found), found.total_files
+    else:
+        items = [part for match in found.matches for part in _matched_parts(match)]
+        total = found.total_matches if found.truncated else len(items)
+    return _fitted(limits, head, "results", items, total, _details(found))
+
+
+def _paths(found: GrepResult) -> list[Document]:
+    return [{"path": path} for path in found.counts]
+
+
+def _counts(
+    found: GrepResult, context: RenderContext, limits: Limits, name: str = "counts", *, by_match: bool = True
+) -> Document:
+    """Return the document of ripgrep_count, or of ripgrep_search with counts."""
+    head = {"pattern": context.arguments["pattern"]}
+    items = [
+        {"path": path, "count": count.matches if by_match else count.lines}
+        for path, count in found.counts.items()
+    ]
+    total_count = found.total_matches if by_match else found.total_lines
+    more = {"total_count": total_count, **_details(found)}
+    return _fitted(limits, head, name, items, found.total_files, more)
+
+
+def _snippets(found: GrepResult, context: RenderContext, limits: Limits, name: str = "matches") -> Document:
+    """Return the document of ripgrep_snippets and ripgrep_fixed, or of ripgrep_search with lines."""
+    items = [_snippet(match, limits.grep_line_chars) for match in found.matches]
+    query = "literal" if "literal" in context.arguments else "pattern"
+    # A match over several lines is one snippet, and counts each of them in `total_lines`.
+    total = found.total_lines if found.truncated else len(items)
+    more = _details(found)
+    if items and _context_lines(context) > limits.context_lines:
+        more["context_at_most"] = limits.context_lines
+    return _fitted(limits, {query: context.arguments[query]}, name, items, total, more)
+
+
+def _fitted(
+    limits: Limits, head: Document, name: str, items: Sequence[Any], total: int, more: Document
+) -> Document:
+    """Return a document with as many items as fit into `Limits.output_tokens`."""
+
+    def document(count: int) -> Document:
+        omitted = {"truncated": True, "total": total} if count < total else {}
+        return {"status": "ok", **head, name: list(items[:count]), **omitted, **more}
+
+    return document(most_that_fit(len(items), lambda count: to_yaml(document(count)), limits))
+
+
+def _entry(entry: Entry) -> Document:
+    leads_to_file = entry.type == "symlink" and entry.size is not None
+    return {
+        "name": entry.name,
+        "type": "dir" if entry.is_dir else "file" if leads_to_file else entry.type,
+        "size": entry.size,
+        "modified": timestamp(entry.mtime),
+        **without_empty(target=entry.target, protected=entry.protected),
+    }
+
+
+def timestamp(seconds: float | None) -> str | None:
+    """Return a time in ISO 8601, in UTC, or None if no calendar has it."""
+    if seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _snippet(match: Match, line_chars: int) -> Document:
+    before, after = ([line[:line_chars] for line in side] for side in (match.before, match.after))
+    content = "\n".join([*before, without_marks(match)[0], *after])
+    snippet: Document = {"path": match.path, "line": match.line, "content": content}
+    if before:
+        snippet["start_line"] = match.line - len(before)
+    if any(match.cut) or any(len(line) > line_chars for line in (*match.before, *match.after)):
+        snippet["cut"] = True
+    return snippet
+
+
+def _matched_parts(match: Match) -> list[Document]:
+    """Return each part of a line that matches and is not empty."""
+    text, spans = without_marks(match)
+    return [
+        {
+            "path": match.path,
+            "line": match.line + text.count("\n", 0, start),
+            "content": text[start:end],
+            **without_empty(cut=any(match.cut)),
+        }
+        for start, end in spans
+        if end > start
+    ]
+
+
+def _context_lines(context: RenderContext) -> int:
+    """Return how many lines the call wants on either side of a match."""
+    given = {**context.arguments, **read_arguments(context.arguments.get("rg_args")).options}
+    return max(given.get(name) or 0 for name in _CONTEXT_PARAMETERS)
+
+
+def _details(found: GrepResult) -> Document:
+    """Return the fields that say how complete a search is."""
+    complete = {} if found.exact else {"complete": False}
+    return {**complete, **without_empty(notes=list(found.nothing[1:])), **_skipped(found.skipped)}
+
+
+def _skipped(skipped: Skipped) -> Document:
+    reasons = left_out(skipped)
+    by_count = sorted(skipped.rules.items(), key=lambda item: (-item[1], item[0]))
+    rules = [rule for rule, _ in by_count[:_MAX_RULES]] if reasons else []
+    return without_empty(skipped=reasons, ignored_by=rules)
+
+
 DIALECT = Dialect(
     "dominds",
     specs,
-    # `max_lines` bounds the lines, and the size of a reply the bytes.
+    # `max_lines` bounds the lines of a read.
     limits={
         "read_lines": 1_000_000,
         "read_bytes": 100_000,
@@ -231,5 +446,5 @@ DIALECT = Dialect(
         "output_tokens": 40_000,
         "context_lines": 100,
     },
-    render=render_yaml,
+    render=_render_yaml,
 )

@@ -1,18 +1,17 @@
-"""ripgrep's arguments as those of `grep`: those that are accepted keep their meaning. Pure."""
+"""Parsing of ripgrep's command line arguments into arguments of `grep`. Pure."""
 
 import getopt
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agentfs.dialects.toolkit import Retry, case_options, literal, parse_filesize
 from agentfs.errors import InvalidArgumentError
 
 _SORTS = {"path": "path", "modified": "oldest", "none": "path"}
-_MAX_CHARS = 50_000  # the time of `getopt` grows with their square
+_MAX_CHARS = 50_000  # `getopt` takes quadratic time
 _COLORS = ("never", "auto", "always", "ansi")
 _OPTION_AND_VALUE = re.compile(r"(-\w|--[a-z-]+)\s+(\S.*)", re.DOTALL)
 _GLOB_TOKEN = re.compile(
@@ -24,51 +23,18 @@ _CLASS_MEMBER = re.compile(r"\[:\w+:\]|\\?[^\W\d_](?:-\\?[^\W\d_])?")
 _OTHER_CASE = {"[:lower:]": "[:upper:]", "[:upper:]": "[:lower:]"}
 
 
-@dataclass
-class RgArguments:
-    """What ripgrep's arguments mean; `options` are arguments of `grep` that mean the same."""
+class RgArguments(NamedTuple):
+    """Arguments of `grep` with the meaning of ripgrep's, and whether only matched parts are shown."""
 
-    case: Literal["sensitive", "insensitive", "smart"] = "sensitive"
-    globs: list[str] = field(default_factory=list[str])
-    iglobs: list[str] = field(default_factory=list[str])
-    types: list[str] = field(default_factory=list[str])  # one that begins with `!` is left out
-    match: Literal["word", "line"] | None = None  # what a match has to be
-    fixed: bool = False
-    inverted: bool = False
-    only_matching: bool = False
-    files: Literal["files", "counts"] | None = None  # shown in place of lines
-    unrestricted: int = 0  # how often `-u` was given
-    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    options: dict[str, Any]
+    only_matching: bool
 
     @property
     def shows(self) -> Literal["lines", "matches", "files", "counts"]:
-        """What the results are."""
-        return self.files or ("matches" if self.only_matching and not self.inverted else "lines")
-
-    def grep(self, pattern: str) -> dict[str, Any]:
-        """Return the arguments of `grep` for a pattern."""
-        if self.inverted and self.options.get("multiline"):
-            raise _invalid("-v and -U do not go together in `rg_args`.", "-v")
-        globs = [*self.globs, *(_GLOB_TOKEN.sub(_in_both_cases, glob) for glob in self.iglobs)]
-        includes = any(not glob.startswith("!") for glob in globs)
-        arguments: dict[str, Any] = {
-            "pattern": pattern,
-            **case_options(self.case),
-            "glob": globs or None,
-            # To ripgrep a file that a glob includes needs to be of no type.
-            "type": (None if includes else self.types) or None,
-            "hidden": self.unrestricted > 1,
-            "context": 0,
-        }
-        if self.unrestricted:
-            arguments["include_ignored"] = True
-        if self.files:
-            arguments["output_mode"] = {"files": "files_with_matches", "counts": "count"}[self.files]
-        arguments |= {"fixed_strings": True} if self.fixed else {}
-        if self.match:
-            arguments["word" if self.match == "word" else "whole_line"] = True
-        arguments |= {"invert": True} if self.inverted else {}
-        return {**arguments, **self.options}
+        """The kind of the results."""
+        if mode := self.options.get("output_mode"):
+            return "counts" if mode == "count" else "files"
+        return "matches" if self.only_matching else "lines"
 
 
 def _number(option: str, text: str, *, least: int = 0) -> int:
@@ -79,7 +45,7 @@ def _number(option: str, text: str, *, least: int = 0) -> int:
 
 def _encoding(option: str, text: str) -> str | None:
     if text == "none":
-        raise _invalid(f"{option} none is not taken: files are searched as text.", option)
+        raise _invalid(f"{option} none is not supported: files are searched as text.", option)
     return None if text == "auto" else text
 
 
@@ -98,38 +64,38 @@ def _max_filesize(option: str, text: str) -> str:
     return text
 
 
-# Options without a value: the long name, and the attributes of `RgArguments` or arguments of `grep` to set.
+# Options without a value: the long name, and the arguments of `grep` that they set; None unsets one.
 _FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "-i": ("--ignore-case", {"case": "insensitive"}),
-    "-s": ("--case-sensitive", {"case": "sensitive"}),
-    "-S": ("--smart-case", {"case": "smart"}),
-    "-F": ("--fixed-strings", {"fixed": True}),
-    "-w": ("--word-regexp", {"match": "word"}),
-    "-x": ("--line-regexp", {"match": "line"}),
-    "-v": ("--invert-match", {"inverted": True}),
+    "-i": ("--ignore-case", case_options("insensitive")),
+    "-s": ("--case-sensitive", case_options("sensitive")),
+    "-S": ("--smart-case", case_options("smart")),
+    "-F": ("--fixed-strings", {"fixed_strings": True}),
+    "-w": ("--word-regexp", {"word": True, "whole_line": None}),
+    "-x": ("--line-regexp", {"whole_line": True, "word": None}),
+    "-v": ("--invert-match", {"invert": True}),
     "-U": ("--multiline", {"multiline": True}),
     "-P": ("--pcre2", {}),
-    "-o": ("--only-matching", {"only_matching": True}),
-    "-l": ("--files-with-matches", {"files": "files"}),
-    "-c": ("--count", {"files": "counts"}),
+    "-o": ("--only-matching", {}),
+    "-l": ("--files-with-matches", {"output_mode": "files_with_matches"}),
+    "-c": ("--count", {"output_mode": "count"}),
     "-L": ("--follow", {"follow_symlinks": True}),
     "-.": ("--hidden", {"hidden": True}),
     "--no-ignore": ("--no-ignore", {"include_ignored": True}),
-    "-u": ("--unrestricted", {}),  # counted
+    "-u": ("--unrestricted", {"include_ignored": True}),
     "-n": ("--line-number", {}),
     "-N": ("--no-line-number", {}),
     "-H": ("--with-filename", {}),
     "--no-heading": ("--no-heading", {}),
 }
-# Options with a value: the long name, what they set (a list is added to), and what reads the value.
+# Options with a value: the long name, the argument of `grep` to set, and the parser of the value.
 _WITH_VALUE: dict[str, tuple[str, str, Callable[[str, str], Any]]] = {
     "-A": ("--after-context", "after", _number),
     "-B": ("--before-context", "before", _number),
     "-C": ("--context", "context", _number),
-    "-g": ("--glob", "globs", lambda _, text: text),
-    "--iglob": ("--iglob", "iglobs", lambda _, text: text),
-    "-t": ("--type", "types", lambda _, text: text),
-    "-T": ("--type-not", "types", lambda _, text: f"!{text}"),
+    "-g": ("--glob", "glob", lambda _, text: text),
+    "--iglob": ("--iglob", "iglob", lambda _, text: text),
+    "-t": ("--type", "type", lambda _, text: text),
+    "-T": ("--type-not", "type", lambda _, text: f"!{text}"),
     "-m": ("--max-count", "max_count", partial(_number, least=1)),
     "--max-depth": ("--max-depth", "max_depth", partial(_number, least=1)),
     "-E": ("--encoding", "encoding", _encoding),
@@ -145,7 +111,7 @@ _SHORT = {
     **{names[0]: short for short, names in _WITH_VALUE.items()},
     **{names[0]: short for short, names in _FLAGS.items()},
 }
-# The two as `getopt` takes them.
+# All options as `getopt` takes them.
 _SHORT_OPTIONS = "".join(
     f"{option[1]}{':' if option in _WITH_VALUE else ''}" for option in _SHORT.values() if len(option) == 2
 )
@@ -153,28 +119,35 @@ _LONG_OPTIONS = [f"{name[2:]}{'=' if option in _WITH_VALUE else ''}" for name, o
 
 
 def read_arguments(rg_args: str | Sequence[str] | None) -> RgArguments:
-    """Return what ripgrep's arguments mean; as with ripgrep, the last of several that contradict counts."""
-    arguments = RgArguments()
-    for option, text in _options(rg_args):
-        effects = _FLAGS[option][1] if option in _FLAGS else {}
-        if option in _WITH_VALUE:
-            _, name, read = _WITH_VALUE[option]
-            value = read(option, text)
-            if name in ("globs", "iglobs", "types"):
-                getattr(arguments, name).append(value)
-            elif name:
-                effects = {name: value}
-        for name, value in effects.items():
-            if hasattr(arguments, name):
-                setattr(arguments, name, value)
-            else:
-                arguments.options[name] = value
-        arguments.unrestricted += option == "-u"
-    return arguments
+    """Parse ripgrep's arguments. Of contradicting ones the last counts, as with ripgrep."""
+    given = _options(rg_args)
+    options: dict[str, Any] = {**case_options("sensitive"), "hidden": False, "context": 0}
+    lists: dict[str, list[str]] = {"glob": [], "iglob": [], "type": []}
+    for option, text in given:
+        if option in _FLAGS:
+            options |= _FLAGS[option][1]
+            continue
+        _, name, read = _WITH_VALUE[option]
+        value = read(option, text)
+        if name in lists:
+            lists[name].append(value)
+        elif name:
+            options[name] = value
+    flags = [option for option, _ in given]
+    if "-v" in flags and "-U" in flags:
+        raise _invalid("-v and -U do not go together in `rg_args`.", "-v")
+    if flags.count("-u") > 1:
+        options["hidden"] = True
+    globs = [*lists["glob"], *(_GLOB_TOKEN.sub(_in_both_cases, glob) for glob in lists["iglob"])]
+    # ripgrep ignores the type of a file that a glob includes.
+    includes = any(not glob.startswith("!") for glob in globs)
+    options = {name: value for name, value in options.items() if value is not None}
+    options |= {"glob": globs or None, "type": (None if includes else lists["type"]) or None}
+    return RgArguments(options, only_matching="-o" in flags and "-v" not in flags)
 
 
 def _in_both_cases(token: re.Match[str]) -> str:
-    """Return a token of a glob so that its letters match in either case."""
+    """Return a token of a glob that matches letters in either case."""
     if letter := token["letter"]:
         other = letter.swapcase()
         return f"[{letter}{other}]" if len(other) == 1 else token[0]
@@ -187,17 +160,17 @@ def _in_both_cases(token: re.Match[str]) -> str:
 
 
 def _swapped_case(member: str) -> str:
-    """Return a letter, range or named set of a character class in the other case, or "" where it has none."""
+    """Return a letter, range or named set of a character class in the other case, or ""."""
     return _OTHER_CASE.get(member, "") if member.startswith("[") else member.swapcase()
 
 
-# The options for arguments of `grep` that a message may advise.
+# Options for those arguments of `grep` that a message may suggest.
 _OPTIONS_FOR = {"include_ignored": ["--no-ignore", "-."], "fixed_strings": ["-F"]}
 _OWN_PARAMETERS = {"pattern", "path"}
 
 
 def vary(retry: Retry, given: Mapping[str, Any]) -> Retry | None:
-    """Return other arguments of `grep` as other arguments of a tool that has them in `rg_args`."""
+    """Translate a retry of `grep` into one of ripgrep_search, whose options are in `rg_args`."""
     own = {name: value for name, value in retry.arguments.items() if name in _OWN_PARAMETERS}
     others = [name for name, value in retry.arguments.items() if name not in own and value is True]
     if len(own) + len(others) < len(retry.arguments) or not {*others, *retry.without} <= _OPTIONS_FOR.keys():
@@ -224,25 +197,25 @@ def _words(rg_args: str | Sequence[str] | None) -> Iterator[str]:
             raise _invalid(f"`rg_args` cannot be split as a shell would: {error}.", "") from None
         return
     for word in rg_args or ():
-        both = _OPTION_AND_VALUE.fullmatch(word)  # "-A 3" in one item can mean only one thing
+        both = _OPTION_AND_VALUE.fullmatch(word)  # such as "-A 3" in one item
         yield from both.groups() if both else (word,)
 
 
 def _options(rg_args: str | Sequence[str] | None) -> list[tuple[str, str]]:
-    """Return each option by its short name, with its value or ""."""
+    """Split arguments into options by their short names, each with its value or ""."""
     if sum(map(len, rg_args or ())) > _MAX_CHARS:
         raise _invalid(f"`rg_args` has more than {_MAX_CHARS:,} characters.", "")
     words = list(_words(rg_args))
     for name in (word.partition("=")[0] for word in words if word.startswith("--")):
         if name not in _SHORT:  # `getopt` takes abbreviations, ripgrep does not
-            raise _invalid(f"{name} is not taken in `rg_args`.", name)
+            raise _invalid(f"{name} is not supported in `rg_args`.", name)
     try:
         options, others = getopt.getopt(words, _SHORT_OPTIONS, _LONG_OPTIONS)
     except getopt.GetoptError as error:
         name = f"{'-' if len(error.opt) == 1 else '--'}{error.opt}"
         raise _invalid(f"{literal(name)} in `rg_args`: {error.msg}.", name) from None
     if others:
-        raise _invalid(f"{literal(others[0])} in `rg_args` is no option.", others[0])
+        raise _invalid(f"{literal(others[0])} in `rg_args` is not an option.", others[0])
     return [
         (_SHORT.get(name, name), value if name in _SHORT else value.removeprefix("="))
         for name, value in options

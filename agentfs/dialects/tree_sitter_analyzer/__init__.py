@@ -1,6 +1,6 @@
-"""`tree-sitter-analyzer`: list_files, search_content and find_and_grep, with a ladder of formats.
+"""The dialect `tree-sitter-analyzer`: three search tools whose output formats differ in their cost of tokens.
 
-The contract is in `docs/reference/dialects/tree-sitter-analyzer.md`, statement by statement.
+`docs/reference/dialects/tree-sitter-analyzer.md` lists what is kept of the contract.
 """
 
 import inspect
@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
-    HARD_FILE_BYTES,
     Advice,
     Dialect,
     RenderContext,
@@ -26,6 +25,7 @@ from agentfs.dialects.toolkit import (
     problem_of,
 )
 from agentfs.dialects.tree_sitter_analyzer.contract import (
+    MAX_FILESIZE,
     MAX_LIMIT,
     MAX_TIMEOUT_MS,
     ContentQuery,
@@ -46,15 +46,14 @@ from agentfs.dialects.tree_sitter_analyzer.replies import (
     list_reply,
     search_reply,
 )
-from agentfs.errors import InvalidPatternError, OutsideWorkspaceError, UnknownToolError
+from agentfs.errors import InvalidPatternError, UnknownToolError
 from agentfs.results import GlobResult, GrepResult
 
 NAME = "tree-sitter-analyzer"
 
-_Globs = Mapping[str, list[str] | None]
 _Parameters = TypeVar("_Parameters", FileFilter, SearchContent, FindAndGrep)
 _SORT: dict[str, Literal["path", "modified", "size"]] = {"path": "path", "mtime": "modified", "size": "size"}
-# The least and the most that a number may be.
+# The smallest and the largest value of each number.
 _BOUNDS: dict[str, tuple[int, int | None]] = {
     "depth": (1, None),
     "limit": (1, MAX_LIMIT),
@@ -73,10 +72,13 @@ _FORMAT_OPTIONS: dict[Format, dict[str, Any]] = {
 
 
 def in_language(language: Language | None = None) -> Dialect:
-    """Return the dialect.
+    """Return the dialect with its errors in a language.
 
     Args:
-        language: The language of its errors; None for that of the environment, read at each error.
+        language: "en", "ja", or None for the language of the environment when an error occurs.
+
+    Returns:
+        The dialect.
     """
 
     def specs(workspace: Workspace) -> Sequence[ToolSpec]:
@@ -87,7 +89,7 @@ def in_language(language: Language | None = None) -> Dialect:
         ]
 
     def render(context: RenderContext, _: Workspace) -> ToolResult:
-        """Render an unknown tool as the tools render their failures."""
+        # The tools render their own failures, but an unknown tool has no renderer.
         if not isinstance(context.outcome, UnknownToolError):
             return context.result
         return _render_failure(context, "list_files", language)
@@ -106,7 +108,7 @@ def _tool(
     run: Callable[[Workspace, _Parameters], ToolResult],
     parameters: type[_Parameters],
 ) -> ToolSpec:
-    """Return a tool whose parameters are the fields of a dataclass."""
+    """Make a tool whose parameters are the fields of a dataclass."""
 
     def tool(**arguments: Any) -> ToolResult:
         return run(workspace, parameters(**arguments))
@@ -131,21 +133,17 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
         raise own_error("two_places", "roots")
     options = _grep_options(given)
     notes = _check_numbers(workspace, given)
-    found = _grep(
-        workspace,
-        {"include_globs": given.include_globs, "exclude_globs": given.exclude_globs},
-        {
-            **options,
-            "path": given.roots or ["."],
-            "files": given.files or None,
-            "glob": given.include_globs,
-            "exclude": _excluded(given) or None,
-            "follow_symlinks": given.follow_symlinks,
-            "unique": given.follow_symlinks or bool(given.files),
-            "hidden": given.hidden,
-            "include_ignored": given.no_ignore,
-        },
-    )
+    options |= {
+        "path": given.roots or ["."],
+        "files": given.files or None,
+        "glob": given.include_globs,
+        "exclude": _excluded(given) or None,
+        "follow_symlinks": given.follow_symlinks,
+        "unique": given.follow_symlinks or bool(given.files),
+        "hidden": given.hidden,
+        "include_ignored": given.no_ignore,
+    }
+    found = _grep(workspace, options)
     return search_reply(workspace, found, None, notes, given)
 
 
@@ -154,14 +152,14 @@ def _find_and_grep(workspace: Workspace, given: FindAndGrep) -> ToolResult:
     notes = _check_numbers(workspace, given)
     filtered = replace(given, types=_searchable_types(given.types))
     files = _find(workspace, filtered, sort=_SORT[given.sort], unique=True)
-    # `find` takes one list of globs: where `pattern` is a glob, the search takes the others.
+    # `find` takes one list of globs. If `pattern` is one, the search takes `include_globs`.
     globs = given.include_globs if given.glob and given.pattern else None
     options |= {"path": given.roots, "files": files, "glob": globs}
-    return search_reply(workspace, _grep(workspace, {"include_globs": globs}, options), files, notes, given)
+    return search_reply(workspace, _grep(workspace, options), files, notes, given)
 
 
 def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> list[str]:
-    """Check the numbers of a call, and return a note for each that is over its maximum and so lowered."""
+    """Check the numbers and globs of a call; return a note for each number that is lowered to its maximum."""
     notes: list[str] = []
     for field, (least, most) in _BOUNDS.items():
         value = getattr(given, field, None)
@@ -169,13 +167,20 @@ def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> li
         if value is not None and value < least:
             raise own_error("least", name, name=name, least=str(least), value=str(value))
         if value is not None and most is not None and value > most:
-            notes.append(f"{name} was lowered from {value:,} to {most:,}, the most there is")
+            notes.append(f"{name} was lowered from {value:,} to {most:,}, the maximum")
     if isinstance(given, ContentQuery):
         most = workspace.limits.context_lines
         if max(given.context_before or 0, given.context_after or 0) > most:
             notes.append(f"context was lowered to {most} lines on either side")
-        if given.max_filesize is not None and parse_filesize(given.max_filesize) > HARD_FILE_BYTES:
-            notes.append(f"max_filesize was lowered from {given.max_filesize} to 200M, the most there is")
+        if parse_filesize(given.max_filesize or MAX_FILESIZE) > parse_filesize(MAX_FILESIZE):
+            notes.append(f"max_filesize was lowered from {given.max_filesize} to {MAX_FILESIZE}, the maximum")
+    for name in ("exclude", "include_globs", "exclude_globs"):
+        try:
+            if globs := getattr(given, name, None):
+                compile_globs(globs)
+        except AgentFSError as error:
+            error.details["argument"] = name
+            raise
     return notes
 
 
@@ -203,17 +208,15 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
             **options,
         )
     except InvalidPatternError as error:
-        globs = {"exclude": given.exclude, "include_globs": includes, "exclude_globs": excludes}
-        error.details["argument"] = _invalid_globs(globs) or "pattern"
+        error.details["argument"] = "pattern"
         raise
 
 
 def _grep_options(given: ContentQuery) -> dict[str, Any]:
-    """Return arguments of `grep` for those of the tools."""
+    """Return the arguments of `grep` for a query."""
     output_format = given.format
     if not given.query:
         raise own_error("no_query", "query")
-    size = given.max_filesize
     return {
         "pattern": given.query,
         "fixed_strings": given.fixed_strings or not given.regex,
@@ -227,33 +230,33 @@ def _grep_options(given: ContentQuery) -> dict[str, Any]:
         "after": given.context_after,
         "encoding": given.encoding,
         "max_count": given.max_count,
-        "max_filesize": None if size is None else min(parse_filesize(size), HARD_FILE_BYTES),
+        "max_filesize": given.max_filesize,
         "timeout": min(given.timeout_ms, MAX_TIMEOUT_MS) / 1000,
         **_FORMAT_OPTIONS[output_format],
     }
 
 
-def _grep(workspace: Workspace, globs: _Globs, arguments: Mapping[str, Any]) -> GrepResult:
+def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
     try:
         return workspace.grep(**arguments)
     except InvalidPatternError as error:
-        # find_and_grep has another parameter `pattern`, so the suggestion names `query`.
+        # The advice of `grep` is about `pattern`, which means something else in find_and_grep.
         suggestion = error.details.get("suggestion")
         advice = Advice("To match it literally, ", Retry({"query": suggestion}), ".")
         raise InvalidPatternError(
             error.message,
             hint=advice if suggestion else error.hint,
-            details={**error.details, "argument": _invalid_globs(globs) or "query"},
+            details={**error.details, "argument": "query"},
         ) from None
 
 
 def _excluded(given: ContentQuery) -> list[str]:
-    """Return the globs to leave out, without the `!` that rg has before them."""
+    """Return the globs to leave out, without the `!` of ripgrep."""
     return [glob.removeprefix("!") for glob in given.exclude_globs or ()]
 
 
 def _searchable_types(types: list[str] | None) -> list[str]:
-    """Return the types of files whose contents can be searched."""
+    """Return the requested types of files that have contents."""
     given = parse_types(types or ["f"])
     searchable = given - {"d"}
     if not searchable - {"e"} and "d" in given:
@@ -261,23 +264,12 @@ def _searchable_types(types: list[str] | None) -> list[str]:
     return sorted(searchable if searchable - {"e"} else searchable | {"f"})
 
 
-def _invalid_globs(globs: _Globs) -> str | None:
-    """Return the name of the first argument whose globs are invalid."""
-    for name, given in globs.items():
-        try:
-            if given:
-                compile_globs(given)
-        except (InvalidPatternError, OutsideWorkspaceError):
-            return name
-    return None
-
-
 def _render_failure(context: RenderContext, tool: str, language: Language | None) -> ToolResult:
     problem = problem_of(context)
     if problem is None:
         return context.result
     details = context.outcome.details if isinstance(context.outcome, AgentFSError) else {}
-    problem = translated(problem, details, tool, language or language_of_environment(), context.names)
+    problem = translated(problem, details, tool, language or language_of_environment())
     error = {"code": problem.code, "message": problem.message}
     reply = as_json(context, {"error": problem._asdict()})
     return replace(reply, short_result=first_line(problem.message), error=error)

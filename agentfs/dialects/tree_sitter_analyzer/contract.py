@@ -1,4 +1,4 @@
-"""The contract of `tree-sitter-analyzer`: parameters, descriptions, errors in two languages, names. Pure."""
+"""The parameters, descriptions and errors of `tree-sitter-analyzer`, in English and Japanese. Pure."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.toolkit import Advice, FirstOf, Names, NextCall, Problem, Retry, ToolName, say
+from agentfs.dialects.toolkit import Names, NextCall, Problem, Retry, read_docstring
 from agentfs.errors import InvalidArgumentError
 
 Language = Literal["en", "ja"]
@@ -15,11 +15,31 @@ Format = Literal["total_only", "count_only_matches", "summary_only", "group_by_f
 
 DEFAULT_LIMIT, MAX_LIMIT = 2000, 10_000
 DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS = 4000, 30_000
+MAX_FILESIZE = "200M"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileFilter:
-    """The parameters of list_files."""
+    """The parameters of list_files.
+
+    Attributes:
+        roots: Directories to search, inside the project.
+        pattern: Regular expression to be found in the name of a file; with glob a glob for all of the name.
+        glob: Take pattern as a glob.
+        types: What to find: f(ile), d(irectory), l(ink), x (executable), e(mpty).
+        extensions: Extensions without the dot, such as py.
+        exclude: Globs of files and directories to leave out.
+        depth: Levels to descend; 1 is what lies in a root itself.
+        follow_symlinks: Follow links that lead inside the project.
+        hidden: Search names that begin with a dot too.
+        no_ignore: Search names that .gitignore leaves out too.
+        size: Sizes such as +10M (at least), -1k (at most); M is 10^6 bytes, Mi 2^20.
+        changed_within: Only what was changed since: 2d, 90min, or a date.
+        changed_before: Only what was changed before: 2weeks, or a date.
+        full_path_match: Look for pattern in the path from the project root.
+        absolute: Of no effect: all paths are absolute.
+        limit: Most entries to return, up to 10000.
+    """
 
     roots: list[str]
     pattern: str | None = None
@@ -41,7 +61,30 @@ class FileFilter:
 
 @dataclass(frozen=True, kw_only=True)
 class ContentQuery:
-    """The parameters that both searches of contents have."""
+    """The parameters that both searches of contents have.
+
+    Attributes:
+        query: Regular expression to search for, or plain text with regex=false.
+        regex: Take query as a regular expression.
+        fixed_strings: Take query as plain text.
+        word: Only whole words.
+        case: How letters match; smart ignores case unless query has a capital.
+        multiline: Let a match span lines.
+        include_globs: Only files that match one of these globs.
+        exclude_globs: Globs of files and directories to leave out of the search.
+        max_filesize: Size of the largest file to search, up to 200M; M is 2^20 bytes. Default 10M.
+        context_before: Lines to show before each match.
+        context_after: Lines to show after each match.
+        encoding: Codec of files that are not UTF-8 and have no byte order mark, such as shift_jis.
+        max_count: Most matching lines of one file.
+        timeout_ms: Milliseconds that the search of contents may take, up to 30000.
+        total_only: 🎯 Only the number of matches (~10 tokens): how much is there? `partial` beside it means:
+            of some files only.
+        count_only_matches: 🎯 Only the number of matches in each file (~50-200 tokens): where is most?
+        summary_only: 🎯 Files with a few sample lines (~500-2000 tokens): what is it like?
+        group_by_file: 💡 All matches, each file named once (~2000-10000 tokens): for a review.
+        optimize_paths: 💡 Say once what all paths begin with (10-30% fewer tokens); goes with every format.
+    """
 
     query: str
     regex: bool = True
@@ -65,7 +108,7 @@ class ContentQuery:
 
     @property
     def format(self) -> Format:
-        """The one format that is requested."""
+        """The requested format; more than one is an error."""
         given: list[Format] = [name for name in FORMATS if getattr(self, name)]
         if len(given) > 1:
             raise own_error("formats", given[0], given=", ".join(given))
@@ -74,7 +117,15 @@ class ContentQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchContent(ContentQuery):
-    """The parameters of search_content."""
+    """The parameters of search_content.
+
+    Attributes:
+        roots: Directories to search, inside the project.
+        files: Files to search, in place of roots.
+        follow_symlinks: Follow links that lead inside the project.
+        hidden: Search names that begin with a dot too.
+        no_ignore: Search names that .gitignore leaves out too.
+    """
 
     roots: list[str] | None = None
     files: list[str] | None = None
@@ -85,7 +136,13 @@ class SearchContent(ContentQuery):
 
 @dataclass(frozen=True, kw_only=True)
 class FindAndGrep(ContentQuery, FileFilter):
-    """The parameters of find_and_grep."""
+    """The parameters of find_and_grep.
+
+    Attributes:
+        types: Which files: f(ile), l(ink), x (executable), e(mpty).
+        limit: Most files to search, the first in the order of sort; up to 10000.
+        sort: Order of the files: by path, newest first, or largest first.
+    """
 
     sort: Literal["path", "mtime", "size"] = "path"
 
@@ -123,52 +180,6 @@ Find files by name, type, size and time, then search their contents: list_files 
 💡 Narrow the files first: what is not found is not searched.
 {_LADDER}""",
 }
-_PARAMETERS: Mapping[str, str] = {
-    "roots": "Directories to search, inside the project.",
-    "files": "Files to search, in place of roots.",
-    "pattern": "Regular expression to be found in the name of a file; with glob a glob for all of the name.",
-    "glob": "Take pattern as a glob.",
-    "types": "What to find: f(ile), d(irectory), l(ink), x (executable), e(mpty).",
-    "extensions": "Extensions without the dot, such as py.",
-    "exclude": "Globs of files and directories to leave out.",
-    "depth": "Levels to descend; 1 is what lies in a root itself.",
-    "follow_symlinks": "Follow links that lead inside the project.",
-    "hidden": "Search names that begin with a dot too.",
-    "no_ignore": "Search names that .gitignore leaves out too.",
-    "size": "Sizes such as +10M (at least), -1k (at most); M is 10^6 bytes, Mi 2^20.",
-    "changed_within": "Only what was changed since: 2d, 90min, or a date.",
-    "changed_before": "Only what was changed before: 2weeks, or a date.",
-    "full_path_match": "Look for pattern in the path from the project root.",
-    "absolute": "Of no effect: all paths are absolute.",
-    "limit": "Most entries to return, up to 10000.",
-    "sort": "Order of the files: by path, newest first, or largest first.",
-    "query": "Regular expression to search for, or plain text with regex=false.",
-    "regex": "Take query as a regular expression.",
-    "fixed_strings": "Take query as plain text.",
-    "word": "Only whole words.",
-    "case": "How letters match; smart ignores case unless query has a capital.",
-    "multiline": "Let a match span lines.",
-    "include_globs": "Only files that match one of these globs.",
-    "exclude_globs": "Globs of files and directories to leave out of the search.",
-    "max_filesize": "Size of the largest file to search, up to 200M; M is 2^20 bytes. Default 10M.",
-    "context_before": "Lines to show before each match.",
-    "context_after": "Lines to show after each match.",
-    "encoding": "Codec of files that are not UTF-8 and have no byte order mark, such as shift_jis.",
-    "max_count": "Most matching lines of one file.",
-    "timeout_ms": "Milliseconds that the search of contents may take, up to 30000.",
-    "total_only": f"🎯 Only the number of matches ({FORMATS['total_only']}): how much is there? "
-    "`partial` beside it means: of some files only.",
-    "count_only_matches": f"🎯 Only the number of matches in each file ({FORMATS['count_only_matches']}): "
-    "where is most?",
-    "summary_only": f"🎯 Files with a few sample lines ({FORMATS['summary_only']}): what is it like?",
-    "group_by_file": f"💡 All matches, each file named once ({FORMATS['group_by_file']}): for a review.",
-    "optimize_paths": "💡 Say once what all paths begin with (10-30% fewer tokens); goes with every format.",
-}
-_FIND_AND_GREP_PARAMETERS: Mapping[str, str] = {
-    "types": "Which files: f(ile), l(ink), x (executable), e(mpty).",
-    "limit": "Most files to search, the first in the order of sort; up to 10000.",
-}
-
 _COSTS = " < ".join(f"{name} {cost}" for name, cost in FORMATS.items())
 _GUIDE: Mapping[Language, str] = {
     "en": f"💡 Tokens: {_COSTS} < full {_FULL}",
@@ -197,28 +208,25 @@ _OWN: Mapping[str, Mapping[Language, tuple[str, str]]] = {
         "ja": ("roots と files の両方が指定されています。", "どちらか一方だけを指定してください。"),
     },
     "least": {
-        "en": ("{name} must be at least {least}, not {value}.", "Leave {name} out for the usual."),
+        "en": ("{name} must be at least {least}, not {value}.", "Leave {name} out for the default."),
         "ja": (
             "{name} は {least} 以上でなければなりません（{value}）。",
             "{name} を省くと通常の値になります。",
         ),
     },
     "no_files": {
-        "en": ("types names nothing that has contents.", "Leave types out, or add f for files."),
+        "en": ("types selects nothing that has contents.", "Leave types out, or add f for files."),
         "ja": ("types に内容を持つ種類がありません。", "types を省くか、ファイルを表す f を加えてください。"),
     },
 }
 
-_LOOK_JA = FirstOf(
-    Advice(ToolName("ls"), " で存在するパスを確認してください。"), "存在するパスを確認してください。"
-)
-# The errors of agentfs, by code; the English message follows in brackets.
+# The workspace's errors by their codes; the English message follows in brackets.
 _CODES_JA: Mapping[str, tuple[str, str]] = {
     "outside_workspace": (
         "プロジェクトルートの外は参照できません。",
         "ルートからの相対パスを指定してください。",
     ),
-    "not_found": ("指定されたパスが見つかりません。", _LOOK_JA),
+    "not_found": ("指定されたパスが見つかりません。", "存在するパスを確認してください。"),
     "not_a_file": ("ファイルではありません。", "ファイルのパスを指定してください。"),
     "not_a_directory": ("ディレクトリではありません。", "ディレクトリのパスを指定してください。"),
     "not_regular": ("通常のファイルではありません。", "別のファイルを指定してください。"),
@@ -234,7 +242,7 @@ _CODES_JA: Mapping[str, tuple[str, str]] = {
         "文字どおりに検索するには fixed_strings=true を指定してください。",
     ),
 }
-# In a name, a path or a glob only a backslash escapes a character.
+# Advice for patterns other than `query`, which fixed_strings does not cover.
 _ESCAPE_JA = "文字どおりに扱う記号の前には \\ を付けてください。"
 _OTHER_JA = ("実行できませんでした。", "別の方法を試してください。")
 
@@ -245,7 +253,7 @@ _EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "search_content": {**_SEARCH, "total_only": True},
     "find_and_grep": {**_SEARCH, "extensions": ["py"], "summary_only": True},
 }
-# An example that has the parameter which was wrong.
+# Valid values of each parameter, for the example in an error about it.
 _WITH: Mapping[str, Any] = {
     "pattern": "test",
     "types": ["f"],
@@ -271,7 +279,7 @@ _WITH: Mapping[str, Any] = {
     "total_only": True,
 }
 
-# Parameters of the methods (keys) by the names of the tools.
+# The tools' names for parameters of the methods.
 _FIND_PARAMETERS: Mapping[str, str] = {"path": "roots", "max_depth": "depth", "full_path": "full_path_match"}
 _GREP_PARAMETERS: Mapping[str, str] = {
     **_FIND_PARAMETERS,
@@ -283,7 +291,7 @@ _GREP_PARAMETERS: Mapping[str, str] = {
 
 
 class _ToolNames(Names):
-    """Renders messages about a method with the parameters of this dialect."""
+    """Translates parameters of a method in messages into those of the tools."""
 
     def __init__(self, parameter_names: Mapping[str, str]) -> None:
         self._parameter_names = parameter_names
@@ -309,14 +317,14 @@ FIND_NAMES, GREP_NAMES = _ToolNames(_FIND_PARAMETERS), _ToolNames(_GREP_PARAMETE
 
 
 def _follow(call: NextCall, *, method: str, parameter: str, **others: Any) -> Mapping[str, Any] | None:
-    """Return the arguments for a call of a method that names nothing but a path."""
+    """Return the arguments of a tool for a call of a method with only a path."""
     arguments = call["arguments"]
     if call["name"] != method or arguments.keys() != {"path"}:
         return None
     return {parameter: [arguments["path"]], **others}
 
 
-# Of each tool, what its `ToolSpec` has beside the descriptions.
+# Fields of the tools' `ToolSpec`s.
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "list_files": {
         "methods": {"ls": {}, "glob": {}, "find": {}},
@@ -341,9 +349,13 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def tool_options(tool: str, parameters: type[FileFilter | ContentQuery]) -> dict[str, Any]:
-    """Return the options of a tool's `ToolSpec`, whose parameters are the fields of a dataclass."""
-    texts = {**_PARAMETERS, **(_FIND_AND_GREP_PARAMETERS if tool == "find_and_grep" else {})}
+    """Return fields of the `ToolSpec` of a tool whose parameters are the fields of a dataclass."""
     names = [each.name for each in fields(parameters)]
+    texts = {
+        name: text
+        for cls in reversed(parameters.__mro__)
+        for name, text in read_docstring(cls.__doc__).parameters.items()
+    }
     return {
         "description": _DESCRIPTIONS[tool],
         "descriptions": {name: texts[name] for name in names},
@@ -354,29 +366,27 @@ def tool_options(tool: str, parameters: type[FileFilter | ContentQuery]) -> dict
 
 
 def own_error(which: str, argument: str, **values: str) -> InvalidArgumentError:
-    """Return one of the dialect's own errors, by its name in `_OWN`, about a parameter."""
+    """Return an error of `_OWN` about a parameter."""
     message, hint = (text.format(**values) for text in _OWN[which]["en"])
     details = {"argument": argument, "own_error": which, "values": values}
     return InvalidArgumentError(message, hint=hint, details=details)
 
 
 def language_of_environment() -> Language:
-    """Return the language of errors: `AGENTFS_LANGUAGE`, else the locale, else English."""
+    """Return the language of `AGENTFS_LANGUAGE` or the locale; by default English."""
     names = ("AGENTFS_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
     value = next((value for name in names if (value := os.environ.get(name))), "")
     return "ja" if value.lower().startswith(("ja", "japanese")) else "en"
 
 
-def translated(
-    problem: Problem, details: Mapping[str, Any], tool: str, language: Language, names: Names
-) -> Problem:
-    """Return a failure of a tool in a language, with an example of a call that works."""
+def translated(problem: Problem, details: Mapping[str, Any], tool: str, language: Language) -> Problem:
+    """Translate a failure of a tool and add a valid example of the call."""
     code, message, hint = problem
     own = _OWN.get(str(details.get("own_error", "")))
     if own is not None:
         message, hint = (text.format(**details["values"]) for text in own[language])
     elif language == "ja":
-        translation, advice = (say(text, names) for text in _CODES_JA.get(code, _OTHER_JA))
+        translation, advice = _CODES_JA.get(code, _OTHER_JA)
         if code == "invalid_pattern" and details.get("argument") != "query":
             advice = _ESCAPE_JA
         message, hint = f"{translation}（{message}）", f"{advice}（{hint}）" if hint else advice
@@ -387,7 +397,7 @@ def translated(
 
 
 def _example(tool: str, code: str, details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of a tool that work, with the parameter that was wrong."""
+    """Return valid arguments of a tool, among them the parameter that was wrong."""
     problems: list[dict[str, str]] = details.get("problems") or [{}]
     argument = str(details.get("argument") or problems[0].get("parameter", "")).partition("[")[0]
     if code == "invalid_pattern" and argument == "query":

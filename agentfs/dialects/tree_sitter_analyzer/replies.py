@@ -1,8 +1,8 @@
-"""The replies of `tree-sitter-analyzer`: the formats, and beside them what was cut and left out. Pure."""
+"""The replies of `tree-sitter-analyzer` in each output format, with notes on what was left out. Pure."""
 
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any, cast
 
 from agentfs import ToolResult, Workspace
@@ -27,21 +27,21 @@ from agentfs.dialects.tree_sitter_analyzer.contract import (
 )
 from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped
 
-# The budget of a format in tokens; `total_only` is one number, and `full` is bounded by `Limits` alone.
+# Most tokens of a format. `total_only` is one number, and only `Limits` bounds `full`.
 _BUDGETS: Mapping[Format, int] = {"count_only_matches": 200, "summary_only": 2000, "group_by_file": 10_000}
-UNBOUNDED = 10**9  # tokens that no reply has
+UNBOUNDED = 10**9  # more tokens than any reply has
 MAX_MATCHES = 2000  # of group_by_file and full
-SAMPLES = 10  # of one file, where it is the only one
+SAMPLES = 10  # of a file that is the only one with matches
 _MAX_SAMPLES = 30
 _SAMPLE_CHARS = 160
-_TOKENS_PER_MATCH = 62  # about what a match takes in `full`, without its two paths
-_WARNING_TOKENS = 10_000  # a larger reply has a warning
-_COUNT_TOKENS = 10  # about what a count and the note beside it take together
-_COUNTS = [each.name for each in fields(Skipped) if each.type is int]
+_TOKENS_PER_MATCH = 62  # of an average match in `full`, without its two paths
+_WARNING_TOKENS = 10_000  # larger replies get a warning
+_COUNT_TOKENS = 10  # of a bare count and its note together
+_OTHER = ("rules", "reached")  # fields of Skipped that cannot be added
 
 
 def list_reply(workspace: Workspace, found: GlobResult, notes: list[str], given: FileFilter) -> ToolResult:
-    """Return the reply of list_files; `notes` come first among its own."""
+    """Return the reply of list_files. Its own notes follow `notes`."""
     absolute = absolute_in(workspace)
     entries = _fit(
         [_entry(entry, absolute(entry.path)) for entry in found.files], workspace.limits.output_tokens
@@ -81,7 +81,7 @@ def search_reply(
     notes: list[str],
     given: SearchContent | FindAndGrep,
 ) -> ToolResult:
-    """Return the reply of search_content, or of find_and_grep, which has the `files` that were searched."""
+    """Return the reply of search_content, or of find_and_grep if the searched `files` are given."""
     absolute, fmt = absolute_in(workspace), given.format
     skipped = found.skipped if files is None else _combined(files.skipped, found.skipped)
     complete = found.exact and (files is None or (files.exact and not files.truncated))
@@ -111,7 +111,7 @@ def search_reply(
     content = to_json(value)
     tokens_saved = 0
     if fmt != "full" or given.optimize_paths:
-        tokens_saved = max(_full_tokens(found, fmt, absolute) - estimate_tokens(content), 0)
+        tokens_saved = max(_full_tokens(found, absolute) - estimate_tokens(content), 0)
     notes += _size_warning(content, "summary_only=true takes ~500-2000, count_only_matches=true ~50-200")
     data: dict[str, Any] = {"matches": value}
     notes_beside: tuple[str, ...] = tuple(notes)
@@ -146,7 +146,7 @@ def search_reply(
 def _search_notes(
     found: GrepResult, files: GlobResult | None, skipped: Skipped, given: SearchContent | FindAndGrep
 ) -> list[str]:
-    """Return why nothing was found, and what was not searched."""
+    """Return notes on why nothing was found and what was not searched."""
     notes: list[str] = []
     if files is not None and not files.total:
         notes.append(_nothing_found(files))
@@ -178,9 +178,8 @@ def _or_raise(name: str, given: FileFilter) -> str:
 
 
 def _combined(first: Skipped, second: Skipped) -> Skipped:
-    """Return what two searches skipped together."""
-    counts = {name: getattr(first, name) + getattr(second, name) for name in _COUNTS}
-    return Skipped(**counts, rules=first.rules, reached=first.reached or second.reached)
+    both = {name: value + getattr(second, name) for name, value in vars(first).items() if name not in _OTHER}
+    return Skipped(**both, rules=first.rules, reached=first.reached or second.reached)
 
 
 def _time_note(skipped: Skipped, advice: str) -> list[str]:
@@ -198,10 +197,10 @@ def _skip_note(skipped: Skipped, given: FileFilter | SearchContent) -> list[str]
 
 
 def _notes_on_count(total: int, skipped: Skipped, *, complete: bool) -> tuple[str, ...]:
-    """Return the note beside a count alone: that it is partial, else how many names were skipped."""
+    """Return the note beside a bare count: "partial", or how many names were left out."""
     if not complete:
         return ("partial",)
-    count = sum(getattr(skipped, name) for name in _COUNTS) - skipped.vcs
+    count = skipped.total - skipped.vcs
     note = f"{count} left out"
     short = note if estimate_tokens(f"{total}\n[{note}]") <= _COUNT_TOKENS else "some left out"
     return (short,) if count else ()
@@ -220,7 +219,7 @@ def _count(number: int, one: str = "", many: str = "", *, exact: bool = True) ->
 def _formatted(
     found: GrepResult, fmt: Format, absolute: Callable[[str], str], budget: int, reserved: int
 ) -> Any:
-    """Return a search in a format; notes and metadata take `reserved` tokens of what it may have."""
+    """Return the search result in a format. Notes and metadata take `reserved` tokens of its budget."""
     if fmt == "total_only":
         return found.total_matches
     if fmt == "full":
@@ -241,7 +240,7 @@ def _formatted(
 
 
 def _fit(items: Iterable[Any], budget: int) -> list[Any]:
-    """Return the first items that fit in so many tokens as JSON, at least one where there are any."""
+    """Return the first items whose JSON fits into a number of tokens, but at least one."""
     if budget >= UNBOUNDED:
         return list(items)
     taken: list[Any] = []
@@ -275,7 +274,7 @@ def _cut(match: Match) -> dict[str, Any]:
 
 
 def _others(found: GrepResult, files: int, matches: int) -> dict[str, Any]:
-    """Return what the totals have beyond what is shown."""
+    """Return the number of files and matches that are not shown."""
     others = {"files": found.total_files - files, "matches": found.total_matches - matches}
     return {"others": others} if others["matches"] else {}
 
@@ -319,10 +318,10 @@ def _groups(found: GrepResult, absolute: Callable[[str], str], budget: int) -> l
 
 
 def _with_short_paths(value: Any, fmt: Format) -> Any:
-    """Return a formatted search in which the directories of all paths occur once, where that is shorter."""
+    """Say the directories that all paths share only once, if that is shorter."""
     if fmt == "total_only" or not value:
         return value
-    if fmt == "full":  # what precedes its `file` in the `abs_path` of the first match precedes each `file`
+    if fmt == "full":  # `abs_path` of the first match shows what to put before each `file`
         base = _common_directories([match["file"] for match in value])
         first, *others = [{**match, "file": match["file"].removeprefix(base)} for match in value]
         return [first, *map(_without_absolute, others)]
@@ -346,21 +345,13 @@ def _without_absolute(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _common_directories(paths: Iterable[str]) -> str:
-    """Return the directories that all paths begin with, with a `/` at the end; "" for none."""
+    """Return the directories that all paths begin with, ending in `/`, or ""."""
     common = posixpath.commonpath([posixpath.dirname(path) for path in paths] or [""])
     return f"{common}/" if common else ""
 
 
-def _full_tokens(found: GrepResult, fmt: Format, absolute: Callable[[str], str]) -> int:
-    """Return about how many tokens the `full` format would take of a search that was made for `fmt`."""
-    if fmt in ("group_by_file", "full"):  # it has all matches
-        return estimate_tokens(to_json([_match(each, absolute) for each in found.matches]))
-    lines = min(found.total_lines, MAX_MATCHES)
-    if not found.counts:
-        return lines * (_TOKENS_PER_MATCH + 2 * estimate_tokens(absolute("")))
-    weights = [
-        (count.lines, estimate_tokens(path) + estimate_tokens(absolute(path)))
-        for path, count in found.counts.items()
-    ]
-    paths = sum(count * tokens for count, tokens in weights) / max(sum(count for count, _ in weights), 1)
-    return round(lines * (_TOKENS_PER_MATCH + paths))
+def _full_tokens(found: GrepResult, absolute: Callable[[str], str]) -> int:
+    """Estimate how many tokens the `full` format would take."""
+    paths = [estimate_tokens(path + absolute(path)) for path in found.counts]
+    paths = paths or [2 * estimate_tokens(absolute(""))]
+    return round(min(found.total_lines, MAX_MATCHES) * (_TOKENS_PER_MATCH + sum(paths) / len(paths)))

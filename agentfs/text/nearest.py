@@ -1,4 +1,4 @@
-"""The names that are most like a misspelt one, found in bounded time."""
+"""The names most like a misspelt one, found in bounded time."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
@@ -8,19 +8,23 @@ from operator import itemgetter
 from agentfs import call_context
 from agentfs.errors import DeadlineExceededError
 
-# Of longer names only the beginning is compared.
-_MOST_CHARACTERS = 100
-# Only these many names, which have the most characters in common, are compared character by character.
-_MOST_COMPARED = 20
+_MOST_CHARACTERS = 100  # only the beginning of longer names is compared
+_MOST_COMPARED = 20  # names with the most characters in common, which are compared in order
 
 
 def closest(name: str, names: Iterable[str], most: int, cutoff: float) -> list[str]:
-    """Return up to `most` names like one, the closest first, in their order if they are as close.
+    """Return the names most like a given one, the closest first; equally close ones keep their order.
 
-    At the deadline the names that are not compared yet are left out.
+    At the deadline, names that were not compared yet are left out.
+
+    Args:
+        name: The misspelt name.
+        names: The names to choose from.
+        most: The number of names to return.
+        cutoff: The smallest ratio of `difflib.SequenceMatcher`.
     """
     matcher = SequenceMatcher(None, "", name[:_MOST_CHARACTERS], autojunk=False)
-    likely: list[tuple[float, str]] = []  # with the greatest ratio that each may have
+    likely: list[tuple[float, str]] = []  # with an upper bound of each ratio
     try:
         for number, other in enumerate(names):
             if number % 64 == 0:
@@ -39,5 +43,5 @@ def closest(name: str, names: Iterable[str], most: int, cutoff: float) -> list[s
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name that is most like the one given, or None if none is."""
+    """Return the name most like the given one, or None if none is similar."""
     return next(iter(closest(name, names, 1, 0.55)), None)

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.editing.document import Replacement, changed_ranges
-from agentfs.read_tracker import Hunk
-from agentfs.text import count_lines, line_changes
+from agentfs.editing.change_file import changed_ranges
+from agentfs.text import Hunk, Replacement, count_lines, line_changes
 from tests.conftest import lines_of
 
 
@@ -18,7 +17,7 @@ def apply(text, splices):
 
 @st.composite
 def rounds(draw):
-    """A text and some rounds of splices, each round by offsets in the outcome of the one before."""
+    """A text and rounds of splices, each with offsets in the outcome of the previous round."""
     before = draw(st.text("ab\n", max_size=20))
     present, made = before, []
     for _ in range(draw(st.integers(1, 3))):
@@ -31,15 +30,11 @@ def rounds(draw):
     return before, present, made
 
 
-def hunks_of(before, after):
-    return [Hunk(*change) for change in line_changes(before, after)]
-
-
 @given(rounds())
 def test_lines_outside_the_hunks_are_the_same_lines(case):
     before, after, _ = case
     old, new = lines_of(before), lines_of(after)
-    found = hunks_of(before, after)
+    found = line_changes(before, after)
     rebuilt, position = [], 0
     for hunk in found:
         assert position <= hunk.old_start <= hunk.old_end <= len(old)
@@ -54,7 +49,7 @@ def test_lines_outside_the_hunks_are_the_same_lines(case):
 def test_changed_ranges_lie_in_the_file_and_cover_what_a_diff_finds_changed(case):
     before, after, made = case
     total = count_lines(after)
-    ranges = changed_ranges(hunks_of(before, after), total)
+    ranges = changed_ranges(line_changes(before, after), total)
     assert all((1 <= first <= last <= total) or (first, last) == (0, 0) for first, last in ranges)
     lines = {line for first, last in ranges for line in range(first, last + 1)}
     differing = {
@@ -86,6 +81,6 @@ def test_changed_ranges_lie_in_the_file_and_cover_what_a_diff_finds_changed(case
 )
 def test_one_splice_in_lines(before, splice, expected, ranges):
     after = apply(before, [splice])
-    found = hunks_of(before, after)
-    assert found == [expected]
+    found = line_changes(before, after)
+    assert found == (expected,)
     assert changed_ranges(found, count_lines(after)) == ranges

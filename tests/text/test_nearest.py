@@ -3,13 +3,13 @@ import difflib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.nearest import closest
+from agentfs.text.nearest import closest
 
 NAMES = st.text("abcdeé_.", max_size=12)
 
 
 @given(NAMES, st.lists(NAMES, max_size=20, unique=True), st.sampled_from([0.5, 0.6, 0.75]))
-def test_the_closest_names_are_those_of_difflib(name, names, cutoff):
+def test_the_closest_names_equal_those_of_difflib(name, names, cutoff):
     def ratios(found):
         return [difflib.SequenceMatcher(None, each, name).ratio() for each in found]
 
@@ -18,7 +18,7 @@ def test_the_closest_names_are_those_of_difflib(name, names, cutoff):
     )
 
 
-def test_of_names_that_are_as_close_the_first_is_first():
+def test_equally_close_names_keep_their_order():
     assert closest("reed", ["read", "redo"], 1, 0.5) == ["read"]
     assert closest("reed", ["redo", "read"], 2, 0.5) == ["redo", "read"]
 

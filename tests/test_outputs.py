@@ -1,7 +1,7 @@
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Workspace, cache
-from agentfs.cache import OutputStore
+from agentfs import AgentFSError, Limits, Policy, Workspace, outputs
+from agentfs.outputs import OutputStore
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def ws(tmp_path):
     "call",
     [lambda ws: ws.grep("needle"), lambda ws: ws.ls(), lambda ws: ws.glob("*.txt"), lambda ws: ws.find()],
 )
-def test_an_answer_over_the_budget_is_kept_whole_under_a_name(ws, call):
+def test_the_full_text_of_an_answer_over_the_budget_is_kept_under_a_name(ws, call):
     result = call(ws)
     name = result.text.rsplit('"', 2)[1]
     assert name.startswith("@out_")
@@ -46,7 +46,7 @@ def test_a_name_of_a_file_follows_the_file(ws, tmp_path):
     assert ws.grep("changed", path=name).matches[0].path == "file_001.txt"
 
 
-def test_any_text_may_be_kept_and_a_file_of_that_name_is_no_rival(ws, tmp_path):
+def test_any_text_can_be_kept_even_if_a_file_has_its_name(ws, tmp_path):
     name = ws.keep("a\nb\n")
     assert ws.keep("a\nb\n") == name
     (tmp_path / name).write_text("a file\n")
@@ -57,7 +57,7 @@ def test_any_text_may_be_kept_and_a_file_of_that_name_is_no_rival(ws, tmp_path):
 
 
 def test_all_parameters_of_a_read_apply_to_a_kept_text_or_are_refused(tmp_path):
-    """`column` showed the first page again and again; `raw`, `line_ids` and `encoding` were ignored."""
+    """`column` always showed the first page; `raw`, `line_ids` and `encoding` were ignored."""
     with Workspace(tmp_path) as ws:
         check_parameters(ws)
 
@@ -77,7 +77,7 @@ def check_parameters(ws):
     assert ws.read(name, 2, raw=True).content == "second\n"
     noted = ws.read(name, 2, line_ids=True)
     assert noted.line_ids == ()
-    assert noted.text.startswith("2|second\n[line 2 of 2; no line ids: this is no file")
+    assert noted.text.startswith("2|second\n[line 2 of 2; no line ids: this is not a file")
     with pytest.raises(AgentFSError) as caught:
         ws.read(name, encoding="utf-16")
     assert caught.value.code == "invalid_argument"
@@ -85,12 +85,12 @@ def check_parameters(ws):
 
 
 def test_a_search_of_a_kept_text_says_that_its_lines_have_no_ids(tmp_path):
-    """`line_ids=True` gave neither ids nor a word about it."""
+    """`line_ids=True` returned neither ids nor a note."""
     with Workspace(tmp_path) as ws:
         name = ws.keep("first\nsecond\n")
         result = ws.grep("second", path=name, line_ids=True)
         assert [match.line_id for match in result.matches] == [None]
-        assert result.text.endswith("\n[no line ids: this is no file, and cannot be edited]")
+        assert result.text.endswith("\n[no line ids: this is not a file and cannot be edited]")
         assert "no line ids" not in ws.grep("second", path=name).text
 
 
@@ -102,15 +102,15 @@ def test_names_of_another_kind(ws):
     assert ws.keep("a\n", kind="b") != ws.keep("a\n", kind="c")
 
 
-def test_a_name_that_is_not_known_is_not_found(ws):
+def test_an_unknown_name_is_not_found(ws):
     with pytest.raises(AgentFSError) as caught:
         ws.read("@out_0000")
     assert caught.value.code == "not_found"
 
 
-def test_the_oldest_are_dropped(monkeypatch):
-    monkeypatch.setattr(cache, "MAX_OUTPUTS", 3)
-    monkeypatch.setattr(cache, "MAX_CHARS", 10)
+def test_the_oldest_outputs_are_dropped(monkeypatch):
+    monkeypatch.setattr(outputs, "MAX_OUTPUTS", 3)
+    monkeypatch.setattr(outputs, "MAX_CHARS", 10)
     kept = OutputStore()
     names = [kept.keep(str(number)) for number in range(5)]
     assert [kept.get(name) is not None for name in names] == [False, False, True, True, True]
@@ -119,8 +119,8 @@ def test_the_oldest_are_dropped(monkeypatch):
     assert kept.get(large) is not None
 
 
-def test_names_that_would_be_the_same_grow(monkeypatch):
-    monkeypatch.setattr(cache, "MAX_OUTPUTS", 10**6)
+def test_a_name_grows_until_it_is_unique(monkeypatch):
+    monkeypatch.setattr(outputs, "MAX_OUTPUTS", 10**6)
     kept = OutputStore()
     names = {kept.keep(str(number)) for number in range(2000)}
     assert len(names) == 2000

@@ -1,4 +1,4 @@
-"""Tool specs: callables under another contract's names, words, defaults and output."""
+"""Tool specs: callables with other names, texts, defaults and output."""
 
 import inspect
 import json
@@ -66,7 +66,7 @@ def page(path: str, offset: int = 1) -> ReadResult:
     )  # fmt: skip
 
 
-def test_names_descriptions_order_and_defaults_are_those_of_the_spec():
+def test_the_spec_sets_names_descriptions_order_and_defaults():
     schema = Toolset([GREP]).schemas("anthropic")[0]
     properties = schema["input_schema"]["properties"]
     assert (schema["name"], schema["description"]) == ("Grep", "Search, as others call it.")
@@ -89,25 +89,25 @@ def test_the_names_of_the_spec_and_of_the_callable_are_accepted(sent, called):
     assert json.loads(result.content) == called
 
 
-def test_problems_are_reported_in_the_names_of_the_spec():
+def test_problems_have_the_names_of_the_spec():
     result = Toolset([GREP]).call("Grep", {"pattern": "x", "-A": "many", "-a": 1, "after_all": 1})
     assert "`-A` must be an integer" in result.content
     assert "Grep takes pattern (required), path, -B, -A, -C, head_limit, -i." in result.content
 
 
-def test_two_names_that_differ_in_case_only_are_kept_apart():
+def test_names_that_differ_only_in_case_are_distinct():
     spec = ToolSpec(look, parameters={"after": "-a", "before": "-A"}, expose=("after", "before"))
     called = Toolset([spec]).call("look", {"pattern": "x", "-a": 1, "A": 2})
     assert json.loads(called.content)[4:6] == [1, 2]
 
 
-def test_aliases_of_a_tool_are_called_and_not_listed():
+def test_aliases_of_a_tool_can_be_called_but_are_not_listed():
     tools = Toolset([GREP])
     assert tools.names == ("Grep",)
     assert tools.call("search/grep", {"pattern": "x"}).success
 
 
-def test_a_hidden_parameter_has_its_preset_and_cannot_be_given():
+def test_a_hidden_parameter_has_its_preset_and_cannot_be_sent():
     tools = Toolset([ToolSpec(look, hide=("path",), preset={"path": "src", "ignore_case": True})])
     assert json.loads(tools.call("look", {"pattern": "x"}).content) == [
         "x",
@@ -123,7 +123,7 @@ def test_a_hidden_parameter_has_its_preset_and_cannot_be_given():
 
 
 @pytest.mark.parametrize("provider", CHECKERS)
-def test_a_spec_keeps_each_providers_rules_but_for_names_of_its_own(provider):
+def test_a_spec_follows_each_providers_rules_except_for_its_own_names(provider):
     for strict in (False, True) if provider in STRICT else (False,):
         tool = Toolset([GREP], prefix="fs_").schemas(provider, strict=strict)[0]
         wrong = CHECKERS[provider](tool, strict=strict)
@@ -132,7 +132,7 @@ def test_a_spec_keeps_each_providers_rules_but_for_names_of_its_own(provider):
         assert names[2:4] == (["B", "A"] if provider == "gemini" else ["-B", "-A"])
 
 
-def test_a_function_of_a_spec_has_identifiers():
+def test_a_function_made_from_a_spec_has_identifiers():
     function = Toolset([GREP]).functions()[0]
     assert list(inspect.signature(function).parameters) == [
         "pattern",
@@ -167,7 +167,7 @@ def test_a_renderer_that_fails_is_a_failure_of_the_call(caplog):
     assert caplog.records
 
 
-def test_the_next_call_has_the_names_of_the_tools():
+def test_the_next_call_names_the_offered_tools():
     tools = Toolset([ToolSpec(page, name="Page", parameters={"path": "file_path"})], prefix="fs_")
     result = tools.call("fs_Page", {"file_path": "a"})
     assert result.next == {"name": "fs_Page", "arguments": {"file_path": "a", "offset": 2}}
@@ -176,8 +176,8 @@ def test_the_next_call_has_the_names_of_the_tools():
     assert accepts(tools, **result.next)
 
 
-def test_hints_have_the_names_of_the_tools(tmp_path):
-    """With a prefix, and renamed: in errors and under changes, by a dialect or without one."""
+def test_hints_name_the_offered_tools(tmp_path):
+    """With a prefix and with other names, in errors and changes, with a dialect and without."""
     (tmp_path / "a.txt").write_text("one\n" * 300)
     with Workspace(tmp_path) as ws:
         tools = ws.tools(prefix="fs_")
@@ -201,7 +201,7 @@ def test_hints_have_the_names_of_the_tools(tmp_path):
         assert 'd_read_file(path="a.txt")' in editor.call("d_list_dir", {"path": "a.txt"}).data["hint"]
 
 
-def test_a_spec_represents_methods_of_other_names(ws):
+def test_a_spec_stands_in_for_methods_of_other_names(ws):
     def show(file: str) -> str:
         """Show a file.
 
@@ -217,7 +217,7 @@ def test_a_spec_represents_methods_of_other_names(ws):
     assert Toolset([ws.ls]).call("ls", {"path": "a.txt"}).data["hint"] == ""
 
 
-def test_a_toolset_renders_every_result_also_of_a_tool_that_is_not_there():
+def test_a_toolset_renders_every_result_even_of_an_unknown_tool():
     def mark(answer: RenderContext) -> ToolResult:
         return replace(answer.result, content=f"<{answer.result.content}>")
 
@@ -232,7 +232,7 @@ def test_a_toolset_renders_every_result_also_of_a_tool_that_is_not_there():
     assert broken.error["code"] == "internal"
 
 
-def test_no_call_is_advised_that_no_tool_can_make():
+def test_a_call_that_no_tool_can_make_is_not_suggested():
     result = Toolset([ToolSpec(page, hide=("offset",))]).call("page", {"path": "a"})
     assert result.next is None
     assert result.content == "1|a\n[there is more]"
@@ -248,18 +248,18 @@ def test_parameters_after_the_star_are_exposed_by_name():
     (ToolSpec(look, expose=("nothing",)), "no parameter `nothing`"),
     (ToolSpec(look, parameters={"nothing": "x"}), "no parameter `nothing`"),
     (ToolSpec(look, parameters={"path": "pattern"}), "two parameters are named `pattern`"),
-    (ToolSpec(look, parameters={"path": "a b"}), "`path`: no name"),
+    (ToolSpec(look, parameters={"path": "a b"}), "`path`: its name must consist"),
     (ToolSpec(look, hide=("pattern",)), "`pattern` is hidden"),
     (ToolSpec(look, name="a/b"), "'a/b' cannot be a tool"),
 ])  # fmt: skip
-def test_a_spec_that_does_not_fit_is_an_error(spec, message):
+def test_a_spec_that_does_not_fit_its_callable_is_an_error(spec, message):
     with pytest.raises(InvalidArgumentError) as caught:
         Toolset([spec])
     assert message in caught.value.message
 
 
-def test_exposing_what_no_tool_has_is_an_error():
-    with pytest.raises(InvalidArgumentError, match="no grep to expose"):
+def test_exposing_an_unknown_parameter_is_an_error():
+    with pytest.raises(InvalidArgumentError, match="`expose` names grep, which is not offered"):
         Toolset([look], expose={"grep": ["before"]})
 
 

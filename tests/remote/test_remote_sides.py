@@ -1,4 +1,4 @@
-"""Real far sides: sshd, bubblewrap, containers, a bare Python of each version; in them a workspace works."""
+"""A workspace works at real remote sides: sshd, bubblewrap, containers, a bare Python of each version."""
 
 import shlex
 import shutil
@@ -33,7 +33,7 @@ def tree(tmp_path):
 
 @pytest.fixture
 def cache(tmp_path):
-    """The words that give what they run a cache directory of its own."""
+    """The prefix that gives a command its own cache directory."""
     return ["env", f"XDG_CACHE_HOME={tmp_path / 'cache'}"]
 
 
@@ -50,7 +50,7 @@ def works(*command):
 
 
 def use(ws, tree):
-    """Read, search and change a far tree."""
+    """Read, search and change a remote tree."""
     assert ws.read("a.py").text.startswith("1|name = 1")
     ws.edit("a.py", "name = 1", "name = 2")
     assert [match.line for match in ws.grep(r"na\w+ = \d").matches] == [1]
@@ -98,7 +98,7 @@ def test_over_ssh(tree, sshd):
 
 @needs("ssh")
 @needs("sshd")
-def test_a_fixed_far_command_is_refused_or_serves_itself(tree, tmp_path):
+def test_a_fixed_remote_command_is_refused_or_is_the_server(tree, tmp_path):
     directory = tmp_path / "fixed"
     directory.mkdir(mode=0o700)
     serve = shlex.join([sys.executable, "-m", "agentfs", "serve", "--root", str(tree), "--read-only"])

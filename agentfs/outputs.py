@@ -1,4 +1,4 @@
-"""The full texts that a workspace keeps under names. Bounded and thread-safe."""
+"""Full texts of shortened results, kept under names such as `@out_1f3a` that `read` and `grep` accept."""
 
 from collections import OrderedDict
 from hashlib import blake2b
@@ -13,20 +13,20 @@ from agentfs.text import with_note
 
 MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024
-NO_LINE_IDS = "no line ids: this is no file, and cannot be edited"  # the note for an output
+NO_LINE_IDS = "no line ids: this is not a file and cannot be edited"  # the note for an output
 
 R = TypeVar("R", bound=Result)
 
 
 class Output(NamedTuple):
-    """What a name is for: a text, or the file at a path."""
+    """A kept text, or the path of a file if `path` is set."""
 
     text: str
     path: str = ""
 
 
 class OutputStore:
-    """Texts and files under names such as `@out_1f3a`, which `read` and `grep` take for paths."""
+    """Texts and files under names that are accepted as paths. Bounded and thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -34,13 +34,15 @@ class OutputStore:
         watch_forks(self)
 
     def after_fork(self) -> None:
-        """Replace the lock, which a thread of the parent may hold."""
+        """Replace the lock, because a thread of the parent may hold it."""
         self._lock = Lock()
 
     def keep(self, kept: Result | str, kind: str = "out") -> str:
-        """Return a new name for a text or a result, or the one that it has.
+        """Return the name of a text or a result, and keep it if it is new.
 
-        The name of a page of a file refers to the file. `kind` is what the name begins with.
+        Args:
+            kept: The text or result; the name of a page of a file refers to the file.
+            kind: The name begins with `@` and this word.
         """
         if isinstance(kept, ReadResult) and self.get(kept.path) is None:
             output = Output("", kept.path)
@@ -61,12 +63,12 @@ class OutputStore:
             return name
 
     def keep_full_text(self, result: R, policy: Policy) -> R:
-        """Keep the full text of a result that was cut if the policy says so; its text then has the name."""
+        """Keep the full text of a result that was cut, if the policy says so, and note its name."""
         if result.whole is None or policy.overflow != "keep":
             return result
-        return with_note(result, Advice("whole: ", call("read", path=self.keep(result))))
+        return with_note(result, Advice("full text: ", call("read", path=self.keep(result))))
 
     def get(self, name: str) -> Output | None:
-        """Return what a name is for; None if it is for nothing, or no longer."""
+        """Return the output of a name, or None if it is unknown or was dropped."""
         with self._lock:
             return self._outputs.get(name)

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from agentfs.errors import InvalidArgumentError
 from agentfs.results import Edit
 from agentfs.tools.aliases import ALIASES
-from agentfs.tools.coerce import LenientReader, parse_arguments
+from agentfs.tools.arguments import LenientReader, parse_arguments
 from agentfs.tools.kinds import SCALARS, Parameter
 from agentfs.tools.spec import make_tool
 from tests.tool_samples import Point, change, measure, search, settings
@@ -51,19 +51,19 @@ def test_arguments_come_as_json_text_or_parsed(sent, meant):
     ('{"a": 1} trailing', "extra data at line 1, column 10"),
     ('{"a": 1, "a": 2}', '"a" is given twice'),
     ('{"x": {"b": 1, "b": 1}}', '"b" is given twice'),
-    ('{"a": NaN}', "NaN is no JSON number"),
-    ('{"a": -Infinity}', "-Infinity is no JSON number"),
+    ('{"a": NaN}', "NaN is not a JSON number"),
+    ('{"a": -Infinity}', "-Infinity is not a JSON number"),
     ("[" * 200_000, "nested too deep"),
     ('{"a": ' + "9" * 5000 + "}", "too many digits"),
     ("[1]", "one JSON object, not a list"), ("7", "not 7"), ([1], "not a list"), (b"{}", "not a bytes"),
 ])  # fmt: skip
-def test_what_is_no_json_object_is_an_error_that_points_at_the_place(sent, message):
+def test_an_error_points_at_the_mistake_in_json(sent, message):
     with pytest.raises(InvalidArgumentError) as caught:
         parse_arguments(sent)
     assert message in caught.value.message
 
 
-def test_a_hundred_thousand_names_given_twice_are_found_at_once():
+def test_a_hundred_thousand_repeated_names_are_found_at_once():
     text = "{" + ",".join(f'"n{n}":1' for n in range(100_000)) + ',"n99999":2}'
     with pytest.raises(InvalidArgumentError, match="n99999"):
         parse_arguments(text)
@@ -110,7 +110,7 @@ def test_a_hundred_thousand_names_given_twice_are_found_at_once():
     (SETTINGS, {"values": '{"a": "1"}', "extra": {"b": [None]}},
      {"values": {"a": 1}, "extra": {"b": [None]}}),
 ])  # fmt: skip
-def test_what_can_mean_one_thing_is_taken(parameters, given, values):
+def test_an_unambiguous_value_is_converted(parameters, given, values):
     assert values_of(parameters, given) == values
 
 
@@ -156,7 +156,7 @@ def test_what_can_mean_one_thing_is_taken(parameters, given, values):
       "`path` must be a string, not a list",
       '`ignore_case` must be true or false, not "no"', '`limit` must be an integer, not "x"']),
 ])  # fmt: skip
-def test_everything_that_is_wrong_is_reported_at_once(parameters, given, messages):
+def test_all_problems_are_reported_at_once(parameters, given, messages):
     assert messages_of(parameters, given) == messages
 
 
@@ -177,16 +177,16 @@ def test_each_coercion_is_recorded():
     ]
 
 
-def test_hostile_names_and_values_make_no_long_message():
+def test_hostile_names_and_values_are_shortened_in_the_message():
     given = {f"n{'x' * 10_000}{n}": 1 for n in range(1000)} | {"pattern": ["\ud800" * 10_000]}
     assert all(len(message) < 300 for message in messages_of(SEARCH, given))
 
 
-def test_a_million_wrong_items_are_not_looked_at_to_the_end():
+def test_reading_stops_after_many_wrong_items():
     assert len(messages_of(CHANGE, {"path": "a", "edits": [1] * 1_000_000})) < 200
 
 
-def test_no_alias_is_the_name_of_another_parameter_of_the_same_tool():
+def test_an_alias_is_never_the_name_of_another_parameter():
     for parameters in (SEARCH, CHANGE, MEASURE):
         for name in (parameter.name for parameter in parameters):
             assert values_of([Parameter(name, SCALARS[str], "", required=True)], {name: "x"}) == {name: "x"}
@@ -194,11 +194,11 @@ def test_no_alias_is_the_name_of_another_parameter_of_the_same_tool():
     assert values_of(SEARCH, {"pattern": "x", "glob": "y"})["glob"] == "y"
 
 
-# What we take, pydantic's lax mode takes, and the same value comes out, save where our contract differs.
+# Values that we accept, pydantic's lax mode accepts with the same result, except where our contract differs.
 @pytest.mark.parametrize("kind", [int, float, bool, str])
 @given(value=st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(
     ["10", " 7", "1.0", "true", "False", "1e3", "0x1", "1_0", "-0", "+5", "", "nan", "inf"]))  # fmt: skip
-def test_pydantic_agrees_on_what_is_coerced(kind, value):
+def test_pydantic_agrees_on_coercions(kind, value):
     reader = LenientReader()
     found = SCALARS[kind].read(value, "a", reader)
     if reader.problems:

@@ -75,7 +75,7 @@ def letters(limit):
     return Limits(output_tokens=limit, count_tokens=len)
 
 
-def test_what_fits_is_rendered_once_and_left_alone():
+def test_a_result_that_fits_is_rendered_once():
     tried = []
     answer = fitted(letters(100), step("all", 10, 10, tried), step("few", 3, 1, tried))
     assert (answer.step, answer.count, answer.whole) == ("all", 10, None)
@@ -99,13 +99,13 @@ def test_the_mildest_step_that_fits_is_taken_and_the_most_of_it(budget, step_tak
     assert answer.whole == (None if budget == 100 else "x" * 100)
 
 
-def test_where_nothing_fits_the_smallest_is_given():
+def test_the_smallest_is_given_if_nothing_fits():
     answer = fitted(letters(1), step("lines", 10, 10), step("total", 1, 5))
     assert (answer.step, answer.count, answer.whole) == ("total", 1, "x" * 100)
 
 
 @given(st.integers(1, 300), st.integers(1, 20), st.integers(1, 400))
-def test_the_largest_that_fits_is_the_one_a_search_through_all_finds(most, characters, budget):
+def test_the_largest_that_fits_is_found(most, characters, budget):
     answer = fitted(letters(budget), step("lines", most, characters))
     fitting = [count for count in range(1, most + 1) if count * characters <= budget]
     assert answer.count == max(fitting, default=1)

@@ -1,11 +1,11 @@
-"""What models send that were trained with other tools: called where its meaning is certain, else answered."""
+"""Tool and parameter names of other products: translated if unambiguous, else refused with suggestions."""
 
 import json
 
 import pytest
 
 from agentfs import Toolset, Workspace
-from agentfs.tools.aliases import HABITS, TOOL_NAMES, UNCERTAIN, snake_case
+from agentfs.tools.aliases import ALIASES, AMBIGUOUS, HABITS, TOOL_NAMES, snake_case
 from agentfs.tools.spec import ToolSpec, exposable
 from tests.tool_calls import accepts
 
@@ -28,7 +28,7 @@ def ws(tree):
         yield opened
 
 
-# Each pair must give the same: what another tool takes, and the call that it means.
+# Both calls of a row must return the same: the one of another product, and the one that it means.
 READ = {"path": "src/ten.txt"}
 FROM_3_TO_5 = {**READ, "offset": 3, "limit": 3}
 SAME_PARAMETERS = [
@@ -72,7 +72,7 @@ SAME_PARAMETERS = [
 
 
 @pytest.mark.parametrize(("tool", "sent", "meant"), SAME_PARAMETERS, ids=str)
-def test_parameters_of_other_tools_are_taken(ws, tool, sent, meant):
+def test_parameters_of_other_products_are_translated(ws, tool, sent, meant):
     tools = ws.tools()
     result = tools.call(tool, sent)
     assert result.success, result.content
@@ -87,7 +87,7 @@ def test_parameters_of_other_tools_are_taken(ws, tool, sent, meant):
     ({"-n": False}, ["other"]),
     ({"-B": 1, "-A": 1, "max_count": 1}, ["2-foo(x)", "3|other", "4-foobar"]),
 ])  # fmt: skip
-def test_context_of_a_search_is_as_ripgrep_has_it(ws, sent, lines):
+def test_context_options_of_ripgrep_are_accepted(ws, sent, lines):
     result = ws.tools().call("grep", {"pattern": "other", "path": "src", "context": 0, **sent})
     assert [line for line in result.content.split("\n")[1:] if line[:1] != "["] == lines
 
@@ -117,7 +117,7 @@ def test_a_search_without_depth_stays_in_its_directory(ws):
     ("move", {"path": "top.py", "to": "src/foo.py", "overwrite": True}, 'no parameter "overwrite"'),
     ("read", {**READ, "end_line": 5, "limit": 2}, "`limit` is given twice"),
 ])  # fmt: skip
-def test_what_is_not_certain_is_answered_and_nothing_is_done(ws, tree, tool, sent, message):
+def test_an_ambiguous_parameter_is_refused_and_nothing_is_changed(ws, tree, tool, sent, message):
     result = ws.tools("all").call(tool, sent)
     assert result.error is not None
     assert result.error["code"] == "invalid_argument"
@@ -144,7 +144,7 @@ def test_an_expected_number_of_replacements_is_checked_before_anything_is_writte
     assert (tree / "src" / "foo.py").read_text() == "o o\no\n"
 
 
-def test_what_is_advised_for_another_number_of_replacements_succeeds(ws, tree):
+def test_the_suggested_number_of_replacements_succeeds(ws, tree):
     (tree / "a.txt").write_text("o o\n")
     tools = ws.tools()
     sent = {"path": "a.txt", "old_string": "o", "new_string": "0", "expected_replacements": 5}
@@ -153,7 +153,7 @@ def test_what_is_advised_for_another_number_of_replacements_succeeds(ws, tree):
     assert (tree / "a.txt").read_text() == "0 0\n"
 
 
-def test_a_write_that_is_to_replace_is_still_subject_to_the_policy(ws, tree):
+def test_overwrite_from_a_model_does_not_bypass_the_policy(ws, tree):
     tools = ws.tools()
     refused = tools.call("write", {"path": "top.py", "content": "x", "overwrite": True})
     assert refused.error is not None
@@ -202,7 +202,7 @@ def test_edits_of_one_file_are_one_multi_edit(ws, tree, tool, sent):
     assert result.coercions
 
 
-def test_edits_of_several_files_are_answered_with_a_call_for_each(ws, tree):
+def test_edits_of_several_files_are_refused_with_a_call_for_each(ws, tree):
     tools = ws.tools(prefix="fs_")
     sent = {"edits": [SAME_FILE[0], {"path": "top.py", "old_string": "foo", "new_string": "bar"}]}
     result = tools.call("fs_multi_edit", sent)
@@ -215,7 +215,7 @@ def test_edits_of_several_files_are_answered_with_a_call_for_each(ws, tree):
     assert (tree / "top.py").read_text() == "bar = 1\n"
 
 
-def test_a_replacement_in_all_files_takes_other_names_and_filters(ws, tree):
+def test_replace_accepts_aliases_and_filters(ws, tree):
     tools = ws.tools("all")
     sent = {"old_str": "foo", "new_str": "bar", "include": "*.py", "whole_word": True}
     preview = tools.call("replace", {**sent, "dry_run": True})
@@ -255,7 +255,7 @@ SAME_CALLS = [
 
 
 @pytest.mark.parametrize(("tool", "sent", "meant", "arguments"), SAME_CALLS, ids=str)
-def test_names_of_other_tools_are_called(ws, tool, sent, meant, arguments):
+def test_tool_names_of_other_products_are_called(ws, tool, sent, meant, arguments):
     result = ws.tools().call(tool, sent)
     assert result.success, result.content
     assert result.content.split("\n[")[0] == ws.tools().call(meant, arguments).content.split("\n[")[0]
@@ -263,7 +263,7 @@ def test_names_of_other_tools_are_called(ws, tool, sent, meant, arguments):
     assert result.coercions[0].rule.endswith(f'as "{meant}"')
 
 
-def test_changes_under_names_of_other_tools_are_made(ws, tree):
+def test_changes_under_tool_names_of_other_products_are_made(ws, tree):
     tools = ws.tools("all")
     calls = [
         ("create_file", {"filePath": "new.txt", "content": "one\n"}),
@@ -288,7 +288,7 @@ def test_changes_under_names_of_other_tools_are_made(ws, tree):
     assert not (tree / "gone.txt").exists()
 
 
-def test_an_unknown_name_is_answered_with_the_nearest_and_the_tools(ws):
+def test_an_unknown_name_gets_the_nearest_name_and_the_tools(ws):
     result = ws.tools().call("greb", {"pattern": "foo"})
     assert result.error is not None
     assert result.error["code"] == "unknown_tool"
@@ -305,7 +305,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_the_tools(ws):
     ("revert", {}, ["undo()"]),
     ("codebase_search", {"query": "foo", "explanation": "x"}, ['grep(pattern="foo")']),
 ])  # fmt: skip
-def test_a_name_that_could_mean_several_things_is_answered_with_calls(ws, tool, sent, calls):
+def test_an_ambiguous_name_gets_calls_to_make(ws, tool, sent, calls):
     ws.write("made.txt", "x")
     tools = ws.tools("all")
     result = tools.call(tool, sent)
@@ -319,19 +319,19 @@ def test_a_name_that_could_mean_several_things_is_answered_with_calls(ws, tool, 
         assert tools.call(call["name"], call["arguments"]).success
 
 
-def test_find_is_answered_with_glob_where_it_is_not_offered(ws):
+def test_find_gets_a_call_of_glob_unless_it_is_offered(ws):
     sent = {"name": "*.py", "path": "src"}
     assert 'Call glob(pattern="*.py", path="src").' in ws.tools().call("find", sent).content
     assert ws.tools("all").call("find", sent).success
 
 
-def test_calls_are_proposed_under_the_names_of_the_tools_at_hand(ws):
+def test_proposed_calls_have_the_names_of_the_offered_tools(ws):
     tools = Toolset([ToolSpec(ws.grep, name="look", parameters={"pattern": "regex"})], prefix="my_")
     assert 'Call my_look(regex="foo").' in tools.call("search_files", {"pattern": "foo"}).content
     assert tools.call("search", {"query": "foo"}).success
 
 
-def test_names_that_are_not_known_or_not_offered_are_answered_with_the_tools(ws):
+def test_a_name_that_is_not_offered_gets_the_list_of_tools(ws):
     for name in ("bash", "rename", "nothing", "", "str_replace_editor", 7, None, ["read"]):
         result = ws.tools().call(name, {"command": "cd /"})  # type: ignore[arg-type] # as a model may send it
         assert result.error is not None
@@ -339,7 +339,7 @@ def test_names_that_are_not_known_or_not_offered_are_answered_with_the_tools(ws)
         assert "The tools are read, write, edit" in result.content
 
 
-def test_what_a_program_has_hidden_or_preset_stays_so(ws):
+def test_a_hidden_or_preset_parameter_cannot_be_sent(ws):
     tools = Toolset([ToolSpec(ws.grep, hide=("ignore_case",), preset={"fixed_strings": False})])
     for sent in ({"case_sensitive": False}, {"literal": True}):
         result = tools.call("grep", {"pattern": "Foo", **sent})
@@ -347,7 +347,7 @@ def test_what_a_program_has_hidden_or_preset_stays_so(ws):
         assert result.error["code"] == "invalid_argument"
 
 
-def test_habits_are_not_taken_for_tools_whose_meaning_is_not_known():
+def test_foreign_parameters_are_translated_for_workspace_methods_only():
     def read(path: str, offset: int = 1) -> str:
         """Read something else.
 
@@ -376,18 +376,21 @@ def test_each_translation_is_recorded(ws):
         ("explanation", "left out"),
     ]
     coercions = ws.tools().call("grep", {"pattern": "foo", "after": 1}).coercions
-    assert [(each.parameter, each.rule) for each in coercions] == [("after", "though the schema has it not")]
+    assert [(each.parameter, each.rule) for each in coercions] == [("after", "though not in the schema")]
 
 
-def test_the_tables_name_what_there_is(ws):
+def test_the_tables_name_existing_parameters(ws):
     names = ws.tool_names()
     hidden = {name: {*exposable(getattr(ws, name))} for name in names}
     assert {name: {*habits.hidden} - hidden[name] for name, habits in HABITS.items() if name in names} == {
         name: set() for name in HABITS if name in names
     }
     others = [name for each in TOOL_NAMES.values() for name in each]
-    assert len({*others, *UNCERTAIN}) == len(others) + len(UNCERTAIN)
-    assert all(name == snake_case(name) for name in (*others, *UNCERTAIN))
+    assert len({*others, *AMBIGUOUS}) == len(others) + len(AMBIGUOUS)
+    tables = (ALIASES, *(habits.aliases for habits in HABITS.values()))
+    aliases = [alias for table in tables for each in table.values() for alias in each]
+    aliases += [alias for habits in HABITS.values() for row in habits.foreign for alias in row.aliases]
+    assert all(name == snake_case(name) for name in (*others, *AMBIGUOUS, *aliases))
 
 
 @pytest.mark.parametrize("name", ["read", "edit", "multi_edit", "grep", "move", "glob"])

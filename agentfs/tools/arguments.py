@@ -1,0 +1,381 @@
+"""From the name and arguments that a model sent to a tool and typed values, with every coercion recorded.
+
+An unambiguous value is converted. All problems are collected, so that the model learns of them at once. Names
+and parameters of other products' tools are translated if the tool is a workspace method.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, NoReturn
+
+from agentfs.advice import Advice, Joined
+from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
+from agentfs.results import Coercion, plain
+from agentfs.text.nearest import nearest
+from agentfs.tools.aliases import (
+    ALIASES,
+    AMBIGUOUS,
+    EDITORS,
+    HABITS,
+    REASONS,
+    TOOL_NAMES,
+    Habit,
+    Habits,
+    plain_name,
+    snake_case,
+)
+from agentfs.tools.declaration import declaration_of
+from agentfs.tools.kinds import (
+    ArgumentProblem,
+    ArgumentReader,
+    Kind,
+    Parameter,
+    String,
+    UnionOf,
+    describe_names,
+    short_repr,
+)
+from agentfs.tools.spec import Tool, exposable, make_tool
+
+# The longest JSON text that is parsed: the largest file that can be written, with every character escaped.
+MAX_CHARACTERS = 64 * 1024 * 1024
+_MAX_REPORTED = 12
+_MAX_UNKNOWN = 100  # reading stops after so many unknown names
+_MAX_NEAREST = 12  # the nearest name is looked up for so many of them
+
+
+class BoundArguments(NamedTuple):
+    """The tool to call, and the values to pass if there are no problems; defaults are left out."""
+
+    tool: Tool
+    values: dict[str, Any]
+    coercions: list[Coercion]
+    problems: list[ArgumentProblem]
+
+
+def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[Tool, Any, Coercion]:
+    """Return the tool that an unknown name means, with its arguments; raise `unknown_tool` without one."""
+    near = None
+    proposals: list[Advice] = []
+    if isinstance(name, str):
+        given: dict[Any, Any] = {}
+        with suppress(AgentFSError):  # reported by the caller, once the tool is known
+            given = dict(parse_arguments(arguments))
+        wanted, sent = plain_name(name), arguments
+        if wanted in EDITORS and isinstance(given.get("command"), str):
+            wanted, sent = given.pop("command"), given
+        method = next((each for each, others in TOOL_NAMES.items() if wanted in others), wanted)
+        same_name = (tool for tool in tools.values() if wanted == snake_case(tool.name))
+        if (tool := next(same_name, None) or _tool_for(tools, method)) is not None:
+            return tool, sent, _renamed(name, tool)
+        near = nearest(name.lower(), tools)
+        proposals = [
+            _proposal(tools, tool, {**given, **each["arguments"]})
+            for each in AMBIGUOUS.get(wanted, ())
+            if (tool := _tool_for(tools, each["name"])) is not None
+        ]
+    meant = f" (did you mean `{near}`?)" if near and not proposals else ""
+    call = Advice("Call ", Joined(" or ", *proposals), ".") if proposals else ""
+    raise UnknownToolError(
+        f"There is no tool {short_repr(name)}{meant}.",
+        hint=Joined(" ", call, f"The tools are {', '.join(tools)}."),
+        details={"names": list(tools), "nearest": near},
+    )
+
+
+def _proposal(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> Advice:
+    """Return a call of a tool with these arguments, or only its name if it does not accept them."""
+    bound = bind_call(tools, tool, given)
+    if bound.problems:
+        return Advice(f"`{tool.name}`")
+    values = {name: plain(value) for name, value in bound.values.items()}
+    pattern = values.get("pattern")
+    if tool.own_name == "glob" and isinstance(pattern, str) and not any(mark in pattern for mark in "*?[{"):
+        values["pattern"] = f"**/*{pattern}*" if "/" in pattern else f"*{pattern}*"
+    return Advice({"name": bound.tool.name, "arguments": values})
+
+
+def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
+    """Read the arguments of a call. The returned tool may be another, or have more parameters."""
+    reader = LenientReader()
+    values = reader.read_members(tool.parameters, given)
+    if not reader.problems or declaration_of(tool.spec.target) is None:
+        return BoundArguments(tool, values, reader.coercions, reader.problems)
+    multi_edit = _tool_for(tools, "multi_edit") if tool.own_name == "edit" else None
+    if multi_edit is not None and "edits" in LenientReader().assign_names(multi_edit.parameters, given, ""):
+        return _bind_foreign(multi_edit, given, [_renamed(tool.name, multi_edit)])
+    return _bind_foreign(tool, given, [])
+
+
+def refusal(
+    tool: str, parameters: Sequence[Parameter], problems: Sequence[ArgumentProblem]
+) -> InvalidArgumentError:
+    """Return the error that names everything that is wrong with the arguments of a call."""
+    messages = [problem.message for problem in problems[:_MAX_REPORTED]]
+    if len(problems) > len(messages):
+        messages.append(f"and {len(problems) - len(messages)} more problems")
+    return InvalidArgumentError(
+        f"{tool} was not run: {'; '.join(messages)}.",
+        hint=f"{tool} takes {describe_names(parameters) or 'no arguments'}.",
+        details={"problems": [problem._asdict() for problem in problems[:_MAX_REPORTED]]},
+    )
+
+
+def parse_arguments(sent: Any) -> Mapping[Any, Any]:
+    """Return the arguments that a model sent: a mapping, JSON text (also encoded twice), or None."""
+    value = sent
+    for _ in range(2):
+        if isinstance(value, str):
+            try:
+                value = _parse_json(value) if value.strip() else None
+            except _NotJSONError as error:
+                raise InvalidArgumentError(
+                    f"The arguments are {error}.",
+                    hint="Send one JSON object; inside strings, escape quotes, backslashes and line ends.",
+                ) from None
+    if value is None:
+        return {}
+    arguments: Any = value
+    if not isinstance(value, Mapping):
+        raise InvalidArgumentError(
+            f"The arguments must be one JSON object, not {short_repr(value)}.",
+            hint='Send the arguments by name, as in {"name": "value"}.',
+        )
+    return arguments  # type: ignore[no-any-return] # a mapping, as was just checked
+
+
+class _NotJSONError(ValueError):
+    """Raised for text that is not accepted as JSON. The message completes the sentence "it is …"."""
+
+
+def _parse_json(text: str) -> Any:
+    """Return the value of JSON text, in whose strings raw line ends and tabs are accepted."""
+    if len(text) > MAX_CHARACTERS:
+        raise _NotJSONError(f"over {MAX_CHARACTERS:,} characters long")
+    try:
+        return json.loads(text, strict=False, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        at_end = error.pos >= len(text.rstrip())
+        reason = "it ends too early" if at_end else error.msg[0].lower() + error.msg[1:]
+        near = json.dumps(text[max(error.pos - 20, 0) : error.pos + 20])
+        raise _NotJSONError(
+            f"not valid JSON: {reason} at line {error.lineno}, column {error.colno}, near {near}"
+        ) from None
+    except RecursionError:
+        raise _NotJSONError("nested too deep") from None
+    except _NotJSONError:
+        raise
+    except ValueError:  # Python's own bound on the digits of an integer
+        raise _NotJSONError("not taken: a number in it has too many digits") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise _NotJSONError(f"ambiguous: {json.dumps(name[:60])} is given twice in one object")
+    return members
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _NotJSONError(f"not valid JSON: {name} is not a JSON number")
+
+
+class LenientReader(ArgumentReader):
+    """Reads the arguments of a model: aliases, JSON text in strings, unambiguous values of another type."""
+
+    lenient = True
+
+    def assign_names(
+        self,
+        members: Sequence[Parameter],
+        given: Mapping[Any, Any],
+        prefix: str,
+        more: Sequence[Parameter] = (),
+        aliases: Mapping[str, tuple[str, ...]] = {},
+    ) -> dict[str, Any]:
+        """Return the given values under the names of the members.
+
+        Args:
+            members: The parameters of the tool, or the members of a record.
+            given: The values as they were sent.
+            prefix: The place of the record; "" for the arguments of a call.
+            more: Parameters that are accepted, but not proposed for a misspelt name.
+            aliases: More names of some parameters.
+        """
+        visible = [member.name for member in members]
+        members = (*members, *more)
+        by_name = {member.name: member for member in members}
+        values = {name: given[name] for name in given if name in by_name}
+        others = [name for name in given if name not in by_name]
+        identifiers = {member.identifier: member.name for member in members} if others else {}
+        spellings = _spellings(members, aliases) if others else {}
+        sent_as: dict[str, str] = {}
+        unknown = 0
+        for key in others:
+            text = key if isinstance(key, str) else repr(key)
+            name = identifiers.get(text) or spellings.get(snake_case(text))
+            where = f"{prefix}{name}"
+            if name is None:
+                unknown += 1
+                near = nearest(snake_case(text), visible) if unknown <= _MAX_NEAREST else None
+                self.add_unknown(text[:200], prefix, near)
+                if unknown > _MAX_UNKNOWN:
+                    break  # the call is refused anyway
+            elif name not in values:
+                values[name], sent_as[name] = given[key], text
+                self.add_coercion(where, f"alias {short_repr(text)}")
+            elif not _same(values[name], given[key]):
+                first, second = short_repr(sent_as.get(name, name)), short_repr(text)
+                self.add_problem(where, f"`{where}` is given twice, as {first} and as {second}")
+        for name in [name for name in values if _means_omitted(by_name[name], values[name])]:
+            self.add_coercion(f"{prefix}{name}", f"{short_repr(values.pop(name))} as not given")
+        return values
+
+    def parse(self, kind: Kind, value: Any, where: str) -> Any:
+        """Return the value of JSON text for a list or an object; other text stays text."""
+        if _looks_like_json(kind, value):
+            with suppress(_NotJSONError):
+                value = _parse_json(value)
+                self.add_coercion(where, f"JSON text as {kind.noun}")
+        return value
+
+    def mismatch(self, kind: Kind, value: Any, where: str) -> None:
+        """Record that a value is not of a kind; point at the mistake in JSON text."""
+        if _looks_like_json(kind, value):
+            try:
+                _parse_json(value)
+            except _NotJSONError as error:
+                message = f"`{where}` must be {kind.description}, but is text that is {error}"
+                return self.add_problem(where, message)
+        return super().mismatch(kind, value, where)
+
+
+def _looks_like_json(kind: Kind, value: Any) -> bool:
+    return bool(kind.opening) and isinstance(value, str) and value.lstrip().startswith(kind.opening)
+
+
+def _spellings(
+    members: Sequence[Parameter], more_aliases: Mapping[str, tuple[str, ...]]
+) -> dict[str, str | None]:
+    """Return the name that each spelling in lower snake case means, or None if it is ambiguous.
+
+    The name in another case takes precedence over the callable's own name, which does over aliases.
+    """
+    tables = (ALIASES, more_aliases)
+    by_precedence = (
+        [(snake_case(each.name), each.name) for each in members],
+        [(snake_case(each.target), each.name) for each in members if each.target],
+        [
+            (alias, each.name)
+            for each in members
+            for key in {each.name, each.target}
+            for table in tables
+            for alias in table.get(key, ())
+        ],
+    )
+    known: dict[str, str | None] = {}
+    for pairs in by_precedence:
+        found: dict[str, str | None] = {}
+        for spelling, name in pairs:
+            found[spelling] = name if found.get(spelling, name) == name else None
+        known = found | known
+    return known
+
+
+def _means_omitted(member: Parameter, value: Any) -> bool:
+    """Return True for null, and text that means null, if the member may be left out."""
+    omitted = value is None
+    if isinstance(value, str) and not isinstance(member.value_kind, (String, UnionOf)):
+        omitted = value.strip().lower() in ("", "null", "none")
+    return omitted and not member.required and not member.takes_null
+
+
+def _same(one: Any, other: Any) -> bool:
+    return isinstance(one, (str, int)) and type(one) is type(other) and one == other
+
+
+def _tool_for(tools: Mapping[str, Tool], method: str) -> Tool | None:
+    declared = (tool for tool in tools.values() if declaration_of(tool.spec.target) is not None)
+    return next((tool for tool in declared if tool.own_name == method), None)
+
+
+def _renamed(name: str, tool: Tool) -> Coercion:
+    return Coercion("tool name", f"{short_repr(name)} as {short_repr(tool.name)}")
+
+
+def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion]) -> BoundArguments:
+    """Read arguments that include parameters of other products' tools."""
+    habits = HABITS.get(tool.own_name, Habits())
+    hidden = _hidden_parameters(tool, habits)
+    names = {each.target: each.name for each in (*tool.parameters, *hidden)}
+    foreign = [
+        row for row in (*habits.foreign, *REASONS) if row.name in names or row.name not in names.values()
+    ]
+    aliases = {**habits.aliases, **{row.name: row.aliases for row in foreign if row.aliases}}
+    others = [Parameter(row.name, row.kind, "", required=False) for row in foreign if row.name not in names]
+    reader = LenientReader()
+    reader.coercions += coercions
+    values = reader.assign_names(tool.parameters, given, "", (*hidden, *others), aliases)
+    _translate(foreign, names, values, reader)
+    used = tuple(each for each in hidden if each.name in values)
+    for each in used:
+        if each.name in given:
+            reader.add_coercion(each.name, "though not in the schema")
+    parameters = (*tool.parameters, *used)
+    read = reader.read_members(parameters, values)
+    if not reader.problems:
+        tool = tool._replace(parameters=parameters)
+    return BoundArguments(tool, read, reader.coercions, [*dict.fromkeys(reader.problems)])
+
+
+def _translate(
+    foreign: Sequence[Habit], names: Mapping[str, str], values: dict[str, Any], reader: LenientReader
+) -> None:
+    """Replace the values of foreign parameters by what they mean.
+
+    Args:
+        foreign: The foreign parameters that the tool takes.
+        names: The visible name of each of the method's own parameters.
+        values: The values by visible name, or by the name of the foreign parameter; changed in place.
+        reader: Records coercions and problems.
+    """
+    own = {target: values[name] for target, name in names.items() if name in values}
+    sent: dict[str, Any] = {}
+    for row in foreign:
+        name = names.get(row.name, row.name)
+        value = values.get(name) if row.name in names else values.pop(name, None)
+        if value is not None:
+            sent[row.name] = row.kind.read(value, name, reader)
+    if reader.problems:
+        return
+    for row in foreign:
+        if row.name not in sent:
+            continue
+        try:
+            meant = row.meaning(sent[row.name], {**own, **sent})
+        except AgentFSError:
+            raise
+        except ValueError as error:
+            reader.add_problem(row.name, f"`{row.name}` cannot be taken: {error}")
+            continue
+        if row.name in names:
+            del values[names[row.name]]
+        if meant != {row.name: own.get(row.name)}:
+            rule = ", ".join(f"{names.get(each, each)}={short_repr(value)}" for each, value in meant.items())
+            reader.add_coercion(row.name, f"as {rule}" if rule else "left out")
+        for target, value in meant.items():
+            if target not in names:  # the program has hidden it
+                reader.add_unknown(row.name, "")
+            elif values.setdefault(name := names[target], value) != value:
+                reader.add_problem(name, f"`{name}` is given twice, also by {short_repr(row.name)}")
+
+
+def _hidden_parameters(tool: Tool, habits: Habits) -> list[Parameter]:
+    """Return the parameters that are accepted although no schema shows them, except preset ones."""
+    spec = tool.spec
+    kept = {*spec.preset, *spec.hide, *tool.visible_names}
+    names = [name for name in exposable(spec.target) if name in habits.hidden and name not in kept]
+    return [each for each in make_tool(spec.target, expose=names).parameters if each.target in names]

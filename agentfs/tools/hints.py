@@ -1,0 +1,210 @@
+"""From type hints to kinds of values, and the check of the arguments of a Python call against its hints."""
+
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cached_property, partial, wraps
+from types import SimpleNamespace
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from agentfs.advice import Advice, ParameterName
+from agentfs.errors import InvalidArgumentError
+from agentfs.tools.declaration import ModelType, read_docstring
+from agentfs.tools.kinds import (
+    SCALARS,
+    Anything,
+    ArgumentReader,
+    Choice,
+    InstanceOf,
+    Kind,
+    ListOf,
+    MapOf,
+    OptionalOf,
+    Parameter,
+    Record,
+    TupleOf,
+    UnionOf,
+)
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def kind_of(
+    hint: Any, *, for_program: bool = False, known: Mapping[Any, Kind] = SCALARS, within: tuple[Any, ...] = ()
+) -> Kind:
+    """Return the kind of a type hint.
+
+    Args:
+        hint: The hint. In `Annotated`, a kind replaces it, and a `ModelType` replaces it for models.
+        for_program: Set if the values come from a program, which passes dataclasses as instances.
+        known: The kinds of some classes.
+        within: The enclosing records.
+
+    Raises:
+        InvalidArgumentError: No JSON value can be of the hint (`invalid_argument`).
+    """
+    read = partial(kind_of, for_program=for_program, known=known, within=within)
+    hint = getattr(hint, "__value__", hint)  # a `type` alias of Python 3.12
+    if hint is Any:
+        return Anything()
+    if isinstance(hint, type) and hint in known:
+        return known[hint]
+    origin, args = get_origin(hint) or hint, get_args(hint)
+    if origin is Annotated:
+        kinds = [each for each in args[1:] if isinstance(each, Kind)]
+        model_hints = [each.hint for each in args[1:] if isinstance(each, ModelType) and not for_program]
+        return kinds[0] if kinds else read((*model_hints, args[0])[0])
+    if origin is Literal:
+        return Choice(args)
+    if origin in (Union, types.UnionType):
+        records = [arg for arg in args if _is_dataclass(arg)]
+        if records and any(get_origin(arg) is Mapping for arg in args):  # a mapping is as good as the record
+            return _record(records[0], read, within)
+        kinds = [read(arg) for arg in args if arg is not types.NoneType]
+        kind = kinds[0] if len(kinds) == 1 else UnionOf(tuple(kinds))
+        return OptionalOf(kind) if len(kinds) < len(args) else kind
+    if origin in (list, Sequence):
+        return ListOf(read(args[0]) if args else Anything())
+    if origin in (dict, Mapping):
+        if args and args[0] is not str:
+            raise InvalidArgumentError(f"the names in {hint} are not strings, as JSON has them")
+        return MapOf(read(args[1]) if args else Anything())
+    if origin is tuple and args:
+        many = args[-1] is Ellipsis
+        return TupleOf(tuple(map(read, args[:1] if many else args)), many=many)
+    if is_typeddict(hint) or (_is_dataclass(hint) and not for_program):
+        return _record(hint, read, within)
+    return InstanceOf(types.NoneType if origin is None else origin)
+
+
+def _is_dataclass(hint: Any) -> bool:
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def _record(make: type[Any], read: "partial[Kind]", within: tuple[Any, ...]) -> Record:
+    if make in within:
+        raise InvalidArgumentError(f"{make.__name__} contains itself, which no strict schema allows")
+    hints, descriptions = get_type_hints(make, include_extras=True), read_docstring(make.__doc__).parameters
+    if is_typeddict(make):
+        defaults = dict.fromkeys(hints) | dict.fromkeys(make.__required_keys__, MISSING)
+    else:
+        defaults = default_values(make)
+    members: list[Parameter] = []
+    for name, default in defaults.items():
+        kind, required = read(hints[name], within=(*within, make)), default is MISSING
+        description = descriptions.get(name, "")
+        members.append(Parameter(name, kind, description, required, None if required else default))
+    return Record(make, tuple(members))
+
+
+def default_values(cls: Any) -> dict[str, Any]:
+    """Return the default of each field that makes a dataclass, MISSING for a required one."""
+    return {
+        each.name: each.default if each.default_factory is MISSING else each.default_factory()
+        for each in fields(cls)
+        if each.init
+    }
+
+
+class _Parameter(NamedTuple):
+    name: str
+    kind: Kind
+    hint: str
+
+    def read(self, value: Any) -> Any:
+        """Return a value in the type that the function takes; raise `invalid_argument` for a wrong one."""
+        reader = ArgumentReader()
+        read = self.kind.read(value, self.name, reader)
+        for where, message in reader.problems:
+            raise InvalidArgumentError(
+                Advice("`", ParameterName(self.name), f"{message.removeprefix(f'`{self.name}')}."),
+                hint=self.hint,
+                details={"argument": self.name, "place": where},
+            )
+        return read
+
+
+class ArgumentChecker:
+    """Checks the arguments of calls of one function; reads its signature on first use.
+
+    A value of a wrong type is `invalid_argument` with the name of the parameter. An `os.PathLike` becomes
+    text, and a mapping becomes the record that its hint names. Nothing else is converted. A parameter whose
+    hint is missing or cannot be resolved takes any value.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The signature of the function."""
+        return inspect.signature(self._function)
+
+    @cached_property
+    def _parameters(self) -> dict[str, _Parameter]:
+        names = getattr(inspect.unwrap(self._function), "__globals__", {})
+        found: dict[str, _Parameter] = {}
+        for each in self.signature.parameters.values():
+            if each.name != "self" and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
+                omit = "Leave it out." if each.default is None else f"Leave it out for {each.default!r}."
+                hint = "" if each.default is each.empty else omit
+                found[each.name] = _Parameter(each.name, _kind(each, names), hint)
+        return found
+
+    @cached_property
+    def _positional(self) -> list[_Parameter]:
+        declared = self.signature.parameters
+        return [each for name, each in self._parameters.items() if declared[name].kind.name != "KEYWORD_ONLY"]
+
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return the arguments to pass, without `self`; raise `invalid_argument` for a wrong type."""
+        parameters = self._parameters
+        for name, value in kwargs.items():
+            parameter = parameters.get(name)
+            if parameter is not None and type(value) not in parameter.kind.exact:
+                kwargs[name] = parameter.read(value)
+        checked: list[Any] | None = None
+        for index, (parameter, value) in enumerate(zip(self._positional, args, strict=False)):
+            if type(value) not in parameter.kind.exact:
+                checked = list(args) if checked is None else checked
+                checked[index] = parameter.read(value)
+        return (args if checked is None else checked), kwargs
+
+
+def checks_arguments(method: _F, first: Callable[[Any], object] | None = None) -> _F:
+    """Make a method check the types of its arguments; `first` is called with its object before that."""
+    checker = ArgumentChecker(method)
+
+    @wraps(method)
+    def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if first is not None:
+            first(self)
+        positional, named = checker.check(args, kwargs)
+        return method(self, *positional, **named)
+
+    return cast("_F", checked)
+
+
+def _kind(declared: inspect.Parameter, names: Mapping[str, Any]) -> Kind:
+    """Return the kind of a parameter, whose hint may be a string; any value if it cannot be resolved."""
+    if declared.annotation is declared.empty:
+        return Anything()
+    hints: Any = SimpleNamespace(__annotations__={declared.name: declared.annotation})
+    try:
+        resolved = get_type_hints(hints, dict(names), include_extras=True)
+        return kind_of(resolved[declared.name], for_program=True)
+    except Exception:  # noqa: BLE001 - evaluating a string can raise anything
+        return Anything()

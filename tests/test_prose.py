@@ -1,0 +1,180 @@
+"""The cheap rules of our prose: they catch the worst sentences, and do not replace reading."""
+
+import ast
+import io
+import itertools
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+MODULES = sorted(
+    path
+    for folder in ("agentfs", "tests", "benchmarks", "scripts")
+    for path in ROOT.glob(f"{folder}/**/*.py")
+)
+MESSAGES = [path for path in MODULES if path.is_relative_to(ROOT / "agentfs")]  # elsewhere, strings are data
+
+# A place that breaks a rule for a reason: file, a part of its text, and the reason.
+ALLOWED: dict[tuple[str, str], str] = {}
+
+BAD_STARTS = re.compile(r"(What|Where|Of|How|Whether|Which|That)\b")
+BAD_WORDS = re.compile(
+    r"\bbut for\b|\bof which\b|\bshall\b|\bin it\.|\b(?:has|have) come to\b|\bsomebody else\b"
+    r"|(?<!here )\b(?:is|are) no (?!longer\b|more than\b)|\b(?:is|are) to (?:be|have)\b"
+    r"|\bthe (?:far|near) side\b|\bis not there any more\b",
+    re.IGNORECASE,
+)
+COUNTED = re.compile(
+    r" (?:bytes|calls|characters|columns|directories|edits|entries|files|ids|links|lines|matches|names"
+    r"|pages|places|replacements|rows|steps)\b"
+)
+ALWAYS_SEVERAL = re.compile(r"_?[A-Z_]+|limits?\b.*")
+LONGEST = 25  # words of a sentence in docs
+
+
+class Text(NamedTuple):
+    """A piece of prose and its place."""
+
+    file: str
+    line: int
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.kind}: {' '.join(self.text.split())[:160]}"
+
+
+def python_texts(path: Path) -> Iterator[Text]:
+    """Yield the docstrings, comments and messages of a module."""
+    name = path.relative_to(ROOT).as_posix()
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    docstrings = set()
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and ast.get_docstring(node, clean=False) is not None
+        ):
+            constant = node.body[0].value
+            docstrings.add(constant)
+            yield Text(name, constant.lineno, "docstring", constant.value)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            for value, after in itertools.pairwise(node.values):
+                if (
+                    isinstance(value, ast.FormattedValue)
+                    and isinstance(after, ast.Constant)
+                    and COUNTED.match(after.value)
+                ):
+                    number = ast.unparse(value.value)
+                    if not ALWAYS_SEVERAL.fullmatch(number):
+                        yield Text(name, node.lineno, "count", number + after.value)
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node not in docstrings
+            and " " in node.value
+        ):
+            yield Text(name, node.lineno, "message", node.value)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield Text(name, token.start[0], "comment", token.string.lstrip("#! "))
+
+
+def page_texts(path: Path) -> Iterator[Text]:
+    """Yield the paragraphs and list items of a page, without code, tables and headings."""
+    name = path.relative_to(ROOT).as_posix()
+    paragraph: list[str] = []
+    start, fence = 0, ""
+    for number, line in enumerate([*path.read_text(encoding="utf-8").splitlines(), ""], 1):
+        stripped = line.strip()
+        marks = re.match(r"`{3,}|~{3,}", stripped)
+        if marks and (not fence or stripped == fence):
+            fence = "" if fence else marks[0]
+            stripped = ""
+        elif fence:
+            continue
+        begins = re.match(r"[-*+] |\d+\. |#|\||<|!!!|\?\?\?|:::", stripped)
+        if (not stripped or begins) and paragraph:
+            yield Text(name, start, "page", " ".join(paragraph))
+            paragraph = []
+        if stripped and not re.match(r"#|\||<|!!!|\?\?\?|:::", stripped):
+            start = start if paragraph else number
+            paragraph.append(re.sub(r"^(?:[-*+]|\d+\.) ", "", stripped))
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a paragraph, with each code span and link target as one word."""
+    text = re.sub(r"`[^`]*`", "code", text)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    yield from re.split(r"(?<=[.!?:;])\s+", text)
+
+
+def allowed(text: Text) -> bool:
+    """Return True if the text may break a rule."""
+    return any(text.file == file and part in text.text for file, part in ALLOWED)
+
+
+def test_no_docstring_begins_with_a_clause():
+    found = [
+        text
+        for path in MODULES
+        for text in python_texts(path)
+        if text.kind == "docstring" and BAD_STARTS.match(text.text.strip()) and not allowed(text)
+    ]
+    assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.parametrize("kind", ["docstring", "comment", "message"])
+def test_no_text_in_a_module_has_a_word_to_decode(kind):
+    modules = MESSAGES if kind == "message" else MODULES
+    found = [
+        text
+        for path in modules
+        for text in python_texts(path)
+        if text.kind == kind and BAD_WORDS.search(text.text) and not allowed(text)
+    ]
+    assert not found, "\n".join(map(str, found))
+
+
+def test_numbers_and_nouns_agree_by_one_function():
+    """`1 files` is a usual mistake, so `advice.plural` joins a number and its noun."""
+    found = [
+        text for path in MESSAGES for text in python_texts(path) if text.kind == "count" and not allowed(text)
+    ]
+    assert not found, "\n".join(map(str, found))
+
+
+def test_no_page_has_a_word_to_decode():
+    found = [
+        text
+        for path in PAGES
+        for text in page_texts(path)
+        if BAD_WORDS.search(text.text) and not allowed(text)
+    ]
+    assert not found, "\n".join(map(str, found))
+
+
+def test_no_sentence_of_a_page_is_too_long():
+    found = [
+        f"{text.file}:{text.line}: {len(sentence.split())} words: {sentence}"
+        for path in PAGES
+        for text in page_texts(path)
+        for sentence in sentences(text.text)
+        if len(sentence.split()) > LONGEST and not allowed(text)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_every_exception_is_still_needed():
+    texts = [text for path in [*MODULES] for text in python_texts(path)] + [
+        text for path in PAGES for text in page_texts(path)
+    ]
+    for file, part in ALLOWED:
+        assert any(text.file == file and part in text.text for text in texts), f"{file}: {part!r} is gone"
