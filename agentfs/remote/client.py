@@ -69,7 +69,9 @@ class RemoteWorkspace(Workspace):
         self._link = link
         self._functions = functions  # of the policy, the limits and the views
         self._views: list[Any] = []  # encoded arguments of `view`; the remote side repeats those calls
-        self._block: tuple[str, Connection] | None = None  # the enclosing block, and where it is open
+        self._block: tuple[str, Connection] | None = (
+            None  # the name of the enclosing block, and its connection
+        )
 
     @property
     def root(self) -> str:
@@ -250,7 +252,7 @@ def _question(
 
 
 def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that sends its arguments to the remote side; it looks like the local method."""
+    """Return a method that sends its arguments to the remote side, with the signature of the local one."""
     declared = declaration_of(method)
     effect = declared.effect if declared else "none"
     changes = effect not in READING or name == "checkpoint"
@@ -264,7 +266,7 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         given = {
             key: replace(each, next=None) if isinstance(each, Result) else each for key, each in arguments
         }
-        return self._call(name, given, returns(), changes=changes and given.get("preview") is not True)  # pyright: ignore[reportPrivateUsage] - a method of it
+        return self._call(name, given, returns(), changes=changes and given.get("preview") is not True)  # pyright: ignore[reportPrivateUsage] - a method of the class
 
     return check_arguments(remote)
 
