@@ -32,7 +32,7 @@ from agentfs.fs.context import TIME_RESOLUTION
 from agentfs.fs.node import Metadata
 from agentfs.history.database import Damage, Statement, checksum, from_bytes, to_bytes, to_json
 from agentfs.history.store import Store
-from agentfs.history.take_back import is_same_node
+from agentfs.history.take_back import is_same_node, read_node
 from agentfs.limits import Limits
 from agentfs.tree.ignore_sources import DECIDING, with_slash
 from agentfs.tree.walk import Walk
@@ -222,7 +222,7 @@ class _Scan:
     def look_at(self, path: str) -> Seen | None:
         """Return how a path is that the scan did not find."""
         try:
-            node = self._root.node(path, max_bytes=self._limits.file_bytes)
+            node = read_node(self._root, path, self._limits.file_bytes)
         except AgentFSError:
             return Seen(None, None)
         return None if node is None else Seen(self._store.keep_node(node), None)
