@@ -254,6 +254,7 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
         directories=True,
         listing=True,
         exclude=compile_exclude(bind_globs(root, exclude, paths[:1])) if exclude else None,
+        filters=tuple(exclude),
         keep=page.end if len(paths) == 1 else None,
         key=_SORT_KEYS[options.sort],
     )
@@ -265,10 +266,11 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
 def _listed_names(walk: Walk, *, several: bool) -> Iterator[Names]:
     """Yield the names in each directory, with several paths those that were not in one before."""
     if (kept := walk.whole()) is not None:
-        if _LISTED not in kept.derived:
-            visits = [(each.directory.entry, each.entries(directories_first=True), 0) for each in kept.visits]
-            kept.keep(_LISTED, visits)
-        yield from kept.derived[_LISTED]
+        listed = kept.get(_LISTED)
+        if listed is None:
+            listed = [(each.directory.entry, each.entries(directories_first=True), 0) for each in kept.visits]
+            kept.keep(_LISTED, listed)
+        yield from listed
         return
     seen: set[str] = set()
     for visit in walk:
@@ -384,6 +386,7 @@ class _EntrySearch:
             follow=options.follow_symlinks,
             enter=enter and fold(enter),
             exclude=compile_exclude(exclude) if exclude else None,
+            filters=self.names_key,
             select=self._select,
             keep=page.end if self.in_order else None,
         )
@@ -434,7 +437,7 @@ class _EntrySearch:
         if (kept := self.walk.whole()) is None:
             yield from self.walk
             return
-        named: list[Visit] | None = kept.derived.get(self.names_key)
+        named: list[Visit] | None = kept.get(self.names_key)
         passing: list[Visit] = []
         for each in kept.visits if named is None else named:
             visit = each

@@ -85,7 +85,7 @@ class _Filter:
         self.prunes = compile_pruning(globs)
         self._has_type = compile_types(types) if types else None
         self._fits = compile_globs(globs, hidden=hidden) if globs else None
-        self.key = "files", *globs, None, *types
+        self.key = tuple(globs), tuple(types), tuple(exclude)
 
     def of(self, below: str, entries: Sequence[_E]) -> Sequence[_E]:
         """Return the entries that are searched in a directory, given by its path below the start."""
@@ -265,6 +265,7 @@ class FileSource:
             follow=options.follow_symlinks,
             enter=None if prunes is None else lambda below: not prunes(below),
             exclude=filter_.excludes,
+            filters=filter_.key,
         )
         yield from self._walked(walk, filter_)
 
@@ -273,7 +274,7 @@ class FileSource:
         self._walk, self.linked = walk, self._root.has_linked_secrets()
         # A search that stops must not count what it has not come to as left out.
         if self._seen is None and not self.stops_when_full and (kept := walk.whole()) is not None:
-            visit_of = kept.derived.get(filter_.key)
+            visit_of = kept.get(filter_.key)
             if visit_of is None:
                 visit_of = {
                     each: visit
