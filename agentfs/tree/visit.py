@@ -1,4 +1,4 @@
-"""What a walk yields for a directory, what it leaves out there, and what it keeps for the next walk."""
+"""The parts of a walk: the visits that it yields, what it leaves out, and what the next walk can use."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -71,7 +71,10 @@ class Level:
         self.mark: Mark | None = None  # if the walk will be kept
 
     def take_run(self, *, descends: bool, first: bool) -> tuple[list[DirEntry], DirEntry | None]:
-        """Take the files before the next directory, and that; None behind the last. `first`: none before."""
+        """Take the files up to the next directory, and that directory; None at the end.
+
+        With `first`, directories come before all files.
+        """
         files, start = self.files, self.next_file
         if not descends or self.next_directory == len(self.directories):
             self.next_file = len(files)
@@ -132,7 +135,7 @@ class KeptWalk:
 
     @property
     def visits(self) -> Iterator[Visit]:
-        """What was yielded."""
+        """The visits that were yielded."""
         return (item for item in self.log if isinstance(item, Visit))
 
     def get(self, key: Hashable) -> Any:

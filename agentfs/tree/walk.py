@@ -52,15 +52,15 @@ class Walk:
     _: KW_ONLY
     max_entries: int  # names to look at before the walk ends early
     deadline: float = math.inf  # the `time.monotonic()` at which it ends early
-    hidden: bool | Callable[[str], bool] = False  # whether to walk names that begin with a dot, or which
-    ignored: bool = False  # whether to walk ignored names
+    hidden: bool | Callable[[str], bool] = False  # walk names that begin with a dot: all, none, or some
+    ignored: bool = False  # walk ignored names too
     depth: int = 0  # levels to list, or 0 for all
-    others: bool = False  # whether visits have links and special files; otherwise they count as skipped
-    directories: bool = False  # whether visits have directories
+    others: bool = False  # visits have links and special files, which otherwise count as skipped
+    directories: bool = False  # visits have directories
     listing: bool = False  # directories, and links to them, before files; else all in the order of paths
-    follow: bool = False  # whether links are followed if they lead inside, and not in a circle
+    follow: bool = False  # follow links that lead inside, except in a circle
     enter: Callable[[str], bool] | None = None  # which directories to enter, by the path below the start
-    exclude: Callable[[str, bool], bool] | None = None  # what is left out uncounted: path below, is_dir
+    exclude: Callable[[str, bool], bool] | None = None  # leave out uncounted: path below, is_dir
     select: Select | None = None  # which files of a directory (and its path below the start) to keep
     keep: int | None = None  # the most files to keep of one directory; the others are only counted
     key: Callable[[DirEntry], Any] = entry_name  # the order of the names of a directory, with `listing`
@@ -91,7 +91,7 @@ class Walk:
 
     @property
     def skipped(self) -> Skipped:
-        """What the walk has left out so far."""
+        """The counts of names that the walk has left out so far."""
         display = self.root.display_path_if_usable
         left_out = LeftOut.sum(self._left_out)
         rules: Counter[str] = Counter()
@@ -143,14 +143,13 @@ class Walk:
 
     def _start(self, path: str) -> Level:
         opened = self.root.enter_directory(path)
-        filtered = self.enter or self.exclude or callable(self.hidden)
-        if (
-            opened.derived is not None
-            and not (self.follow or len(self._starts) > 1 or (filtered and self.filters is None))
-            and self.key is entry_name
-        ):
-            options = self.ignored, self.others, self.directories, self.listing, self.depth
-            self._key = opened, options, self.filters if filtered else self.hidden
+        tests = self.enter or self.exclude or callable(self.hidden)
+        filters = self.filters if tests else ()
+        lasts = self.key is entry_name and not self.follow and len(self._starts) == 1 and filters is not None
+        if lasts and opened.derived is not None:
+            hidden = None if callable(self.hidden) else self.hidden
+            options = hidden, self.ignored, self.others, self.directories, self.listing, self.depth
+            self._key = opened, options, filters
         try:
             return Level(opened, "", 1, _NO_RULES if self.ignored else self._rules_above(opened.real_path))
         except BaseException:
@@ -158,7 +157,10 @@ class Walk:
             raise
 
     def whole(self) -> KeptWalk | None:
-        """Return all of the walk, if one of an unchanged watched tree is kept; otherwise iterate."""
+        """Return the whole walk if an earlier one still holds, in a watched tree; if None, iterate.
+
+        The visits are those before `select`.
+        """
         if self.root.tree is None or len(self._starts) > 1:
             return None
         self._first = self._start(self._starts[0])
@@ -168,7 +170,7 @@ class Walk:
         return kept
 
     def _enter(self, stack: list[Level], level: Level) -> None:
-        """Go into a directory and take what is in it."""
+        """Enter a directory and scan it."""
         stack.append(level)
         if len(stack) > MAX_OPEN:
             farthest = stack[-1 - MAX_OPEN]
@@ -197,7 +199,7 @@ class Walk:
             self._keep_first(level, self.keep)
 
     def _leave(self, level: Level) -> None:
-        """Close a directory, and keep what was found in it and below it."""
+        """Close a directory, and keep the walk of it for the next one."""
         self._memory -= level.memory
         level.directory.close()
         derived, mark = level.directory.derived, level.mark
@@ -213,7 +215,7 @@ class Walk:
             )
 
     def _kept(self, level: Level) -> KeptWalk | None:
-        """Return what is kept of a directory and all below it, if it still holds."""
+        """Return the last walk of a directory, if it still holds."""
         derived = level.directory.derived
         if self._key is None or derived is None or self._reached is not None:
             return None
@@ -233,7 +235,7 @@ class Walk:
         return kept
 
     def _repeat(self, kept: KeptWalk) -> Iterator[Visit]:
-        """Yield the visits of a directory and all below it as they were."""
+        """Yield the visits of an earlier walk of a directory."""
         self._own = None
         self._rules += kept.rules
         self._log += kept.log
@@ -244,7 +246,7 @@ class Walk:
                 yield from self._chosen(item)
 
     def _chosen(self, visit: Visit) -> tuple[Visit, ...]:
-        """Return a visit with the files that `select` leaves, if anything is left of it."""
+        """Return a visit with the files that `select` takes; nothing if it is empty then."""
         if self.select is None or not visit.files:
             return (visit,)
         files: list[DirEntry] = []
@@ -264,7 +266,7 @@ class Walk:
             self._unwatched += reason == "unreadable"
 
     def _part(self) -> LeftOut:
-        """Return where to add what is left out in the directory that is scanned."""
+        """Return the record for names that are left out in the directory that is scanned."""
         if self._own is None:
             self._own = LeftOut()
             self._left_out.append(self._own)
@@ -273,7 +275,7 @@ class Walk:
         return self._own
 
     def _open(self, stack: list[Level], child: DirEntry) -> Level | None:
-        """Open a directory that is listed in the last one."""
+        """Open a directory that is listed in the last one; return None if the walk does not enter it."""
         level, name = stack[-1], child.name
         directory, is_link = level.directory, self._resolves_links and child.is_symlink()
         if self.enter is not None and not self.enter(level.below + name):
@@ -316,7 +318,7 @@ class Walk:
             return False
         try:
             level.directory = self.root.enter_directory(level.directory.path)
-            # An entry is looked up where it was scanned from, so what is left is scanned again.
+            # An entry is bound to the descriptor that it was scanned from, so scan the rest again.
             found = {
                 each.name: each
                 for part in level.directory.scan_parts(MAX_BATCH)
@@ -335,7 +337,7 @@ class Walk:
         return True
 
     def _scan(self, level: Level) -> None:
-        """Take the names of a directory part by part."""
+        """Take the names of a directory in parts, which bounds the memory."""
         directory, decides, is_kept = level.directory, not self.ignored, level.mark is not None
         level.files, level.directories = list[DirEntry](), list[DirEntry]()
         try:
@@ -371,7 +373,7 @@ class Walk:
             self._reached = "memory"
 
     def _look_at(self, count: int) -> None:
-        """Note that the walk looks at more names; raise TimeoutError if there is no time for it."""
+        """Count names that the walk looks at. Raises TimeoutError after the deadline."""
         call_context.step(count)
         if time.monotonic() > self.deadline:
             raise TimeoutError
@@ -480,7 +482,7 @@ class Walk:
 
 
 def _too_deep(directory: Directory, name: str) -> bool:
-    """Return True if what is in a directory could not be named by a path."""
+    """Return True if the path of something in a directory would be too long."""
     paths = [path.encode("utf-8", "surrogatepass") for path in (directory.path, directory.real_path)]
     parts = 2 + max(path.count(b"/") for path in paths)
     size = len(name.encode("utf-8", "surrogatepass")) + max(map(len, paths))
