@@ -699,6 +699,31 @@ def test_where_memory_is_short_no_text_is_kept(root, monkeypatch):
         assert ws.watch.texts == 0
 
 
+def test_searches_with_other_filters_do_not_share_what_is_kept(root):
+    (root / ".hidden").mkdir()
+    (root / ".hidden/one.txt").write_text("first\n")
+    with Workspace(root, watch=True) as ws, Workspace(root) as cold:
+        for _ in range(2):
+            for filters in (
+                {"exclude": "a"},
+                {"exclude": "c"},
+                {"exclude": "a", "hidden": True},
+                {"glob": "*.txt"},
+                {"glob": "*.py"},
+                {"glob": ".hidden/**"},
+                {"glob": "!a"},
+                {"max_depth": 1},
+            ):
+                found, expected = ws.grep("first", **filters), cold.grep("first", **filters)
+                assert (found.matches, found.skipped) == (expected.matches, expected.skipped)
+            for pattern in ("a/**", "c/*.txt", "**/b/*", "*.txt", ".hidden/*"):
+                found, expected = ws.glob(pattern), cold.glob(pattern)
+                assert [each.path for each in found.files] == [each.path for each in expected.files]
+                assert found.skipped == expected.skipped
+            for ignored in ([], ["a"], ["c"]):
+                assert ws.ls(depth=0, ignore=ignored).total == cold.ls(depth=0, ignore=ignored).total
+
+
 def test_what_is_made_of_listings_is_bounded_in_number(root):
     with Workspace(root, watch=True) as ws:
         for name in ("include_ignored", "hidden"):
