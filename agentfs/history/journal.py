@@ -134,16 +134,20 @@ class Journal:
     def begin_recording(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
         """Open a recording of what any process changes in the tree."""
         with self._lock:
+            self._add(self.recordings.settle(root, limits, self.timeline.position))
             return self.recordings.begin(root, limits, label, ignored=ignored)
 
     def end_recording(self, opened: OpenRecording, root: Root, limits: Limits, label: str) -> Step | None:
         """End a recording; return its step, or None if nothing can be undone."""
         with self._lock:
             step = self.recordings.end(opened, root, limits, self.timeline.position, label)
-            if step is not None:
-                self.timeline.add(step)
-                self._merge()
+            self._add(step)
             return step
+
+    def _add(self, step: Step | None) -> None:
+        if step is not None:
+            self.timeline.add(step)
+            self._merge()
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
         """Name the current position; return the name, and whether it was that of another position.

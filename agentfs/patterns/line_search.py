@@ -250,14 +250,14 @@ class LineSearch:
 
     def _count_literals(self, text: str, counts: Counts) -> None:
         folded, literals = text.lower() if self._ignore_case else text, self._plan.literals
-        if len(literals) > 1:
+        if len(literals) == 1:
+            self._check_sometimes()
+            lines, matches = count_literal(folded, literals[0])
+            counts.hits += lines
+            counts.lines += lines
+            counts.matches += matches
+        else:
             self._count_spans(text, _occurrences(folded, literals), counts)
-            return
-        self._check_sometimes()
-        lines, matches = count_literal(folded, literals[0])
-        counts.hits += lines
-        counts.lines += lines
-        counts.matches += matches
 
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count matches that are not empty and do not span lines."""

@@ -26,7 +26,7 @@ from agentfs.policy import Policy
 from agentfs.remote import bootstrap_near, protocol
 from agentfs.remote.connection import Connection, Exchange, Link, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
-from agentfs.results import Containment, Result, WatchReport
+from agentfs.results import Containment, RecordedResult, Result, WatchReport
 from agentfs.tools.declaration import declaration_of
 from agentfs.tools.hints import ArgumentChecker
 from agentfs.workspace import Workspace
@@ -159,6 +159,13 @@ class RemoteWorkspace(Workspace):
         if self._block is not None:
             name, connection = self._block
             connection.send({"abort": name})
+
+    def _begin_recording(self, label: str, include_ignored: bool) -> int:
+        given = {"label": label, "include_ignored": include_ignored}
+        return cast("int", self._call("begin_recording", given, int))
+
+    def _end_recording(self, number: int) -> RecordedResult:
+        return cast("RecordedResult", self._call("end_recording", {"number": number}, RecordedResult))
 
     def _call(self, method: str, arguments: Mapping[str, Any], returns: Any, *, changes: bool = False) -> Any:
         """Call a method of the remote side, and return its result."""

@@ -84,7 +84,7 @@ BLOCKS: dict[str, Callable[[Any], Any]] = {"transaction": attrgetter("commit_not
 # Methods of `Workspace` that are one request each. `RemoteWorkspace` defines or inherits all others.
 REMOTE_METHODS = {
     name for name, each in vars(Workspace).items() if inspect.isfunction(each) and not name.startswith("_")
-} - {"tools", "tool_names", "view", "close", *BLOCKS}
+} - {"tools", "tool_names", "view", "recording", "recorded", "close", *BLOCKS}
 # Exceptions besides those of agentfs that a method may raise, each with a text.
 _EXCEPTIONS = {
     each.__name__: each

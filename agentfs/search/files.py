@@ -24,9 +24,9 @@ from agentfs.tree.walk import Walk, path_order
 Skipping = SkipReason | Literal["timeout"]
 # What reading a file comes to: the content that may match, or why not.
 Reading = bytes | Skipping
-# Given a descriptor or a kept text; None passes over a file without a match.
-ReadFile: TypeAlias = Callable[[Any], Reading | None]
 Outcome = Reading | OSError | AgentFSError
+
+_E = TypeVar("_E", bound="DirEntry | Named")
 
 
 class Named(NamedTuple):
@@ -43,17 +43,14 @@ class Reader(Protocol):
         ...
 
     def read_files(
-        self, entries: Sequence[Any], read: ReadFile, *, linked: bool = ...
-    ) -> Iterator[tuple[Any, Outcome]]:
-        """Read one file after the other, as `Directory.read_files`."""
+        self, entries: Sequence[Any], read: Callable[[Any], Any], *, linked: bool = ...
+    ) -> Iterator[tuple[Any, Any]]:
+        """Read one file after the other; see `Directory.read_files`."""
         ...
 
 
 # Files to be read in the same way, and their reader.
 Batch: TypeAlias = tuple[Sequence[Any], Reader]
-
-
-_E = TypeVar("_E", bound=DirEntry | Named)
 
 
 class _Visits:
@@ -67,9 +64,9 @@ class _Visits:
         return self._visit_of[listed].directory.path_of(listed)
 
     def read_files(
-        self, entries: Sequence[DirEntry], read: ReadFile, *, linked: bool = True
-    ) -> Iterator[tuple[DirEntry, Outcome]]:
-        """Read one file after the other, as `Directory.read_files`."""
+        self, entries: Sequence[DirEntry], read: Callable[[Any], Any], *, linked: bool = True
+    ) -> Iterator[tuple[DirEntry, Any]]:
+        """Read one file after the other; see `Directory.read_files`."""
         for visit, some in groupby(entries, self._visit_of.__getitem__):
             yield from visit.directory.read_files(list(some), read, linked=linked)
 
@@ -236,11 +233,11 @@ class FileSource:
         return display_name(listed.name)
 
     def read_files(
-        self, files: Sequence[Named], read: ReadFile, *, linked: bool = True
-    ) -> Iterator[tuple[Named, Outcome]]:
+        self, entries: Sequence[Named], read: Callable[[Any], Any], *, linked: bool = True
+    ) -> Iterator[tuple[Named, Any]]:
         """Read files by their paths."""
         del linked  # each file is identified when it is opened
-        for file in files:
+        for file in entries:
             try:
                 with self._root.open_file(file.name) as opened:
                     outcome = read(opened.fd)

@@ -15,6 +15,7 @@ from agentfs.fs.ignore_files import (
 )
 from agentfs.tree.gitignore import IgnoreRule, IgnoreRules, TooManyRulesError, read_rules
 
+Sources = tuple[bytes | None, bytes | None, bool, bytes | None]
 DECIDING = frozenset({*RULE_FILES, ".git"})  # names that decide about the rules in a directory
 _MAX_UNREAD = 20  # rule files that could not be read, whose names are kept
 
@@ -30,6 +31,7 @@ class RuleReader:
         self._root = root.unrestricted
         self._deadline = deadline
         self.unreadable = 0
+        self._sources: dict[str, Sources] = {}  # of directories that a kept walk and a new one ask for
         self.unread: list[str] = []  # the first of these, relative to the root; "" for one outside
 
     def _refuse(self, *files: str) -> None:
@@ -97,12 +99,16 @@ class RuleReader:
 
         `deciding` are the names of `DECIDING` that are in it; None if they are not known.
         """
-        names = DECIDING if deciding is None else deciding
-        gitignore, ignore = (self._content(directory, name) if name in names else None for name in RULE_FILES)
-        is_repository, exclude = self._repository(directory) if ".git" in names else (False, None)
+        real_path = directory.real_path
+        sources = self._sources.get(real_path)
+        is_first = sources is None
+        if sources is None:
+            sources = self._sources_in(directory, DECIDING if deciding is None else deciding)
+            if directory.derived is not None:
+                self._sources[real_path] = sources
+        gitignore, ignore, is_repository, exclude = sources
         if gitignore is None and ignore is None and not is_repository:
             return rules
-        sources, real_path = (gitignore, ignore, is_repository, exclude), directory.real_path
         before, entered = rules.entered.get(real_path, (None, rules))
         if before != sources:
             entered = rules.enter(
@@ -115,9 +121,14 @@ class RuleReader:
             )
             if self._root.derived is not None:
                 rules.entered[real_path] = sources, entered
-        if entered is not rules:
+        if entered is not rules and is_first:
             self._refuse(*entered.refused)
         return entered
+
+    def _sources_in(self, directory: Directory, names: frozenset[str]) -> Sources:
+        gitignore, ignore = (self._content(directory, name) if name in names else None for name in RULE_FILES)
+        is_repository, exclude = self._repository(directory) if ".git" in names else (False, None)
+        return gitignore, ignore, is_repository, exclude
 
     def _content(self, directory: Directory, name: str) -> bytes | None:
         """Return a rule file; a link, a FIFO or a giant is none and counts as unreadable."""

@@ -24,10 +24,11 @@ class Visit:
     def __init__(
         self, level: "Level | Visit", files: list[DirEntry], child: DirEntry | None, more: int
     ) -> None:
-        self.directory = level.directory  # open while this visit is the current one
+        self.directory: Directory = level.directory  # open while this visit is the current one
         self.path = self.directory.path  # relative to the root; "" for the root
-        self.below = level.below  # relative to the start of the walk, with a `/` at its end; "" for the start
-        self.depth = level.depth  # 1 for the start of the walk, 2 for the directories in it
+        # Relative to the start of the walk, with a `/` at its end; "" for the start.
+        self.below: str = level.below
+        self.depth: int = level.depth  # 1 for the start of the walk, 2 for the directories in it
         self.files = files  # with links and special files if the walk has `others`
         self.child = child  # the directory behind the run, if the walk has `directories`
         self.more = more  # files behind the run that were not kept

@@ -130,12 +130,12 @@ class Walk:
             files, child = level.take_run(descends=descends or self.directories, first=self.listing)
             more = level.unkept if child is None else 0
             if files or more or (child is not None and self.directories):
-                visit: Visit | None = Visit(level, files, child if self.directories else None, more)
-                if level.marks is not None:
-                    self._log.append(visit)
-                    visit = self._chosen(visit)
-                if visit is not None:
+                visit = Visit(level, files, child if self.directories else None, more)
+                if level.marks is None:
                     yield visit
+                else:
+                    self._log.append(visit)
+                    yield from self._chosen(visit)
             if child is None:
                 self._leave(stack.pop())
             elif descends and (opened := self._open(stack, child)) is not None:
@@ -232,24 +232,22 @@ class Walk:
         for item in kept.log:
             if isinstance(item, LeftOut):
                 self._left_out.append(item)
-            elif (chosen := self._chosen(item)) is not None:
-                yield chosen
+            else:
+                yield from self._chosen(item)
 
-    def _chosen(self, visit: Visit) -> Visit | None:
-        """Select the files of a visit; return None if it has nothing left."""
+    def _chosen(self, visit: Visit) -> tuple[Visit, ...]:
+        """Return a visit with the files that `select` leaves, if anything is left of it."""
         if self.select is None or not visit.files:
-            return visit
+            return (visit,)
         files: list[DirEntry] = []
         try:
             if self._reached is None:
                 files = self.select(visit.directory, visit.below, visit.files)
         except TimeoutError:
             self._reached = "timeout"
-        if files is visit.files:
-            return visit
         if not files and visit.child is None:
-            return None
-        return Visit(visit, files, visit.child, visit.more)
+            return ()
+        return (Visit(visit, files, visit.child, visit.more),)
 
     def _skip(self, reason: str, count: int = 1) -> None:
         """Count names that are left out."""

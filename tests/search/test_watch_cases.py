@@ -538,6 +538,7 @@ def test_a_forked_process_does_not_take_the_news_of_a_mount(root):
 
 @linux
 def test_a_write_through_a_mapping_is_noticed_when_the_file_is_closed(ws, root):
+    lines(ws, "first")  # the second search watches the files
     with (root / "a/one.txt").open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
         mapped[:6] = b"needle"
         assert lines(ws, "needle") == 0
@@ -547,6 +548,7 @@ def test_a_write_through_a_mapping_is_noticed_when_the_file_is_closed(ws, root):
 @linux
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="it has the numbers of system calls")
 def test_an_asynchronous_write_is_noticed_when_the_file_is_closed(ws, root):
+    lines(ws, "first")  # the second search watches the files
     with (root / "a/one.txt").open("r+b") as file:
         write_asynchronously(file.fileno(), b"needle")
         assert (root / "a/one.txt").read_bytes().startswith(b"needle")
