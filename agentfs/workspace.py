@@ -35,7 +35,6 @@ from agentfs.results import (
     MoveResult,
     ReadManyResult,
     ReadResult,
-    RecordedResult,
     ReplaceResult,
     Result,
     UndoResult,
@@ -1011,19 +1010,13 @@ class Workspace:
             AgentFSError: `invalid_argument` for the label; `read_only`; `refused` in a transaction;
                 `too_large` for a tree with more names than `Limits.walk_entries`.
         """
-        number = self._begin_recording(label, include_ignored)
+        given = self._journal, self._root, self.limits
+        opened = methods.begin_recording(*given, label, include_ignored=include_ignored)
         recorded = Recording(label)
         try:
             yield recorded
         finally:
-            recorded.result = self._end_recording(number)
-
-    def _begin_recording(self, label: str, include_ignored: bool) -> int:
-        given = self._journal, self._root, self.limits
-        return methods.begin_recording(*given, label, include_ignored=include_ignored)
-
-    def _end_recording(self, number: int) -> RecordedResult:
-        return methods.end_recording(self._journal, self._root, self.limits, number)
+            recorded.result = methods.end_recording(*given, opened)
 
     def recorded(self, function: _Function) -> _Function:
         """Return a tool that records each of its calls, such as the shell tool of a loop.

@@ -10,7 +10,7 @@ from agentfs.fs.oserrors import read_only
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
 from agentfs.history.present import Present
-from agentfs.history.recording import MAX_LABEL, recorded_result
+from agentfs.history.recording import MAX_LABEL, OpenRecording, recorded_result
 from agentfs.history.report import Marks, Move, changes_result, undo_result
 from agentfs.history.timeline import is_in
 from agentfs.limits import Limits
@@ -82,8 +82,8 @@ def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:
 
 def begin_recording(
     journal: Journal, root: Root, limits: Limits, label: str, *, include_ignored: bool
-) -> int:
-    """Open a recording, unless nothing may be changed here; return its number."""
+) -> OpenRecording:
+    """Open a recording, unless nothing may be changed here."""
     if not 0 < len(label) <= MAX_LABEL:
         raise InvalidArgumentError(
             f"A label has 1 to {MAX_LABEL} characters, not {len(label)}.", details={"parameter": "label"}
@@ -95,12 +95,11 @@ def begin_recording(
             "A transaction changes nothing on disk, so nothing is recorded in it.",
             hint="Record around the transaction.",
         )
-    return journal.begin_recording(root, limits, label, ignored=include_ignored).number
+    return journal.begin_recording(root, limits, label, ignored=include_ignored)
 
 
-def end_recording(journal: Journal, root: Root, limits: Limits, number: int) -> RecordedResult:
+def end_recording(journal: Journal, root: Root, limits: Limits, opened: OpenRecording) -> RecordedResult:
     """End a recording and return what changed."""
-    opened = journal.recordings.find(number)
     step = journal.end_recording(opened, root, limits, opened.label)
     with call_context.limited(limits.timeout):
         return recorded_result(opened, step, root.may_show_recorded, limits)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentfs.advice import Advice, Joined, call
-from agentfs.errors import ClosedError
 from agentfs.fs import Change, Node, Root
 from agentfs.history.database import Damage, Statement, checksum, to_json
 from agentfs.history.report import MayShow, bounded_patch, file_changes, file_lines, name_paths, patch_notes
@@ -98,16 +97,6 @@ class Recordings:
             raise
         self._snapshot.take_over(difference)
         return opened
-
-    def find(self, number: int) -> OpenRecording:
-        """Return an open recording; raises `closed` if it has ended."""
-        for opened in self._open:
-            if opened.number == number:
-                return opened
-        raise ClosedError(
-            "This recording has ended, with its process or with a lost connection.",
-            hint="What changed until then is a step of the journal.",
-        )
 
     def end(
         self, opened: OpenRecording, root: Root, limits: Limits, position: int, label: str

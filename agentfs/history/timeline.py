@@ -325,10 +325,10 @@ class Way:
             name: self._checkpoint_at(at, before, parts) for name, at in self._order.checkpoints.items()
         }
         old = self._order.steps
-        differing = (
+        replaced = (
             number for number, step in enumerate(steps) if number >= len(old) or step is not old[number]
         )
-        kept = next(differing, len(steps))
+        kept = next(replaced, len(steps))
         return PendingMove(changes, Order(steps, position, checkpoints), kept, self._merged + kept + 1)
 
     def _checkpoint_at(self, at: int, before: int, parts: Sequence[Sequence[Step | None]]) -> int:

@@ -20,6 +20,7 @@ from agentfs import call_context
 from agentfs.enforcement import check_arguments
 from agentfs.errors import AgentFSError, InvalidArgumentError, closed
 from agentfs.events import OnEvent
+from agentfs.history.recording import Recording
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
@@ -141,6 +142,17 @@ class RemoteWorkspace(Workspace):
             raise
         inner.commit_notes = tuple(map(protocol.shown, notes))
 
+    @contextmanager
+    def recording(self, label: str, include_ignored: bool = False) -> Generator[Recording]:
+        """Record what changes in the tree of the remote side; see `Workspace.recording`."""
+        arguments = {"label": label, "include_ignored": include_ignored}
+        block = self._begin_block("recording", arguments)
+        recorded = Recording(label)
+        try:
+            yield recorded
+        finally:
+            recorded.result = cast("RecordedResult", block._end_block(RecordedResult))
+
     def _begin_block(self, method: str, arguments: Mapping[str, Any]) -> Self:
         """Open a method of `protocol.BLOCKS` at the remote side; return the workspace inside the block."""
         inner = copy(self)
@@ -159,13 +171,6 @@ class RemoteWorkspace(Workspace):
         if self._block is not None:
             name, connection = self._block
             connection.send({"abort": name})
-
-    def _begin_recording(self, label: str, include_ignored: bool) -> int:
-        given = {"label": label, "include_ignored": include_ignored}
-        return cast("int", self._call("begin_recording", given, int))
-
-    def _end_recording(self, number: int) -> RecordedResult:
-        return cast("RecordedResult", self._call("end_recording", {"number": number}, RecordedResult))
 
     def _call(self, method: str, arguments: Mapping[str, Any], returns: Any, *, changes: bool = False) -> Any:
         """Call a method of the remote side, and return its result."""

@@ -381,10 +381,6 @@ class Server:
                 case "end" if block := self._blocks.pop(message.get("block", ""), None):
                     block.manager.__exit__(None, None, None)
                     return protocol.BLOCKS[block.method](block.value)
-                case "begin_recording":
-                    return workspace._begin_recording(**arguments)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-                case "end_recording":
-                    return workspace._end_recording(**arguments)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
                 case str() as name if name in protocol.REMOTE_METHODS:
                     return getattr(workspace, name)(**arguments)
                 case _:
