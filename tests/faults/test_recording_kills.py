@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from contextlib import suppress
 
 import pytest
 
@@ -69,11 +70,19 @@ def test_a_kill_before_a_call_loses_no_change(tmp_path, monkeypatch, step):
         root, state = fresh(tmp_path / "top")
         child = os.fork()
         if child == 0:
-            ws = Workspace(root, state=state, policy=POLICY)
-            calls.at = calls.count + number
-            act(ws, root, uncounted)
-            os._exit(0)
-        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+            status = 1
+            with suppress(Exception):
+                ws = Workspace(root, state=state, policy=POLICY)
+                calls.at = calls.count + number
+                act(ws, root, uncounted)
+                status = 0
+            os._exit(status)
+        status = os.waitpid(child, 0)[1]
+        if os.WIFEXITED(status):  # it made fewer calls, since fewer files were young
+            assert os.WEXITSTATUS(status) == 0
+            assert number > total * 0.8
+            break
+        assert os.WTERMSIG(status) == signal.SIGKILL
         _, repaired = judge(root, state, had, f"call {number} of {total}")
         told |= {text.partition(" ")[0] for text in repaired}
         shutil.rmtree(tmp_path / "top")
