@@ -89,7 +89,7 @@ class Execution:
             self._forward = None
 
     def begin_change(self) -> None:
-        """Mark the begin of a change; raise `Cancelled` if the call is already abandoned."""
+        """Mark the start of a change; raise `Cancelled` if the call is already abandoned."""
         with self._lock:
             if self._abandoned:
                 raise Cancelled
@@ -221,7 +221,7 @@ def complete() -> None:
 
 
 def begin_change() -> None:
-    """Mark the begin of a change in the current call, if there is one."""
+    """Mark the start of a change in the current call, if there is one."""
     execution = current.get()
     if execution is not None:
         execution.begin_change()
@@ -276,7 +276,7 @@ def run_to_end(work: Callable[[], _R]) -> _R:
                 signal.signal(number, handler)
                 if number in arrived:
                     handler(number, None)
-            finally:  # a handler may raise
+            finally:  # the handler may raise
                 restore()
 
     try:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
 from agentfs.errors import InvalidArgumentError
 
@@ -60,23 +61,23 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name == "count_tokens":
-                if value is not None and not callable(value):
-                    msg = f"Limits.count_tokens must be a callable or None, not {value!r}."
-                    raise InvalidArgumentError(msg)
-                continue
-            if field.name == "line_overhead" and (value is None or (type(value) is int and value == 0)):
-                continue
-            wanted = (int, float) if field.name == "timeout" else (int,)
-            if isinstance(value, bool) or not isinstance(value, wanted) or not value > 0:
-                msg = f"Limits.{field.name} must be a positive number, not {value!r}."
-                raise InvalidArgumentError(msg)
-            cap = _CAPS.get(field.name, LARGEST)
-            if value > cap:
-                msg = f"Limits.{field.name} may be at most {cap}, not {value!r}."
-                raise InvalidArgumentError(msg)
+            if problem := _problem(field.name, value):
+                raise InvalidArgumentError(f"Limits.{field.name} {problem}, not {value!r}.")
 
 
 # A whole file is in memory, so `file_bytes` has a ceiling.
 HARD_FILE_BYTES = 200 * MIB
 _CAPS = {"file_bytes": HARD_FILE_BYTES, "timeout": math.inf}
+
+
+def _problem(name: str, value: Any) -> str:
+    """Return the reason why a value is wrong, as the rest of a sentence, or ""."""
+    if name == "count_tokens":
+        return "" if value is None or callable(value) else "must be a callable or None"
+    if name == "line_overhead" and (value is None or (type(value) is int and value == 0)):
+        return ""
+    wanted = (int, float) if name == "timeout" else (int,)
+    if isinstance(value, bool) or not isinstance(value, wanted) or not value > 0:
+        return "must be a positive number"
+    cap = _CAPS.get(name, LARGEST)
+    return f"may be at most {cap}" if value > cap else ""

@@ -65,6 +65,9 @@ class ReadRecord(NamedTuple):
         return ((1, sys.maxsize),) if self.whole else self.ranges
 
 
+_NOTHING = OrderedDict[str, ReadRecord]()
+
+
 class VersionWithIds(NamedTuple):
     """The lines of one revision without their ends, their ids, and the ranges that were read."""
 
@@ -148,7 +151,8 @@ class ReadTracker:
     def record_rollback(self, real_path: str, revision: str) -> None:
         """Forget a revision that was staged and never written."""
         with self._updating():
-            self._drop(real_path, revision)
+            if self._get(real_path, revision) is not None:
+                self._drop(real_path, revision)
 
     def record_move(self, real_path: str, to: str) -> None:
         """Give a moved file its read history at the new path."""
@@ -213,8 +217,10 @@ class ReadTracker:
     def last(self, real_path: str) -> ReadRecord | None:
         """Return the revision of a file that was read or written last."""
         with self._lock:
-            versions = self._read_versions(real_path)
-            return versions[-1] if versions else None
+            for record in reversed(self._files.get(real_path, _NOTHING).values()):
+                if record.is_read:
+                    return record
+            return None
 
     def knows(self, real_path: str) -> bool:
         """Return True if anything is recorded of a file."""
@@ -245,11 +251,10 @@ class ReadTracker:
         """Note a changed record, for subclasses that copy the history."""
 
     def _get(self, path: str, revision: str) -> ReadRecord | None:
-        versions = self._files.get(path)
-        return None if versions is None else versions.get(revision)
+        return self._files.get(path, _NOTHING).get(revision)
 
     def _versions(self, path: str) -> list[ReadRecord]:
-        return [*self._files[path].values()] if path in self._files else []
+        return [*self._files.get(path, _NOTHING).values()]
 
     def _read_versions(self, path: str) -> list[ReadRecord]:
         return [record for record in self._versions(path) if record.is_read]
@@ -281,7 +286,7 @@ class ReadTracker:
         if known is not None:
             text = known.text if record.text is None else record.text
             record = record._replace(text=text, ids=record.ids if record.ids is not None else known.ids)
-        self._uncount(path, record.revision)
+        self._size -= self._texts.pop((path, record.revision), 0)
         size = 0 if record.text is None else _size_of(record.text)
         if size > MAX_ONE_TEXT_BYTES:
             size, record = 0, record._replace(text=None, ids=None)
@@ -299,9 +304,9 @@ class ReadTracker:
             self._drop_file(next(iter(self._files)))
         ids = [(each.revision, len(each.ids)) for each in versions.values() if each.ids]
         while len(ids) > 1 and sum(size for _, size in ids) > MAX_IDS_OF_FILE:
-            self._drop_text(path, ids.pop(0)[0])
+            self._drop(path, ids.pop(0)[0], keep_record=True)
         while self._size > MAX_TEXT_BYTES:
-            self._drop_text(*next(iter(self._texts)))
+            self._drop(*next(iter(self._texts)), keep_record=True)
 
     def _set_latest_ids(self, path: str, revision: str | None) -> None:
         before = self._latest_ids.pop(path, None)
@@ -311,38 +316,25 @@ class ReadTracker:
             for each in filter(None, (before, revision)):
                 self._changed(path, each)
 
-    def _uncount(self, path: str, revision: str) -> None:
-        self._size -= self._texts.pop((path, revision), 0)
-
-    def _drop_text(self, path: str, revision: str) -> None:
-        """Drop the text and line ids of a revision, and its record if it was not read."""
+    def _drop(self, path: str, revision: str, *, keep_record: bool = False) -> None:
+        """Drop the text and line ids of a revision, and its record unless that of a read is kept."""
         record = self._files[path][revision]
-        self._uncount(path, revision)
+        self._size -= self._texts.pop((path, revision), 0)
         if record.ids is not None:
             self._generation += 1
             if self._latest_ids.get(path) == revision:
                 del self._latest_ids[path]
-        if record.is_read:
+        if keep_record and record.is_read:
             self._files[path][revision] = record._replace(text=None, ids=None)
-            self._changed(path, revision)
         else:
-            self._remove(path, revision)
-
-    def _drop(self, path: str, revision: str) -> None:
-        if self._get(path, revision) is not None:
-            self._drop_text(path, revision)
-            self._remove(path, revision)
+            del self._files[path][revision]
+            if not self._files[path]:
+                del self._files[path]
+        self._changed(path, revision)
 
     def _drop_file(self, path: str) -> None:
         for revision in [*self._files[path]]:
             self._drop(path, revision)
-
-    def _remove(self, path: str, revision: str) -> None:
-        versions = self._files.get(path)
-        if versions is not None and versions.pop(revision, None) is not None:
-            self._changed(path, revision)
-            if not versions:
-                del self._files[path]
 
 
 def _size_of(text: str) -> int:

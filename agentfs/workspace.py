@@ -6,9 +6,9 @@ from contextlib import closing, contextmanager
 from copy import copy
 from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 
-from agentfs import editing, search, tools
+from agentfs import editing, history, search, tools
 from agentfs import watch as watching
 from agentfs.enforcement import check_rules, guard_methods
 from agentfs.events import OnEvent
@@ -54,6 +54,7 @@ Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
 _Spans: TypeAlias = Sequence[tuple[int, int, str]]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 
 
@@ -1016,6 +1017,20 @@ class Workspace:
             yield recorded
         finally:
             recorded.result = methods.end_recording(*given, opened)
+
+    def recorded(self, function: _Function) -> _Function:
+        """Return a tool that records each of its calls, such as the shell tool of a loop.
+
+        Its label is the name of the function with the first text argument. If the function returns a
+        text, what changed is added to it.
+
+        Args:
+            function: A function, or an async function, with any parameters.
+
+        Returns:
+            A function with the same signature and documentation.
+        """
+        return history.recorded_calls.record_calls(function, self.recording)
 
     @tool(effect="read")
     def changes(self, since: str | None = None, paths: Files | None = None) -> ChangesResult:

@@ -16,8 +16,7 @@ LINE = "    value_{0} = compute({0}, 'some words', other={0})\n"
 
 def plain_replace(root: Root, old: bytes, new: bytes) -> None:
     """Replace one string in the file `theirs`, without anything that an edit does besides."""
-    with root.open_for_update("theirs", max_bytes=1 << 25) as update:
-        update.replace((update.current.data or b"").replace(old, new, 1))
+    root.update("theirs", lambda now: ((now.data or b"").replace(old, new, 1), None), max_bytes=1 << 25)
 
 
 def milliseconds(call):

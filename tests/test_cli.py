@@ -107,7 +107,7 @@ def test_no_command_is_a_usage_error(tmp_path):
     assert run(cwd=tmp_path).returncode == 2
 
 
-def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
+def test_a_closed_pipe_prints_no_traceback(tmp_path):
     (tmp_path / "a.txt").write_text("x" * 30 + "\n", encoding="utf-8")
     (tmp_path / "many.txt").write_text("some line that is long enough\n" * 1500)
     command = f'{sys.executable} -m agentfs call read \'{{"path": "many.txt"}}\' | head -n 1'
@@ -115,7 +115,7 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
     assert re.fullmatch(r"(\[lines 1-\d+ of 1500, .*\]\n)?", done.stderr)
 
 
-def test_every_tool_is_a_command_but_changes_which_is_diff(tmp_path):
+def test_every_tool_is_a_command_and_changes_is_called_diff(tmp_path):
     from agentfs import Workspace
 
     shown = run("--help", cwd=tmp_path).stdout
@@ -221,7 +221,7 @@ def decoys(tmp_path):
         'call Glob \'{"pattern": "*.tmp"}\' --dialect wave',
     ],
 )
-def test_a_pipe_to_xargs_deletes_only_what_was_found(decoys, command):
+def test_a_pipe_to_xargs_deletes_only_the_found_files(decoys, command):
     """Attack: the footer names an ignored directory, and `xargs` takes each of its words for a path."""
     before = {path.relative_to(decoys) for path in decoys.rglob("*")}
     program = f"{sys.executable} -m agentfs {command} | grep -v ' ' | xargs rm -rf"
@@ -262,7 +262,7 @@ def test_a_pipe_gets_the_bytes_of_a_name(tmp_path):
     ("'TODO\\ntwo' --multiline", "-U 'TODO\\ntwo'"),
     ("absent", "absent"),
 ])  # fmt: skip
-def test_a_pipe_gets_what_ripgrep_prints(decoys, ours, theirs):
+def test_a_pipe_gets_the_output_of_ripgrep(decoys, ours, theirs):
     (decoys / "sub/long.tmp").write_text("x" * 5000 + " TODO " + "y" * 5000 + "\n")
     ripgrep = f"{program('rg')} --no-heading -n -H --sort path {theirs} </dev/null | cat"
     judge = subprocess.run(["sh", "-c", ripgrep], cwd=decoys, capture_output=True, check=False)
@@ -274,7 +274,7 @@ def test_a_pipe_gets_what_ripgrep_prints(decoys, ours, theirs):
 
 @needs("fd")
 @pytest.mark.parametrize("options", ["", "-t f", "-t d"])
-def test_a_pipe_gets_what_fd_prints(decoys, options):
+def test_a_pipe_gets_the_output_of_fd(decoys, options):
     find = [program("fd"), "--strip-cwd-prefix", *options.split()]
     judge = subprocess.run(find, cwd=decoys, capture_output=True, text=True, check=True)
     done = run("find", *(["--types", options[-1]] if options else []), cwd=decoys)
@@ -354,7 +354,7 @@ SHELLED = {
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
 @pytest.mark.parametrize("line", SHELLED)
-def test_a_stream_that_is_full_closed_or_no_text_is_no_traceback(tree, line, monkeypatch):
+def test_a_full_closed_or_binary_stream_prints_no_traceback(tree, line, monkeypatch):
     from agentfs import Workspace
 
     (tree / "work").mkdir()
@@ -372,7 +372,7 @@ def test_a_stream_that_is_full_closed_or_no_text_is_no_traceback(tree, line, mon
     assert not (tree / "work/new.txt").exists()
 
 
-def test_what_the_encoding_of_a_stream_does_not_have_is_no_traceback(tree, monkeypatch):
+def test_a_character_outside_the_encoding_of_a_stream_is_escaped(tree, monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     (tree / "euro.txt").write_text("5 \u20ac\n")
     command = [sys.executable, "-m", "agentfs", "read", "euro.txt"]
@@ -380,7 +380,7 @@ def test_what_the_encoding_of_a_stream_does_not_have_is_no_traceback(tree, monke
     assert (done.returncode, done.stdout, done.stderr) == (0, "5 \\u20ac\n", "")
 
 
-def test_an_error_of_the_system_is_not_one_of_standard_output(tmp_path, monkeypatch, capsys):
+def test_a_system_error_is_not_blamed_on_standard_output(tmp_path, monkeypatch, capsys):
     from agentfs import cli
 
     def failing(*_):

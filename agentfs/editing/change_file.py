@@ -208,7 +208,8 @@ def change_file(
 
     def change(current: Current) -> tuple[bytes, tuple[Draft, Edited, ExternalChanges | None, str]]:
         draft = Draft(current, limits, encoding=target.encoding, raw=target.raw)
-        _check_revision(draft, tracker, target.expect_revision)
+        if target.expect_revision not in {None, current.revision}:
+            raise _unexpected_revision(draft, tracker, target.expect_revision or "")
         edited = compute(draft)
         # Slow work comes before the file is replaced: from then on nothing ends the call.
         call_context.check()
@@ -316,14 +317,10 @@ def stale_error(current: Current, text: str | None, before: str | None, expected
     return StaleError(f"{message}; this is what changed:", hint=hint, details=details)
 
 
-def _check_revision(draft: Draft, tracker: ReadTracker, expected: str | None) -> None:
-    """Refuse to change an unexpected revision."""
-    current = draft.current
-    if expected is None or expected == current.revision:
-        return
-    versions = tracker.versions_with_text(current.real_path)
+def _unexpected_revision(draft: Draft, tracker: ReadTracker, expected: str) -> StaleError:
+    versions = tracker.versions_with_text(draft.current.real_path)
     before = next((version.text for version in versions if version.revision == expected), None)
-    raise stale_error(current, draft.text, before, expected)
+    return stale_error(draft.current, draft.text, before, expected)
 
 
 def _decoded(current: Current, encoding: str | None) -> Decoded:

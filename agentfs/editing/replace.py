@@ -4,7 +4,7 @@ A search like that of `grep` finds the files. Each is changed in memory, and all
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -146,7 +146,8 @@ def replace_in_files(
     _check_complete(found, limits)
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
     try:
-        files = _changed_files(root, tracker, limits, options, matcher, found)
+        change_of = partial(_changed_file, root, tracker, limits, options, matcher)
+        files = _changed_files(change_of, options, found)
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
     if found.skipped.too_large:
@@ -173,12 +174,7 @@ def replace_in_files(
 
 
 def _changed_files(
-    root: Root,
-    tracker: ReadTracker,
-    limits: Limits,
-    options: ReplaceOptions,
-    matcher: LineSearch | None,
-    found: Finding,
+    change_of: Callable[[str], _ChangedFile], options: ReplaceOptions, found: Finding
 ) -> list[_ChangedFile]:
     """Return the change of each file; raise if one of them cannot be changed."""
     store = Store()  # the contents need not fit in memory
@@ -188,7 +184,7 @@ def _changed_files(
     for path in found.counts:
         call_context.check()
         try:
-            file = _changed_file(root, tracker, limits, options, matcher, path)
+            file = change_of(path)
         except (NotFoundError, NoMatchError, NoChangeError):
             continue  # deleted since the search, or unchanged
         except (AccessError, ContentError) as error:
@@ -252,21 +248,17 @@ def _expanded(draft: Draft, match: re.Match[str], parts: Sequence[str]) -> str:
     expanded: list[str] = []
     size = 0
     for part in parts:
-        expanded.append(_expand(match, part))
+        try:
+            expanded.append(match.expand(part))
+        except Exception as error:  # noqa: BLE001 - of the engine's own class, or IndexError for an unknown group
+            raise InvalidArgumentError(
+                Advice(_NEW, f" cannot be used with this pattern: {error}."),
+                hint=r"Groups are \1 or \g<name>, a line end is \n, and a backslash is \\.",
+                details={"parameter": "new_string"},
+            ) from None
         size += len(expanded[-1])
         draft.check_size(size)
     return "".join(expanded)
-
-
-def _expand(match: re.Match[str], template: str) -> str:
-    try:
-        return match.expand(template)
-    except Exception as error:  # noqa: BLE001 - of the engine's own class, or IndexError for an unknown group
-        raise InvalidArgumentError(
-            Advice(_NEW, f" cannot be used with this pattern: {error}."),
-            hint=r"Groups are \1 or \g<name>, a line end is \n, and a backslash is \\.",
-            details={"parameter": "new_string"},
-        ) from None
 
 
 def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:

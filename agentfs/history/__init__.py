@@ -1,6 +1,14 @@
-"""The journal of changes with undo, redo and checkpoints, patches, and the persistent history."""
+"""The journal of changes with undo, redo and checkpoints, recordings, patches, and the persistent history."""
+
+from typing import TYPE_CHECKING
 
 from agentfs.history.journal import Journal, node_reader
 from agentfs.history.timeline import Timeline
+from agentfs.lazy import lazy_submodules
+
+if TYPE_CHECKING:
+    from agentfs.history import recorded_calls as recorded_calls
 
 __all__ = ["Journal", "Timeline", "node_reader"]
+
+__getattr__ = lazy_submodules(__name__)

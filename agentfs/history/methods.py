@@ -3,13 +3,14 @@
 import os
 from collections.abc import Iterable, Sequence
 
+from agentfs import call_context
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root, quote, revision_of
 from agentfs.fs.oserrors import read_only
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
 from agentfs.history.present import Present
-from agentfs.history.recording import OpenRecording, recorded_result
+from agentfs.history.recording import MAX_LABEL, OpenRecording, recorded_result
 from agentfs.history.report import Marks, Move, changes_result, undo_result
 from agentfs.history.timeline import is_in
 from agentfs.limits import Limits
@@ -83,9 +84,9 @@ def begin_recording(
     journal: Journal, root: Root, limits: Limits, label: str, *, include_ignored: bool
 ) -> OpenRecording:
     """Open a recording, unless nothing may be changed here."""
-    if not 0 < len(label) <= _MAX_NAME:
+    if not 0 < len(label) <= MAX_LABEL:
         raise InvalidArgumentError(
-            f"A label has 1 to {_MAX_NAME} characters, not {len(label)}.", details={"parameter": "label"}
+            f"A label has 1 to {MAX_LABEL} characters, not {len(label)}.", details={"parameter": "label"}
         )
     if root.policy.read_only:
         raise read_only()
@@ -100,7 +101,8 @@ def begin_recording(
 def end_recording(journal: Journal, root: Root, limits: Limits, opened: OpenRecording) -> RecordedResult:
     """End a recording and return what changed."""
     step = journal.end_recording(opened, root, limits, opened.label)
-    return recorded_result(opened, step, root.may_show_recorded)
+    with call_context.limited(limits.timeout):
+        return recorded_result(opened, step, root.may_show_recorded, limits)
 
 
 def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_bytes: int) -> ChangesResult:

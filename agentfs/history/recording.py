@@ -6,18 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentfs.advice import Advice, call
+from agentfs.advice import Advice, Joined, call
 from agentfs.fs import Change, Node, Root
 from agentfs.history.database import Damage, Statement, checksum, to_json
 from agentfs.history.report import MayShow, bounded_patch, file_changes, file_lines, name_paths, patch_notes
 from agentfs.history.snapshot import Difference, Snapshot
 from agentfs.history.store import Store
 from agentfs.history.take_back import is_same_node, merge_nodes
-from agentfs.history.timeline import Step
+from agentfs.history.timeline import Step, net_changes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
-from agentfs.text import footer, plural
+from agentfs.text import Shrink, fitted, footer, plural
 
+MAX_LABEL = 200  # characters
 _READ = "SELECT number, payload, checksum FROM recordings ORDER BY number"
 _PUT = "INSERT OR REPLACE INTO recordings VALUES (?, ?, ?)"
 _DROP = "DELETE FROM recordings WHERE number = ?"
@@ -45,6 +46,7 @@ class OpenRecording:
     began: int  # in nanoseconds since 1970
     ignored: bool  # whether it includes ignored files
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
+    earlier: list[Step] = field(default_factory=list[Step])  # made when another recording was opened
     lost: dict[str, None] = field(default_factory=dict[str, None])
     not_covered: Mapping[str, int] = field(default_factory=dict[str, int])
 
@@ -59,7 +61,8 @@ class Recordings:
     """The recordings of one journal that are open, and the snapshot that they compare with.
 
     Used under the lock of the journal. Each change belongs to one recording: to the one that ends next, or to
-    the one that was opened last if another one opens next. Changes by the workspace itself belong to none.
+    the one that was opened last if another one opens next, which makes a step of it at once. Changes by the
+    workspace itself belong to none.
     """
 
     def __init__(self, store: Store) -> None:
@@ -67,17 +70,28 @@ class Recordings:
         self._snapshot = Snapshot(store)
         self._open: list[OpenRecording] = []
 
+    def settle(self, root: Root, limits: Limits, position: int) -> Step | None:
+        """Make a step of what the recording that was opened last has so far, and write it down."""
+        if not self._open:
+            return None
+        opened = self._open[-1]
+        difference = self._difference(root, limits, opened.began)
+        self._absorb(opened, difference)
+        if (step := opened.step(opened.label)) is not None:
+            opened.changes.clear()
+            opened.earlier.append(step)
+        self._write(step, position, [*difference.statements, self._row(opened)])
+        self._snapshot.take_over(difference)
+        return step
+
     def begin(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
-        """Open a recording."""
-        statements: list[Statement] = []
-        if self._open:
-            statements += self._settle(self._open[-1], root, limits)
+        """Open a recording; those that are open must be settled."""
         number = max((each.number for each in self._open), default=0) + 1
         opened = OpenRecording(number, label, time.time_ns(), ignored)
         self._open.append(opened)
         try:
             difference = self._difference(root, limits, None)
-            self._write(None, 0, [*statements, *difference.statements, self._row(opened)])
+            self._write(None, 0, [*difference.statements, self._row(opened)])
         except BaseException:
             self._open.remove(opened)
             raise
@@ -129,13 +143,6 @@ class Recordings:
             self._open.append(opened)
         return self._open[::-1]
 
-    def _settle(self, opened: OpenRecording, root: Root, limits: Limits) -> list[Statement]:
-        """Give what has changed to a recording that stays open."""
-        difference = self._difference(root, limits, opened.began)
-        self._absorb(opened, difference)
-        self._snapshot.take_over(difference)
-        return [*difference.statements, self._row(opened)]
-
     def _difference(self, root: Root, limits: Limits, since: int | None) -> Difference:
         ignored = any(each.ignored for each in self._open)
         return self._snapshot.difference(root, limits, ignored=ignored, since=since)
@@ -146,14 +153,14 @@ class Recordings:
         opened.lost |= dict.fromkeys(difference.lost)
 
     def _add(self, opened: OpenRecording, change: Change) -> None:
-        """Add a later change; if the workspace has changed the path in between, its change is left out."""
+        """Add a later change, without what the workspace changed in between if these are other lines."""
         path, known = change.path, opened.changes.get(change.path)
         if known is not None:
             before: Node | None = known.before
             if not is_same_node(known.after, change.before):
                 merged = merge_nodes(path, known.after, known.before, change.before)
-                before = change.before if merged.clash else merged.node
-                before = before and self._store.keep_node(before)
+                if merged.clash is None:
+                    before = merged.node and self._store.keep_node(merged.node)
             change = Change(path, before, change.after)
         opened.changes[path] = change
         if change.changes_nothing:
@@ -169,9 +176,12 @@ class Recordings:
         self._store.add_recorded(step, position, statements)
 
 
-def recorded_result(opened: OpenRecording, step: Step | None, may_show: MayShow) -> RecordedResult:
+def recorded_result(
+    opened: OpenRecording, step: Step | None, may_show: MayShow, limits: Limits
+) -> RecordedResult:
     """Return the result of a recording that has ended."""
-    changes = () if step is None else step.changes
+    steps = [each.changes for each in (*opened.earlier, step) if each is not None]
+    changes = net_changes(steps).effective
     patch, missing = bounded_patch(changes, may_show)
     files = file_changes(changes, count_lines=True, may_show=may_show)
     notes = patch_notes(files, missing)
@@ -179,10 +189,17 @@ def recorded_result(opened: OpenRecording, step: Step | None, may_show: MayShow)
     if lost:
         notes.append(f"changed too, and not restored by undo, as the content is not kept: {name_paths(lost)}")
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
-    if not_covered:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(not_covered.items()))
-        notes.append(f"not kept for undo: {reasons}")
+    left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(not_covered.items()))
+    advice = Advice("undo takes it back: ", call("undo")) if step is not None and len(steps) == 1 else ""
+    ending = footer(advice, f"not recorded: {left_out}" if left_out else "")
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing was changed."
-    ending = footer(Advice("undo takes it back: ", call("undo"))) if files else ""
-    text = "\n".join(part for part in [head, *file_lines(files), *notes, ending] if part)
-    return RecordedResult(files, patch, None, opened.label, lost, not_covered, notes=tuple(notes), text=text)
+    lines = file_lines(files)
+
+    def answer(count: int) -> RecordedResult:
+        more = footer(f"{len(lines) - count} more lines") if count < len(lines) else ""
+        text = Joined("\n", *filter(None, [head, *lines[:count], more, *notes, ending]))
+        return RecordedResult(
+            files, patch, None, opened.label, lost, not_covered, notes=tuple(notes), text=text
+        )
+
+    return fitted(limits, Shrink(len(lines), answer))

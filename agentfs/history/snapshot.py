@@ -32,7 +32,7 @@ from agentfs.fs.context import TIME_RESOLUTION
 from agentfs.fs.node import Metadata
 from agentfs.history.database import Damage, Statement, checksum, from_bytes, to_bytes, to_json
 from agentfs.history.store import Store
-from agentfs.history.take_back import is_same_node
+from agentfs.history.take_back import is_same_node, read_node
 from agentfs.limits import Limits
 from agentfs.tree.ignore_sources import DECIDING, with_slash
 from agentfs.tree.walk import Walk
@@ -206,8 +206,7 @@ class _Scan:
         for visit in walk:
             base = with_slash(visit.directory.real_path)
             if visit.child is not None:
-                status = visit.child.stat(follow_symlinks=False)
-                self._paths[base + visit.child.name] = _directory(status)
+                self._take_directory(base + visit.child.name, visit.child)
             self._take(visit.directory, base, visit.files)
         skipped = walk.skipped
         if skipped.reached is not None:
@@ -223,10 +222,19 @@ class _Scan:
     def look_at(self, path: str) -> Seen | None:
         """Return how a path is that the scan did not find."""
         try:
-            node = self._root.node(path, max_bytes=self._limits.file_bytes)
+            node = read_node(self._root, path, self._limits.file_bytes)
         except AgentFSError:
             return Seen(None, None)
         return None if node is None else Seen(self._store.keep_node(node), None)
+
+    def _take_directory(self, path: str, entry: DirEntry) -> None:
+        found = entry.stat(follow_symlinks=False)
+        status = Status(found.st_mode, found.st_uid, found.st_gid)
+        known = self._old.get(path)
+        if known is None or known.status != status:
+            mode = stat.S_IMODE(found.st_mode)
+            known = Seen(DirectoryNode(mode, Metadata(mode, (found.st_uid, found.st_gid))), status)
+        self._paths[path] = known
 
     def _take(self, directory: Directory, base: str, entries: Iterable[DirEntry]) -> None:
         """Take the files of a directory; read those that may have changed."""
@@ -280,13 +288,13 @@ class _Scan:
             return
         node = FileNode.of(status.mode, data, Metadata(status.mode & 0o777, (status.user, status.group)))
         known = self._old.get(path)
-        if known is not None and known.node == node:
-            node = replace(known.node, metadata=node.metadata)
+        if known is not None and isinstance(known.node, FileNode) and known.node == node:
+            kept: Node = replace(known.node, metadata=node.metadata)
         else:
-            node = self._store.keep_node(node, compressed=True)
+            kept = self._store.keep_node(node, compressed=True)
         # A file that has grown since its status was taken is read again, too.
         young = max(status.modified, status.changed) >= self._young_after or len(data) != status.size
-        self._paths[path] = seen = Seen(node, status, young)
+        self._paths[path] = seen = Seen(kept, status, young)
         self._count(seen)
 
     def _leave_out(self, path: str, status: Status, reason: str) -> None:
@@ -308,9 +316,3 @@ def _status(found: os.stat_result) -> Status:
         found.st_ctime_ns,
         found.st_ino & _LARGEST_INTEGER,
     )
-
-
-def _directory(found: os.stat_result) -> Seen:
-    mode = stat.S_IMODE(found.st_mode)
-    node = DirectoryNode(mode, Metadata(mode, (found.st_uid, found.st_gid)))
-    return Seen(node, Status(found.st_mode, found.st_uid, found.st_gid))

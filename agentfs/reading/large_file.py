@@ -1,4 +1,4 @@
-"""Lines of a text of any size: slices of its lines, and of a file too large to load, their number."""
+"""Slices of lines from loaded texts and from files that are too large to load."""
 
 import codecs
 import math

@@ -8,6 +8,7 @@ package only if it is not installed.
 import contextlib
 import hashlib
 import json
+import re
 import zlib
 from base64 import b85encode
 from collections.abc import Callable, Iterator, Mapping
@@ -41,6 +42,7 @@ _LEFT_OUT = (
     "wcmatch/pathlib.py",
     "wcmatch/wcmatch.py",
 )
+_COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)  # left out; the line stays, for tracebacks
 _OLDEST = (3, 11)
 _MARK = b"agentfs-install "
 _MOST_NOISE = 100  # lines that a login script may print first
@@ -142,7 +144,7 @@ def _texts() -> Iterator[tuple[str, str]]:
     entries: list[tuple[str, Traversable]] = [(each, files(each)) for each in _PACKAGES]
     for path, entry in entries:  # the loop itself appends to the list
         if path.endswith(".py"):
-            yield path, entry.read_bytes().decode()
+            yield path, _COMMENT.sub("", entry.read_bytes().decode())
         elif entry.is_dir():
             below = ((f"{path}/{each.name}", each) for each in entry.iterdir())
             entries += (each for each in below if not f"{each[0]}/".startswith(_LEFT_OUT))

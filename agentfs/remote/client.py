@@ -20,13 +20,14 @@ from agentfs import call_context
 from agentfs.enforcement import check_arguments
 from agentfs.errors import AgentFSError, InvalidArgumentError, closed
 from agentfs.events import OnEvent
+from agentfs.history.recording import Recording
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.remote import bootstrap_near, protocol
 from agentfs.remote.connection import Connection, Exchange, Link, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
-from agentfs.results import Containment, Result, WatchReport
+from agentfs.results import Containment, RecordedResult, Result, WatchReport
 from agentfs.tools.declaration import declaration_of
 from agentfs.tools.hints import ArgumentChecker
 from agentfs.workspace import Workspace
@@ -68,7 +69,9 @@ class RemoteWorkspace(Workspace):
         self._link = link
         self._functions = functions  # of the policy, the limits and the views
         self._views: list[Any] = []  # encoded arguments of `view`; the remote side repeats those calls
-        self._block: tuple[str, Connection] | None = None  # the enclosing block, and where it is open
+        self._block: tuple[str, Connection] | None = (
+            None  # the name of the enclosing block, and its connection
+        )
 
     @property
     def root(self) -> str:
@@ -138,6 +141,17 @@ class RemoteWorkspace(Workspace):
             inner._abort_block()
             raise
         inner.commit_notes = tuple(map(protocol.shown, notes))
+
+    @contextmanager
+    def recording(self, label: str, include_ignored: bool = False) -> Generator[Recording]:
+        """Record what changes in the tree of the remote side; see `Workspace.recording`."""
+        arguments = {"label": label, "include_ignored": include_ignored}
+        block = self._begin_block("recording", arguments)
+        recorded = Recording(label)
+        try:
+            yield recorded
+        finally:
+            recorded.result = cast("RecordedResult", block._end_block(RecordedResult))
 
     def _begin_block(self, method: str, arguments: Mapping[str, Any]) -> Self:
         """Open a method of `protocol.BLOCKS` at the remote side; return the workspace inside the block."""
@@ -238,7 +252,7 @@ def _question(
 
 
 def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that sends its arguments to the remote side; it looks like the local method."""
+    """Return a method that sends its arguments to the remote side, with the signature of the local one."""
     declared = declaration_of(method)
     effect = declared.effect if declared else "none"
     changes = effect not in READING or name == "checkpoint"
@@ -252,7 +266,7 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         given = {
             key: replace(each, next=None) if isinstance(each, Result) else each for key, each in arguments
         }
-        return self._call(name, given, returns(), changes=changes and given.get("preview") is not True)  # pyright: ignore[reportPrivateUsage] - a method of it
+        return self._call(name, given, returns(), changes=changes and given.get("preview") is not True)  # pyright: ignore[reportPrivateUsage] - a method of the class
 
     return check_arguments(remote)
 

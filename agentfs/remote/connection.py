@@ -413,7 +413,7 @@ def _first(read_line: Callable[[], bytes], nonce: str) -> Mapping[str, Any]:
 
 
 def _opened(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the answer to the first message; raise the error that it has."""
+    """Return the answer to the first message; raise its error, if it is one."""
     if "error" in answer:
         raise error_of(answer)
     if not protocol.is_instance(answer, _Opened):

@@ -80,11 +80,14 @@ _SHOWN: set[type[Any]] = {
 } - {results.Edit, results.LineChange}
 _METHODS = declared_tools(Workspace)
 # Methods that are context managers, with a function that gets the outcome from what the manager returned.
-BLOCKS: dict[str, Callable[[Any], Any]] = {"transaction": attrgetter("commit_notes")}
+BLOCKS: dict[str, Callable[[Any], Any]] = {
+    "transaction": attrgetter("commit_notes"),
+    "recording": attrgetter("result"),
+}
 # Methods of `Workspace` that are one request each. `RemoteWorkspace` defines or inherits all others.
 REMOTE_METHODS = {
     name for name, each in vars(Workspace).items() if inspect.isfunction(each) and not name.startswith("_")
-} - {"tools", "tool_names", "view", "close", *BLOCKS}
+} - {"tools", "tool_names", "view", "recorded", "close", *BLOCKS}
 # Exceptions besides those of agentfs that a method may raise, each with a text.
 _EXCEPTIONS = {
     each.__name__: each

@@ -20,7 +20,7 @@ from agentfs.search.diagnose import (
     report_of,
     stop_report,
 )
-from agentfs.search.options import FindOptions, GlobOptions, ListOptions, next_page, paths_of
+from agentfs.search.options import FindOptions, GlobOptions, ListOptions, as_list, next_page, paths_of
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 from agentfs.visible import one_line
 
@@ -91,7 +91,10 @@ def find_files(
     if not found.total:
         paths = paths_of(options.path)
         nothing = f"0 {noun} match"
-        nothing += f" {', '.join(map(one_line, options.patterns))}" if options.patterns else ""
+        patterns = options.globs
+        if isinstance(options, FindOptions):
+            patterns = [*patterns, *as_list(options.pattern)]
+        nothing += f" {', '.join(map(one_line, patterns))}" if patterns else ""
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
         hint = explain_no_entries(root, limits, options, found)
         nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."

@@ -95,11 +95,6 @@ class GlobOptions:
         """The globs of paths."""
         return as_list(self.pattern)
 
-    @property
-    def patterns(self) -> list[str]:
-        """The patterns that an answer names."""
-        return self.globs
-
 
 @dataclass(frozen=True)
 class FindOptions:
@@ -140,11 +135,6 @@ class FindOptions:
     def globs(self) -> list[str]:
         """The globs of paths."""
         return as_list(self.glob)
-
-    @property
-    def patterns(self) -> list[str]:
-        """The patterns that an answer names."""
-        return [*self.globs, *as_list(self.pattern)]
 
     @property
     def ignore_case(self) -> bool:
@@ -220,11 +210,6 @@ class GrepOptions:
     def by_line(self) -> bool:
         """True if the entries of a page are matches, not files."""
         return self.output_mode == "content"
-
-    @property
-    def stops_when_full(self) -> bool:
-        """Return True if the search ends with the last file of the page."""
-        return self.output_mode == "files_with_matches" and self.limit is not None
 
     def around(self, limits: Limits) -> tuple[int, int]:
         """Return the numbers of lines to show before and after each match."""

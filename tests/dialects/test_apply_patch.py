@@ -247,7 +247,7 @@ def test_whole_or_not_at_all(apply, tmp_path, tree_of):
         assert tree_of() == before
 
 
-def test_what_follows_in_a_patch_sees_what_stands_before(apply, tmp_path):
+def test_later_operations_of_a_patch_see_earlier_ones(apply, tmp_path):
     assert apply(
         "*** Add File: a", "+1", "+2", "*** Update File: a", "@@", "-1", "+one", "*** Update File: a",
         "*** Move to: b", "*** Update File: b", "@@", " one", "-2", "*** Delete File: obsolete.txt",
@@ -261,7 +261,7 @@ def test_what_follows_in_a_patch_sees_what_stands_before(apply, tmp_path):
     (), ("*** Update File: src/app.py",), ("*** Frobnicate File: foo",),
     ("*** Update File: src/app.py", "@@", "x"),
 ])  # fmt: skip
-def test_what_is_no_patch(apply, tree_of, lines):
+def test_a_malformed_patch_is_refused(apply, tree_of, lines):
     before = tree_of()
     refused = apply(*lines)
     assert refused.error["code"] == "invalid_argument"

@@ -88,7 +88,7 @@ def test_the_end_of_file_marker_ends_a_hunk():
     (patch("*** Delete File: foo", "-a"), 3, "is not the header of a file"),
     (patch("*** Add File: foo", "+a", "b"), 4, "is not the header of a file"),
 ])  # fmt: skip
-def test_what_is_no_patch_is_told_with_its_line(text, line, told):
+def test_a_malformed_patch_is_refused_with_its_line(text, line, told):
     with pytest.raises(InvalidArgumentError) as caught:
         read_patch(text)
     assert told in caught.value.message
@@ -125,7 +125,7 @@ def test_hunks_are_placed(lines, after):
     ("", ["@@", "+c"], "c\n"),
     ("a\n", ["@@", "-a"], ""),
 ])  # fmt: skip
-def test_what_differs_a_little_is_found_and_what_is_not_named_stays(text, lines, after):
+def test_nearly_equal_lines_are_found_and_other_lines_stay(text, lines, after):
     assert made(text, *lines) == after
 
 

@@ -246,7 +246,7 @@ def test_bad_lines(do):
     assert do("read_file", path="src", start_line=90)["error"]["code"] == "past_end"
 
 
-def test_read_of_what_is_no_plain_text(do, tmp_path):
+def test_read_of_files_that_are_not_plain_text(do, tmp_path):
     project = tmp_path / "project"
     (project / "empty").write_text("")
     assert do("read_file", path="empty") == {"content": "", "total_lines": 0}
@@ -260,7 +260,7 @@ def test_read_of_what_is_no_plain_text(do, tmp_path):
     assert do("read_file", path="latin")["encoding"] == "unknown-8bit"
 
 
-def test_long_lines_are_cut_where_no_range_was_asked_for(do, tmp_path):
+def test_long_lines_are_cut_unless_a_range_is_given(do, tmp_path):
     (tmp_path / "project/long").write_bytes(b"a\r\n" + b"x" * 60_000 + b"\r\nb")
     first = do("read_file", path="long")
     assert first["content"] == "a\r\n"
@@ -501,7 +501,7 @@ def test_create_file_writes_exactly_the_content(do, tmp_path, before, content):
     assert file.read_bytes() == content.encode()
 
 
-def test_create_file_refuses_what_no_text_file_holds(do, tmp_path):
+def test_create_file_refuses_characters_that_no_text_file_holds(do, tmp_path):
     assert do("create_file", path="new", content="a\0b")["error"]["code"] == "invalid_argument"
     assert do("create_file", path="new", content="a\udc80b")["error"]["code"] == "encoding"
     assert not (tmp_path / "project/new").exists()
@@ -593,7 +593,7 @@ def test_insert(do, ws, tmp_path, before, insert, after, more):
     assert file.read_bytes() == before
 
 
-def test_insert_says_what_it_joins(do, ws, tmp_path):
+def test_insert_says_if_it_joins_two_lines(do, ws, tmp_path):
     ws.write("file", "a")
     _, data, notes = do("edit_file", path="file", new_string="b", insert="append")
     assert "no line end" in notes[0]

@@ -119,7 +119,7 @@ def test_the_preset_is_in_place_of_defaults_only(tmp_path):
         assert caught.value.code == "already_exists"
 
 
-def test_a_view_shares_what_was_shown_both_ways(tmp_path):
+def test_a_view_and_its_workspace_share_the_read_history(tmp_path):
     (tmp_path / "a.txt").write_text("1\n")
     (tmp_path / "b.txt").write_text("1\n")
     with Workspace(tmp_path) as ws:
@@ -140,7 +140,7 @@ def test_a_view_confines_as_the_workspace_does(tmp_path):
                 ws.view(limits=Limits(read_lines=1)).read(path)
 
 
-def test_a_view_cannot_change_what_confines_or_protects(ws):
+def test_a_view_cannot_change_confinement_or_protection(ws):
     other = {"read_only": True, "symlinks": "never", "allow": ("read",), "deny": ("*",)}
     for field, value in other.items():
         assert field not in VIEWED
@@ -173,7 +173,7 @@ def read(path: str, offset: int = 1) -> str:
     )
 
 
-def test_a_hint_names_what_is_offered_and_no_word_besides(ws):
+def test_a_hint_names_only_offered_tools(ws):
     """Words such as "read", "edit" and "write" are English unless they name a tool, quoted or not."""
     shown = ToolSpec(read, name="Show", parameters={"path": "file", "offset": "from"})
     said = 'Call fs_Show(file="a", from=3) first, or edit, write or grep by hand.'
@@ -216,7 +216,7 @@ def test_an_error_keeps_its_class_and_its_details_and_is_pickled_whole():
     assert again.details["suggested_calls"] == [{"name": "read", "arguments": {"path": "a", "offset": 3}}]
 
 
-def test_a_footer_advises_only_what_can_be_passed(ws):
+def test_a_footer_advises_only_visible_parameters(ws):
     ws.write(".gitignore", "build/\n")
     ws.write("build/a.py", "x\n")
     ws.write("b.py", "pass include_ignored=true\n")
@@ -231,7 +231,7 @@ def test_a_footer_advises_only_what_can_be_passed(ws):
     assert "left out: 1 hidden, 1 ignored by .gitignore:1 build/]" in text
 
 
-def test_a_footer_under_a_change_names_what_is_offered(ws):
+def test_a_footer_under_a_change_names_offered_tools(ws):
     ws.write("a.txt", "".join(f"{n}\n" for n in range(300)))
     content = "".join(f"{n}\n" if n % 2 else "call read\n" for n in range(300))
     own = ws.write("a.txt", content)

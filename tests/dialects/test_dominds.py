@@ -396,7 +396,7 @@ def test_a_range_past_the_end_is_an_error_with_the_total(call):
     assert "range" in failed["hint"]
 
 
-def test_a_range_is_cut_by_what_an_answer_can_hold_and_goes_on(ws):
+def test_a_range_too_long_for_an_answer_is_cut_and_continued(ws):
     with Workspace(ws.root, limits=Limits(read_bytes=200)) as small:
         call, content, lines = caller(small), "", "3~60"
         while lines:
@@ -439,7 +439,7 @@ def test_read_file_counts(call, tmp_path):
     ("a", "   1| a", {}),
     ("", "", {}),
 ])  # fmt: skip
-def test_line_ends_are_told_where_they_are_not_shown(call, tmp_path, content, shown, more):
+def test_line_ends_that_are_not_shown_are_named(call, tmp_path, content, shown, more):
     (tmp_path / "ends.txt").write_bytes(content.encode())
     read = call("read_file", path="ends.txt")
     assert read["content"] == shown
@@ -469,7 +469,7 @@ def test_a_very_long_line_is_cut_and_named(tmp_path, end):
         assert lines == ["   1| short", f"   2| {'x' * 2000}", f"   3| {'y' * 2000}", f"   4| {'z' * 2000}"]
 
 
-def test_what_is_no_text_is_told_by_its_kind(ws, tmp_path):
+def test_a_file_that_is_not_text_is_named_by_its_kind(ws, tmp_path):
     (tmp_path / "a.bin").write_bytes(b"\x7fELF\0\0\0")
     (tmp_path / "a.ipynb").write_text('{"cells": []}\n')
     call = caller(ws)
@@ -666,7 +666,7 @@ def test_ripgrep_count(call):
     assert (nothing["counts"], nothing["total_count"]) == ([], 0)
 
 
-def test_the_sum_of_the_counts_is_of_all_files_also_where_few_are_shown(ws):
+def test_the_sum_of_the_counts_covers_all_files_even_if_few_are_shown(ws):
     with Workspace(ws.root, limits=Limits(grep_results=1)) as small:
         found = caller(small)("ripgrep_count", pattern="TODO")
     assert (len(found["counts"]), found["truncated"], found["total"], found["total_count"]) == (1, True, 3, 5)
@@ -733,7 +733,7 @@ def test_what_rg_args_ask_to_see(call, rg_args, results, total):
     assert found.get("total_count") == total
 
 
-def test_u_opens_what_is_ignored_and_a_second_what_is_hidden(call, tmp_path):
+def test_one_u_opens_ignored_files_and_two_open_hidden_files_too(call, tmp_path):
     (tmp_path / ".gitignore").write_text("*.log\n")
     (tmp_path / "a.log").write_text("treasure\n")
     (tmp_path / ".hidden").write_text("treasure\n")
@@ -770,7 +770,7 @@ def test_other_rg_args_are_refused_by_name(call):
     assert "--max-filesize" in failed["hint"]
 
 
-def test_advice_names_what_the_tool_has(call):
+def test_advice_names_parameters_of_the_tool(call):
     (note,) = call("ripgrep_fixed", literal="TODO.*one")["notes"]
     assert note.endswith("matches 1 line, as in src/main.py.")
     (note,) = call("ripgrep_search", pattern="TODO.*one", rg_args="-F")["notes"]

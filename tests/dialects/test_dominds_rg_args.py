@@ -149,7 +149,7 @@ def test_very_long_rg_args_are_refused_at_once(rg_args):
     ("-", "-"),
     ("'unclosed", "closing quotation"),
 ])  # fmt: skip
-def test_all_else_is_refused_by_name(rg_args, named):
+def test_other_arguments_are_refused_by_name(rg_args, named):
     with pytest.raises(AgentFSError) as caught:
         read_arguments(rg_args)
     assert caught.value.code == "invalid_argument"
@@ -303,7 +303,7 @@ def chosen(seed):
 
 
 @pytest.mark.parametrize(("pattern", "seed"), CASES, ids=str)
-def test_arguments_mean_what_they_mean_to_ripgrep(rg, tree, pattern, seed):
+def test_arguments_mean_the_same_as_to_ripgrep(rg, tree, pattern, seed):
     rg_args = chosen(seed)
     shows, others = read_arguments(rg_args).shows, read_arguments(rg_args).options
     if shows != "lines":

@@ -178,7 +178,7 @@ def test_read_of_an_empty_file(do, ws):
     }  # fmt: skip
 
 
-def test_read_of_what_is_no_text(do, tmp_path):
+def test_read_of_files_that_are_not_text(do, tmp_path):
     (tmp_path / "x").write_bytes(b"\0\1")
     read = do("read", file_path="x")
     assert (read["kind"], read["line_count"]) == ("binary", 0)
@@ -536,7 +536,7 @@ def test_grep_of_nothing_says_so(do, tmp_path):
     assert do("grep", pattern="nowhere")["left_out"] == {"binary": 1}
 
 
-def test_grep_has_ids_of_what_was_read(do, ws, tmp_path):
+def test_grep_has_the_line_ids_of_files_that_were_read(do, ws, tmp_path):
     def found():
         return do("grep", pattern="TODO:", path="src")
 

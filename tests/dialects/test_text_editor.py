@@ -310,7 +310,7 @@ def test_each_command_names_the_path_that_was_meant(do, command, arguments):
     assert 'Did you mean "primes.py"?' in refused.content
 
 
-def test_a_view_that_shows_only_what_changed_is_not_called_the_result_of_cat(tmp_path):
+def test_a_view_of_changes_only_is_not_called_the_result_of_cat(tmp_path):
     lines = [f"line {number} of the file" for number in range(60)]
     (tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
     view = {"command": "view", "path": "a.txt"}

@@ -819,7 +819,7 @@ def test_a_count_says_in_a_word_that_it_is_not_of_all(call, tmp_path):
         )
 
 
-def test_the_rest_of_what_does_not_fit_is_counted(project):
+def test_results_that_do_not_fit_are_counted(project):
     asked = {"roots": ["."], "query": "import", "fixed_strings": True}
     total = int(project.call("search_content", {**asked, "total_only": True}).content)
     counted = json.loads(project.call("search_content", {**asked, "count_only_matches": True}).content)
@@ -1027,7 +1027,7 @@ def test_the_example_is_about_the_argument_that_was_wrong(ws, tool, arguments, n
         assert ("fixed_strings=true" in refused["hint"]) is (language == "ja" and named == "fixed_strings")
 
 
-def test_a_file_where_a_directory_is_due_is_shown_by_the_call_of_the_hint(ws):
+def test_the_hint_for_a_file_in_place_of_a_directory_shows_the_file(ws):
     for language in ("en", "ja"):
         tools = in_language(language).tools(ws)
         hint = error(tools.call("list_files", {"roots": ["README.md"]}))["hint"]
@@ -1036,7 +1036,7 @@ def test_a_file_where_a_directory_is_due_is_shown_by_the_call_of_the_hint(ws):
     assert [match["line"] for match in shown] == TREE["README.md"].splitlines()
 
 
-def test_advice_where_nothing_was_found_has_parameters_of_the_tool(call):
+def test_advice_if_nothing_was_found_has_parameters_of_the_tool(call):
     slash = call("list_files", roots=["."], pattern="util/helper")
     assert slash.notes[0].endswith("pass full_path_match=true to look in paths, or use glob")
     for more in (
@@ -1114,7 +1114,7 @@ def test_events_carry_the_format_and_data_the_tokens_saved(project, ws):
     assert events[0].format == ""
 
 
-def test_tokens_saved_are_near_what_the_full_results_take(project):
+def test_tokens_saved_are_near_the_cost_of_the_full_results(project):
     for asked in SCOPES.values():
         full = estimate_tokens(project.call("search_content", asked).content)
         for mode in MODES:
@@ -1149,7 +1149,7 @@ def test_files_of_the_same_name_elsewhere_are_not_searched(hits, tmp_path):
     assert hits("TODO", files=["README.md"]) == [("README.md", 3)]
 
 
-def test_the_preset_leaves_what_the_programmer_set(tmp_path):
+def test_the_preset_keeps_settings_of_the_programmer(tmp_path):
     (tmp_path / "a.txt").write_text("needle " * 300 + "\n" + "needle\n" * 300)
     with Workspace(tmp_path, limits=Limits(grep_line_chars=50, output_tokens=2000)) as ws:
         tools = ws.tools(dialect="tree-sitter-analyzer")
@@ -1180,7 +1180,7 @@ def test_unforeseen_failures_have_the_same_form(ws, monkeypatch):
     )
 
 
-def test_an_error_of_agentfs_is_what_a_program_gets(ws):
+def test_a_program_gets_the_error_of_agentfs(ws):
     with pytest.raises(AgentFSError):
         ws.tools(["read"], dialect="tree-sitter-analyzer")
 

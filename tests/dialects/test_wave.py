@@ -248,7 +248,7 @@ def test_rules_and_questions_keep_their_paths_from_the_root_under_a_workdir(ws, 
     ("/", "outside_workspace"), ("..", "outside_workspace"), ("none", "not_found"),
     ("README.md", "not_a_directory"),
 ])  # fmt: skip
-def test_a_workdir_that_is_no_directory_inside_the_root_is_refused(ws, tmp_path, workdir, code):
+def test_a_workdir_that_is_not_a_directory_inside_the_root_is_refused(ws, tmp_path, workdir, code):
     result = execute(ws, "Read", {"file_path": str(tmp_path / "README.md")}, workdir=workdir)
     assert (result.success, result.error["code"]) == (False, code)
 

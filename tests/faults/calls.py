@@ -1,4 +1,4 @@
-"""A change of many files is killed, or fails, at its calls of the system: all is old or all is new."""
+"""Helpers that kill or fail a change of many files at its system calls: all is old or all is new."""
 
 import fcntl
 import os
@@ -32,7 +32,7 @@ CHANGING = {
 
 
 class CountedCalls:
-    """Counts the calls of the system, and does something at one of them."""
+    """Counts system calls and calls `act` before one of them."""
 
     def __init__(self, monkeypatch, act: Callable[[], object], only: Iterable[str] | None = None):
         self.count, self.at, self.act = 0, -1, act
@@ -44,7 +44,7 @@ class CountedCalls:
     def wrap(self, call):
         def wrapped(*args, **kwargs):
             self.count += 1
-            if 0 < self.at <= self.count:  # a finalizer may have made the very call
+            if 0 < self.at <= self.count:  # a finalizer may have made the call itself
                 self.at = -1
                 self.act()
             return call(*args, **kwargs)
@@ -54,13 +54,13 @@ class CountedCalls:
 
 @dataclass
 class RepeatedChange:
-    """One change, made again and again to a tree that is made anew each time."""
+    """A change that is repeated on a fresh tree each time."""
 
     top: Path
-    fresh: Callable[[Path], object]  # makes the tree as it was before the change
+    fresh: Callable[[Path], object]  # creates the tree before the change
     change: Callable[[Workspace], object]
-    before: Callable[[Workspace], object] = lambda ws: None  # called before the calls are counted
-    left_out: Callable[[Any], object] = lambda done: False  # whether the result counts a file as left out
+    before: Callable[[Workspace], object] = lambda ws: None  # runs before the calls are counted
+    left_out: Callable[[Any], object] = lambda done: False  # True if the result counts a file as left out
 
     def count(self, calls: CountedCalls) -> int:
         """Return how many calls the whole change makes."""
@@ -79,7 +79,7 @@ class RepeatedChange:
         *,
         without_locks: bool = False,
     ) -> tuple[int, bool]:
-        """Return which of both states the tree has after a kill at a call, and whether the kill came.
+        """Return the index of the state after a kill at a call, and True if the process was killed.
 
         `without_locks` removes the locks that earlier kills left, so that the number of calls is exact.
         """
@@ -102,7 +102,7 @@ class RepeatedChange:
         return both.index(state), status != 0
 
     def fail_at(self, calls: CountedCalls, number: int, both: tuple[Snapshot, Snapshot]) -> bool:
-        """Return whether the change failed since a call of it did; a change that ends is made whole."""
+        """Return True if the change failed because a call did. A change that succeeds must be complete."""
         self.fresh(self.top)
         with Workspace(self.top) as ws:
             self.before(ws)
@@ -121,11 +121,11 @@ class RepeatedChange:
 
 
 def check_kills(change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, step: int) -> None:
-    """Kill a change before each call whose number is a step from the last; both states must be seen."""
+    """Kill a change before every call that is `step` from the last. Both states must be seen."""
     calls = CountedCalls(monkeypatch, kill_itself)
     total = change.count(calls)
     seen = {change.kill_at(calls, number, both) for number in range(1, total + 1, step)}
-    # A process that is killed leaves locks, so that the next makes some calls more.
+    # A killed process leaves locks, so the next one makes more calls.
     later = {change.kill_at(calls, number, both) for number in range(total + 1, total + 240, max(4, step))}
     last = {change.kill_at(calls, number, both, without_locks=True) for number in range(total, total - 9, -4)}
     assert seen | {(1, True)} == {(0, True), (1, True)}
@@ -136,7 +136,7 @@ def check_kills(change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeyp
 def count_failures(
     change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, number: int, step: int = 1
 ) -> float:
-    """Return in which part of its changing calls a change fails with an error number, if one of them does."""
+    """Return the share of changing calls whose failure with an errno makes the change fail."""
     calls = CountedCalls(monkeypatch, fail_with(number), CHANGING)
     total = change.count(calls)
     at = range(1, total + 1, step)

@@ -16,12 +16,12 @@ import pytest
 from agentfs import AgentFSError, Edit, Limits, LineChange, Toolset, Workspace
 
 TIMEOUT = 1.0
-MOST = 3.0  # seconds of processor time in all; the aim is 1.3
+MOST = 3.0  # total seconds of processor time; the goal is 1.3
 CLOCK, STEPS, LINEAR = "the clock", "a number of steps", "the size of the input"
 
 
 class Loop(NamedTuple):
-    """A function with a loop, what bounds it, and what prepares a workspace and returns the hostile call."""
+    """A function with a loop, its bound, and a function that prepares a workspace and returns the call."""
 
     where: str
     bound: str
@@ -29,13 +29,13 @@ class Loop(NamedTuple):
 
 
 def patient(ws: Workspace) -> Workspace:
-    """Return the workspace without its limits, for what comes before the hostile call."""
+    """Return the workspace without limits, to prepare the hostile call."""
     most = 2**40
     return ws.view(limits=Limits(timeout=30, read_lines=most, read_bytes=most, output_tokens=most))
 
 
 def words(count: int, seed: int = 1) -> list[str]:
-    """Return distinct words that begin alike and end alike."""
+    """Return distinct words with the same start and end."""
     return [f"value{(number * 7919 + seed) % 999_983:x}end" for number in range(count)]
 
 
@@ -73,7 +73,7 @@ def write(content: str, before: str | None = None):
 
 
 def edit_lines(changes: Callable[[list[str]], list[LineChange]], after: str | None = None):
-    """Prepare changes of lines by the ids of 100,000 lines; `after` is what the file has by then."""
+    """Prepare changes of lines by the ids of 100,000 lines; `after` is the content at that time."""
 
     def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
         (top / "f.txt").write_text("".join(f"l{number}\n" for number in range(100_000)))

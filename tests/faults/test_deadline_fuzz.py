@@ -20,9 +20,9 @@ from PIL import Image
 from agentfs import Limits, Workspace
 
 TIMEOUT = 1.0
-PAST = 1.0  # seconds besides, without those in which other processes had the processor; the aim is 0.3
-ADDRESS_SPACE = 6 << 30  # bytes, so that what would take all of the machine fails here instead
-MEMORY = 512 << 20  # bytes above the start; the aim is 256 MiB, a process keeps some of what it frees
+PAST = 1.0  # allowed seconds after the deadline, without waiting for the processor; the goal is 0.3
+ADDRESS_SPACE = 6 << 30  # bytes, so that a huge allocation fails here and does not fill the machine
+MEMORY = 512 << 20  # bytes above the start; the goal is 256 MiB; a process keeps some freed memory
 
 ATOMS = [
     "a",
@@ -201,13 +201,13 @@ def distinct_words(rng, count):
 
 
 def varied(rng, text):
-    """Return a text with so many of its characters changed: from none to all."""
+    """Return a text with a random share of its characters changed."""
     rate = rng.choice([0, 0.01, 0.1, 0.3, 0.6, 1])
     return "".join(rng.choice("ab \n1_") if rng.random() < rate else each for each in text)
 
 
 def missed_edit(rng, top):
-    """Return a text to replace that is like the file to some degree, and write the file."""
+    """Write a file and return an old text with a random similarity to it."""
     words = distinct_words(rng, rng.choice([10, 500, 40_000]))
     between = rng.choice([" ", "\n", "\n    ", ", "])
     (top / "words.txt").write_text(between.join(words))
@@ -217,7 +217,7 @@ def missed_edit(rng, top):
 
 
 def similar_paths(rng, top):
-    """Return a path like those of many files, which are made."""
+    """Create many files and return a path similar to theirs."""
     directory = top / f"names{rng.randrange(4)}"
     if not directory.exists():
         directory.mkdir()
@@ -277,11 +277,11 @@ def one_call(rng, top):
 
 
 def own_time():
-    """Return the seconds that have passed, less those in which this thread waited for a processor."""
+    """Return the elapsed seconds, without those in which this thread waited for a processor."""
     try:
         with open("/proc/thread-self/schedstat", encoding="ascii") as file:
             waited = int(file.read().split()[1])
-    except OSError:  # only Linux tells
+    except OSError:  # only on Linux
         waited = 0
     return time.monotonic() - waited / 1e9
 

@@ -1,4 +1,4 @@
-"""Files without an end, or with holes: every method stops in bounded memory, measured in its own process."""
+"""Endless and sparse files: every method stops in bounded memory, measured in its own process."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ calls = {
 }
 ws.grep("hole", "warm") if os.path.exists(sys.argv[1] + "/warm") else None
 for name, call in calls.items():
-    # A child of its own begins with the memory of now, whatever was held before.
+    # A new child starts with the present memory, not with an earlier peak.
     child = os.fork()
     if child:
         assert os.waitpid(child, 0)[1] == 0
@@ -59,7 +59,7 @@ for name, call in calls.items():
 
 
 def measured(top: Path | str, path: str, mechanism: str) -> dict[str, tuple[str, int]]:
-    """Return the outcome of each method and the MiB that it took, in a process without the tests' memory."""
+    """Return the outcome of each method and the MiB that it took, from a new process."""
     command = [sys.executable, "-c", MEASURED, str(top), path, mechanism]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -122,7 +122,7 @@ def test_a_file_that_grows_as_fast_as_it_is_read_ends(tmp_path):
     def grow() -> None:
         block = b"grown line\n" * 10_000
         with open(path, "ab") as file:
-            while not done.is_set() and file.tell() < 1 << 30:  # a disk has an end
+            while not done.is_set() and file.tell() < 1 << 30:  # do not fill the disk
                 file.write(block)
 
     grower = threading.Thread(target=grow)

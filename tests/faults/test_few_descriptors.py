@@ -1,4 +1,4 @@
-"""Each change with only so many descriptors left: it is made or not made, and no second name stays."""
+"""Each change with few descriptors left: it is made or not made, and no second name stays."""
 
 import gc
 import os
@@ -36,7 +36,7 @@ CHANGES: dict[str, Callable[[Workspace], Any]] = {
 
 @contextmanager
 def only(count: int) -> Iterator[None]:
-    """Let this process open only so many descriptors more."""
+    """Limit the number of descriptors that this process may still open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(map(int, os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd")))
     taken: list[int] = []
@@ -67,7 +67,7 @@ def test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_st
         for file in ("a", "b", "d/c", "d/e/f"):
             (top / file).write_text("old\n")
         with Workspace(top, policy=Policy(overwrite="always", durability="fast")) as ws:
-            transaction(ws)  # so that all modules are loaded, and there is something to undo
+            transaction(ws)  # loads all modules and leaves a step to undo
             if name != "undo":
                 ws.undo()
             before = snapshot(top)
@@ -89,7 +89,7 @@ def test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_st
 
 
 def test_a_transaction_over_more_files_than_there_are_descriptors(tmp_path):
-    """256 is what macOS gives a process."""
+    """The default limit of macOS is 256."""
     with Workspace(tmp_path, policy=Policy(durability="fast")) as ws, only(64):
         with ws.transaction() as tx:
             for number in range(200):

@@ -22,7 +22,7 @@ CALLS = [
     *("open", "close", "read", "write", "fsync", "link", "unlink", "replace", "rename", "mkdir", "rmdir"),
     *("stat", "readlink", "symlink", "fchmod", "ftruncate", "scandir"),
 ]
-# Outside of a change an interrupt may come between the opening of a file and the name for its descriptor.
+# Outside a change, an interrupt can come between `os.open` and the assignment of the descriptor, which leaks.
 CHANGES = {**test_methods.CHANGES, "transaction": (lambda ws: None, lambda ws: transaction(ws, reads=False))}
 
 
@@ -50,7 +50,7 @@ class Interrupting:
 def interrupt_each(tmp_path: Path, interrupting: Interrupting, name: str, step: int) -> None:
     before, call = CHANGES[name]
     top = tmp_path / "root"
-    for _ in range(2):  # the first time modules are imported, too
+    for _ in range(2):  # the first time also imports modules
         with Workspace(fresh(top)) as ws:
             before(ws)
             old, start = snapshot(top), interrupting.count
@@ -80,7 +80,7 @@ def interrupt_each(tmp_path: Path, interrupting: Interrupting, name: str, step: 
 
 @pytest.fixture
 def interrupting(monkeypatch: pytest.MonkeyPatch) -> Interrupting:
-    gc.collect()  # what other tests have left is not counted here
+    gc.collect()  # do not count descriptors of other tests
     return Interrupting(monkeypatch)
 
 

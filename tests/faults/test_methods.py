@@ -1,4 +1,4 @@
-"""Each method, while one call of the system fails: what was there or what was to come, and a typed error."""
+"""Each method, while one system call fails: the old or the new state, and a typed error."""
 
 import contextlib
 import errno
@@ -50,7 +50,7 @@ def undone(ws: Workspace) -> None:
     ws.undo(2)
 
 
-# What is done before, and what is done while a call fails.
+# The preparation, and the calls during which a system call fails.
 CHANGES: dict[str, tuple[Callable[[Workspace], Any], Callable[[Workspace], Any]]] = {
     "edit": (lambda ws: None, lambda ws: ws.edit("f", "old", "new")),
     "write": (lambda ws: ws.read("f"), lambda ws: ws.write("f", "new\n")),
@@ -83,7 +83,7 @@ READS: dict[str, Callable[[Workspace], Any]] = {
 
 
 class Fault:
-    """Makes call number `at` of all fail with an errno; a close that fails has closed nevertheless."""
+    """Makes system call number `at` fail with an errno. A close that fails closes all the same."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count, self.at, self.number, self.failed = 0, -1, 0, ""
@@ -122,7 +122,7 @@ def descriptors() -> int:
 def run(
     top: Path, seam: Fault, before: Callable[[Workspace], Any], call: Callable[[Workspace], Any], at: int
 ) -> str:
-    """Do it with one call failing; return the code of the error, or "ok"."""
+    """Make the calls while one system call fails; return the code of the error, or "ok"."""
     with Workspace(top) as ws:
         before(ws)
         held = descriptors()
@@ -141,12 +141,12 @@ def run(
 
 @pytest.fixture
 def seam(monkeypatch):
-    gc.collect()  # what other tests have left is not counted here
+    gc.collect()  # do not count descriptors of other tests
     return Fault(monkeypatch)
 
 
 def points(total: int, every: bool) -> list[tuple[int, int]]:
-    """Return which call fails with which errno: some calls with one of them, or each with each."""
+    """Return pairs of a system call and an errno: some calls with one errno, or each with each."""
     if every:
         return [(at, number) for at in range(1, total + 1) for number in ERRNOS]
     step = 1 + total // 60
@@ -219,7 +219,7 @@ def test_a_root_that_cannot_be_opened_fails_with_a_typed_error(tmp_path, seam):
 
 @pytest.mark.parametrize("name", list(CHANGES))
 def test_short_reads_and_writes_are_completed(tmp_path, monkeypatch, name):
-    """The system may take or give less than it was asked for; here, never more than three bytes."""
+    """Reads and writes return at most three bytes."""
     before, call = CHANGES[name]
     with Workspace(fresh(tmp_path / "whole")) as ws:
         before(ws)

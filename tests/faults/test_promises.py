@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
 FIGURES = (ROOT / "docs" / "internals" / "campaigns.md").read_text(encoding="utf-8")
-# What befell others, by the name of its record.
+# Security incidents of other projects, by their identifiers.
 CASES = """
 CVE-2025-53110 CVE-2025-53109 CVE-2026-27735 CVE-2025-68143 CVE-2025-54794 CVE-2026-25724 CVE-2026-39861
 CVE-2026-50549 CVE-2026-50548 GHSA-w5fx-fh39-j5rw CVE-2025-59532 CVE-2025-59944 CVE-2025-54130
@@ -26,14 +26,14 @@ def written():
 
 
 def table(heading: str) -> list[list[str]]:
-    """Return the rows of the table under a heading, in cells."""
+    """Return the cells of each row of the table under a heading."""
     section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")][1:]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
 def named_in(cell: str, written: str) -> set[str]:
-    """Return the tests that a cell names and that there are."""
+    """Return the existing tests that a cell names."""
     return {name for name in re.findall(r"`(test_\w+)`", cell) if f"def {name}(" in written}
 
 
@@ -52,7 +52,7 @@ def test_each_row_of_the_hostile_table_has_a_test(written):
         shown += range(int(first), int(last or first) + 1)
         assert outcome
         assert named_in(test, written), number
-    # Rows 51 and 52 of the research were names and paths of Windows, where no workspace is opened.
+    # Rows 51 and 52 of the research are about Windows, where workspaces cannot be opened.
     assert shown == [number for number in range(1, 65) if number not in {51, 52}]
 
 

@@ -31,12 +31,12 @@ MIX = ["read"] * 12 + ["write"] * 3 + ["mkdir", "ls", "glob", "grep", "entry"]
 WATCHED_MIX = ["grep", "glob", "grep", "find", "grep all", "ls", "grep", "glob all", "write", "mkdir"]
 ALLOWED = {
     "inside",
-    "outside_workspace",  # the link stood there
-    "link_loop",  # it came and went while it was looked at
+    "outside_workspace",  # the path was the link
+    "link_loop",  # the link came and went during the call
     "not_found",  # likewise
     "not_a_directory",
-    "not_a_file",  # grep looked at the link, and opened the directory
-    "unread",  # a write found the file another time, which it had not made
+    "not_a_file",  # grep saw the link and opened the directory
+    "unread",  # a write found a file that it had not made
     "busy",
 }
 
@@ -107,7 +107,7 @@ def transaction(ws: Workspace) -> str:
 def hammer(
     top: Path, operations: int, mix: Sequence[str] = MIX, *, names: bool = True, watch: bool = False
 ) -> Counter[str]:
-    """Make calls, and count what became of them; `names`: names from outside in an answer are escapes."""
+    """Make calls and count their outcomes. With `names`, a name from outside in an answer is an escape."""
     outside = snapshot(top.parent / "out")
     outcomes: Counter[str] = Counter()
     with Workspace(top, policy=Policy(overwrite="always", durability="fast"), watch=watch) as ws:
@@ -119,7 +119,7 @@ def hammer(
                 shown, outcome = str(error) + str(error.details), error.code
             else:
                 outcome = "inside"
-            # The size and name of what lies outside must not show either.
+            # The size and name of an outside file must not show either.
             named = "outside-name" in shown and names
             escaped = SECRET in shown or named or f"size={len(SECRET)}," in shown
             outcomes["ESCAPE" if escaped else outcome] += 1
@@ -186,7 +186,7 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(aren
 
 
 def test_the_same_attack_beats_checking_before_opening(arena):
-    # Some hundred tries are enough where two processes run at once.
+    # Some hundred tries are enough if two processes run in parallel.
     for _ in range(1_000_000):
         path = arena / "a" / "b" / "t"
         try:

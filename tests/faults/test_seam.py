@@ -1,4 +1,4 @@
-"""Every call of a change fails, by a seam: the old file whole or the new one, none left, none leaked."""
+"""Each system call of a change fails: the old or the new file is whole, without leftovers or leaks."""
 
 import contextlib
 import errno
@@ -12,7 +12,7 @@ from agentfs.fs import Root, lock
 from tests.fs.mechanisms import change
 
 ERRNOS = [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EACCES, errno.EXDEV, errno.EMFILE, errno.EPERM]
-# What a change asks of the system, by the names in `os`; each is made to fail at each of its calls in turn.
+# System calls of a change, by their names in `os`. Each of their calls fails in turn.
 CALLS = ["open", "write", "read", "fstat", "fchmod", "fsync", "close", "replace", "mkdir", "stat", "lseek"]
 OLD, NEW = b"old content\n", b"new content, and longer\n"
 
@@ -22,7 +22,7 @@ def descriptors() -> int:
 
 
 class Fault:
-    """Fails the call number `at`; without a number to fail at it only counts."""
+    """Makes call number `at` fail. Without an errno it only counts."""
 
     def __init__(self, real, number: int, at: int) -> None:
         self.real, self.number, self.at, self.count = real, number, at, 0
@@ -32,7 +32,7 @@ class Fault:
         if self.count != self.at:
             return self.real(*arguments, **options)
         if self.real is real_close:
-            real_close(*arguments)  # a close that fails has closed nevertheless
+            real_close(*arguments)  # a close that fails closes all the same
         raise OSError(self.number, os.strerror(self.number))
 
 
@@ -76,7 +76,7 @@ def test_a_failure_of_any_call_leaves_old_or_new(tmp_path, monkeypatch, call, pa
                 break
     assert not lock._locks.threads
     assert "ok" in outcomes
-    # A file that the system does not let be opened for writing is refused; nothing else is.
+    # Only a file that may not be opened for writing is refused.
     assert outcomes <= {"ok", "io", "busy"} | ({"refused"} if call == "open" else set())
 
 

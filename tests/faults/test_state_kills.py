@@ -41,14 +41,14 @@ def fresh(top: Path) -> tuple[Path, Path]:
 
 
 def files_of(root: Path) -> Snapshot:
-    """The files; directories that were made just before a kill hold nothing, and no step knows them yet."""
+    """Return the files. Empty directories created just before a kill belong to no step yet."""
     for path in root.rglob(".agentfs-*.tmp"):
-        path.unlink()  # of the killed change; agentfs sweeps it when it is an hour old
+        path.unlink()  # of the killed change; agentfs removes it after an hour
     return snapshot(root, directories=False)
 
 
 def judge(root: Path, state: Path, had: list[Snapshot], where: str) -> tuple[int, tuple[str, ...]]:
-    """Open it anew: what the journal says must lead back to the original, and there again."""
+    """Open the workspace again: undo must lead to the original and redo back."""
     with Workspace(root, state=state, policy=Policy(durability="fast")) as ws:
         present = files_of(root)
         assert present in had, f"killed at {where}: {sorted(present)} {ws.recovery_notes}"
@@ -87,7 +87,7 @@ def test_a_kill_before_every_call_leaves_journal_and_tree_agreeing(tmp_path, mon
 
 
 def killing(monkeypatch) -> CountedCalls:
-    """Counts the calls of agentfs and the statements of its database, and kills before one of them."""
+    """Counts system calls and database statements, and kills the process before one of them."""
     calls, connect = CountedCalls(monkeypatch, kill_itself), sqlite3.connect
 
     class Connection(sqlite3.Connection):
@@ -172,7 +172,7 @@ FILES = ["a", "c", "d", "made/deep/b", "made/x", "sp ace"]
 
 
 def at_random(ws, chance):
-    """One call, whatever comes of it."""
+    """Make one call and ignore its error."""
     name, other = chance.choice(FILES), chance.choice(FILES)
     text = f"{chance.random()}\n" * chance.choice([0, 1, 200])
     try:
@@ -218,7 +218,7 @@ def kill_at_random(tmp_path, monkeypatch, seed, *, kills):
     for _ in range(kills):
         child = os.fork()
         if child == 0:
-            calls.at = calls.count + chance.randint(1, 400)  # opening it is a part of it
+            calls.at = calls.count + chance.randint(1, 400)  # opening is included
             with Workspace(root, state=state, policy=policy) as ws:
                 for _ in range(20):
                     at_random(ws, chance)

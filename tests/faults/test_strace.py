@@ -1,4 +1,4 @@
-"""The kernel's own calls fail, or the process is killed at each of them, by strace's injection."""
+"""System calls fail, or the process is killed at each of them, by the injection of strace."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from agentfs.errors import AgentFSError
 from agentfs.policy import Policy
 new = b"new content, and longer\\n" * 400
 with Root(sys.argv[1], Policy(durability="full")) as root:
-    # Once before, so that all is loaded and only a change's own calls are left.
+    # Change once before, so that all modules are loaded.
     for content in (b"1", b"2"):
         root.update("warm", lambda now: (content, None), max_bytes=9999)
     print("ready", flush=True)
@@ -40,14 +40,14 @@ pytestmark = needs_tracing
 
 
 def change_under(tree: Path, path: str, log: Path, *inject: str) -> str:
-    """Run one change under strace; return what it said, or "killed"."""
+    """Run one change under strace; return its output, or "killed"."""
     return run_traced(CHANGE, [tree, path], log, *inject)
 
 
 def calls_of(tree: Path, path: str, log: Path) -> list[str]:
     """Return the calls of one change, in order."""
     assert change_under(tree, path, log) == "done"
-    # From the answer to `go`, which is not always traced, to the message that it is done.
+    # From the reply to `go`, which is not always traced, to the message "done".
     *_, calls = log.read_text().split('read(0, "go')
     return re.findall(r"^\d+ +(\w+)\(", calls, re.MULTILINE)
 
@@ -89,7 +89,7 @@ def kill_at_each(tmp_path, monkeypatch, path, *, step):
         said = change_under(tree, path, tmp_path / f"log{number}", f"{name}:signal=KILL:when={at}")
         strays = list(tree.rglob("*.tmp"))
         monkeypatch.setattr(file, "STALE", -1.0)
-        with Root(tree, Policy()) as root:  # no lock is held, and what was left is swept
+        with Root(tree, Policy()) as root:  # no lock is held, and leftovers are removed
             state = state_of(tree, path)
             change(root, path, lambda _: NEW + b"2", max_bytes=1 << 20)
         assert not list(tree.rglob("*.tmp"))
@@ -114,7 +114,7 @@ FAILURES = [
 @pytest.mark.parametrize(("call", "number"), FAILURES)
 def test_a_failing_call_leaves_the_old_file_and_no_temporary(tmp_path, call, number):
     tree = fresh(tmp_path, "tree")
-    # The first `write` and `fsync` are the temporary's; only the last rename is left to a change.
+    # The first `write` and `fsync` are those of the temporary. Only the rename follows.
     said = change_under(tree, "f", tmp_path / "log", f"{call}:error={number}:when=1")
     assert said in {"FileIOError", "RefusedError"}
     assert state_of(tree, "f") == "old"
@@ -141,9 +141,9 @@ def test_each_call_of_a_change_fails_in_turn(tmp_path, path, number):
 
 
 def fail_at_each(tmp_path, path, numbers, *, step):
-    """Unlike the seam this fails what Python and the C library do by themselves, too."""
+    """Unlike the other tests, this also fails calls that Python and the C library make themselves."""
     names = calls_of(fresh(tmp_path, "whole"), path, tmp_path / "log")
-    # The last `close` lets go of the lock; what is written behind it says that all is done.
+    # The last `close` unlocks the file; the write after it is the message "done".
     points = numbered(names[: len(names) - names[::-1].index("close")])
     points = [point for point in points if point[0] not in {"brk", "mmap", "munmap", "futex", "mremap"}]
     before, after = ("old", "new") if path == "f" else ("none", "new")

@@ -30,7 +30,7 @@ def fresh(top: Path) -> Path:
     (top / "deep").mkdir(parents=True)
     for name in ("a", "c", "d", "deep/e"):
         (top / name).write_text(f"old {name}\n")
-        os.utime(top / name, (1, 1))  # long ago, so that a second name looks like a stray
+        os.utime(top / name, (1, 1))  # long ago, so that a second name looks stale
     (top / "a").chmod(0o755)
     return top
 
@@ -138,7 +138,7 @@ def test_changes_that_cannot_be_undone_now_are_undone_when_the_root_is_opened_ag
 
     def failing(*args, **options):
         renames.append(args)
-        if len(renames) > 1:  # the second, and from then on each that would bring something back
+        if len(renames) > 1:  # the second one, and all that would undo the first
             raise OSError(errno.EIO, "broken")
         return real(*args, **options)
 
@@ -160,7 +160,7 @@ def test_changes_that_cannot_be_undone_now_are_undone_when_the_root_is_opened_ag
 
 
 def died_between_two_renames(top):
-    """A process edits a/x and b/y as one, and dies when the first of them is renamed."""
+    """Let a process that edits a/x and b/y as one die after the first rename."""
     shutil.rmtree(top, ignore_errors=True)
     for name in ("a/x", "b/y"):
         (top / name).parent.mkdir(parents=True)
@@ -234,7 +234,7 @@ def test_a_root_opens_even_if_the_lock_of_an_unfinished_change_fails(tmp_path, m
 
 
 def test_changes_that_were_undone_are_not_undone_again_with_the_others(tmp_path):
-    """A file that the change had made, and that somebody makes again, is theirs."""
+    """A file that the change had created, and that another program creates again, is kept."""
     top = tmp_path / "root"
     (top / "z").mkdir(parents=True)
     (top / "z/x").write_text("old\n")

@@ -37,7 +37,7 @@ def root(request, tree, monkeypatch):
 
 @pytest.fixture
 def default_root(tree):
-    """The root by descriptor alone, for what only that one promises."""
+    """A root on `tree` with the default mechanism."""
     before = open_descriptors()
     with Root(tree, Policy()) as opened:
         yield opened
@@ -46,7 +46,7 @@ def default_root(tree):
 
 @pytest.fixture
 def patient(monkeypatch):
-    """Waits for a lock however long it takes: many writers on a slow machine are to lose nothing, too."""
+    """Wait for locks without limit, because many writers on a slow machine take long."""
     monkeypatch.setattr(lock, "WAIT", 600.0)
 
 

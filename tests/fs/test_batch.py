@@ -1,4 +1,4 @@
-"""Several changes as one: the modes of directories come back, whatever way leads back."""
+"""Several changes as one: metadata is restored or noted, by whatever method the change is made or undone."""
 
 import errno
 import os
@@ -38,7 +38,7 @@ def private(tmp_path: Path) -> Path:
 def test_undo_restores_the_mode_of_a_directory_that_was_deleted_and_created_again(
     private, tmp_path, back, refill, persistent
 ):
-    """Undone at once, the two steps leave a directory in place of a directory, whose mode has changed."""
+    """Undone at once, the two steps only change the mode of the directory."""
     with Workspace(private, state=tmp_path / "state" if persistent else None) as ws:
         ws.checkpoint("start")
         ws.delete("empty")

@@ -1,4 +1,4 @@
-"""One buffer for many files: always the whole file, whatever a read gives, and never more than the limit."""
+"""One buffer for many files: it gets the whole file even by short reads, and never more than the limit."""
 
 import os
 

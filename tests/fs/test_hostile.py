@@ -27,13 +27,13 @@ OUT = "outside_workspace"
 
 
 class Arena:
-    """A workspace, and beside its root an outside with a secret."""
+    """A workspace, with a secret in a directory beside its root."""
 
     def __init__(self, top: Path, ws: Workspace, mechanism: str) -> None:
         self.top, self.out, self.ws, self.mechanism = top, top.parent / "out", ws, mechanism
 
     def code(self, call: Callable[[], Any]) -> str:
-        """Return "ok" or the code of the error; whatever is said of the outside fails at once."""
+        """Return "ok" or the code of the error. Fail if the answer shows anything from outside."""
         try:
             said = call()
         except AgentFSError as error:
@@ -65,7 +65,7 @@ class Arena:
         return {name: self.code(call) for name, call in calls.items()}
 
     def outside(self) -> list[tuple[str, bytes, int]]:
-        """Return all that is outside."""
+        """Return the content of the outside directory."""
         found = [p for name in ("out", "rootevil") for p in (self.top.parent / name).rglob("*")]
         return sorted((str(p), p.read_bytes() if p.is_file() else b"", p.lstat().st_mode) for p in found)
 
@@ -98,7 +98,7 @@ def rows(*those: Any) -> Any:
 ARGUMENTS = {1: ("path",), 2: ("path", "outcome")}
 
 
-# Of what lies outside no method says anything, and none changes it.
+# No method shows or changes anything outside.
 @rows(
     ("1", ".."),
     ("2", "../"),
@@ -149,7 +149,7 @@ def test_paths_that_work(arena, path, outcome):
 )
 def test_paths_that_name_nothing_here(arena, path, outcome):
     codes = arena.by_every_method(path)
-    if not path:  # to a search no directory is the root: models fill in what they need not
+    if not path:  # searches take an empty directory as the root, because models fill in optional arguments
         assert {codes.pop(name) for name in ("ls", "glob", "find", "grep")} == {"ok"}
     assert set(codes.values()) == {outcome}, codes
     assert sorted(os.listdir(arena.top)) == ["a", "f"]
@@ -213,7 +213,7 @@ def test_6_two_dots_after_a_link_resolve_as_in_the_system(arena):
     assert arena.ws.read("l/../t").content == "a/t\n" == (arena.top / "l" / ".." / "t").read_text()
 
 
-# A link, moved over, moved away and deleted: nothing replaces it, it goes itself, and is gone by then.
+# A link as the target of a move, moved and deleted: the link itself is changed, never its target.
 LINK_ITSELF = ("already_exists", "ok", "not_found")
 
 
@@ -238,7 +238,7 @@ def test_links_that_lead_out(arena, path, outcome):
     link = path.split("/", 1)[0]
     os.symlink(outcome.replace("{out}", str(arena.out)), arena.top / link)
     codes = arena.by_every_method(path.replace("{out}", str(arena.out)))
-    if path == link:  # the link itself may be moved, and so is gone; not what it leads to
+    if path == link:  # the link itself may be moved, not its target
         assert (codes.pop("move to"), codes.pop("move"), codes.pop("delete")) == LINK_ITSELF
     assert set(codes.values()) == {OUT}, codes
 
@@ -300,7 +300,7 @@ def test_35_links_that_expand_past_the_path_limit(arena):
     last = codes.pop("move to"), codes.pop("move"), codes.pop("delete")
     assert last == LINK_ITSELF or set(last) == {
         "name_too_long"
-    }  # by path it has no name that the system takes
+    }  # by path, the name is not valid for the system
     assert set(codes.values()) <= {OUT, "name_too_long"}, codes
 
 
@@ -324,7 +324,7 @@ def test_37_a_link_to_files_that_run_code_changes_nothing(arena):
 
 
 def test_41_a_directory_moved_out_during_a_write(arena):
-    """It lands in the moved directory, or is refused; nothing is made where the directory was."""
+    """The file lands in the moved directory or the write is refused. Nothing is created at the old path."""
     moved = arena.top.parent / "moved"
 
     def compute(_: object) -> bytes:
@@ -340,7 +340,7 @@ def test_41_a_directory_moved_out_during_a_write(arena):
 
 
 def refused_at_once(arena: Arena, path: str) -> None:
-    """No method waits for a special file, or takes it for one that can be read or changed."""
+    """No method waits for a special file, reads it or changes it."""
     begun = time.process_time()
     codes = arena.by_every_method(path)
     searched = arena.ws.grep("x", include_ignored=True).skipped.special
@@ -410,7 +410,7 @@ def test_44_an_endless_file_of_size_0(arena):
 
 
 def test_45_a_sparse_terabyte(arena):
-    """In what memory is measured in `test_endless.py`."""
+    """Its memory is measured in `test_endless.py`."""
     with open(arena.top / "big", "wb") as file:
         try:
             file.truncate(1 << 40)
@@ -504,7 +504,7 @@ def test_49_a_binary_file_is_skipped_and_counted(arena):
 def test_other_spellings_of_protected_names(arena, path, outcome):
     assert arena.code(lambda: arena.ws.write(path, "x", overwrite=True)) == "protected"
     assert sorted(os.listdir(arena.top)) == ["a", "f"]
-    place = arena.top / path  # on this file system it is a name of its own, and treated as what it may be
+    place = arena.top / path  # another name on this file system, and protected all the same
     place.parent.mkdir(exist_ok=True)
     place.write_text("here\n")
     codes = arena.by_every_method(path)

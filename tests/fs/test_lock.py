@@ -18,7 +18,7 @@ COUNT = """
 import sys
 from agentfs.fs import Root, lock
 from agentfs.policy import Policy
-lock.WAIT = 600  # that nothing is lost is what is shown here, on however slow a machine
+lock.WAIT = 600  # a slow machine must not end the test
 with Root(sys.argv[1], Policy(durability="fast")) as root:
     for _ in range(int(sys.argv[2])):
         root.update("n", lambda now: (b"%d" % (int(now.data) + 1), None), max_bytes=99)
@@ -81,7 +81,7 @@ def count_naively(tree) -> int:
 
 
 def test_reading_and_writing_without_a_lock_loses_edits(tree):
-    # On a machine with much else to do they may happen to run one after the other.
+    # On a busy machine they may happen to run one after the other.
     assert any(count_naively(tree) < 1200 for _ in range(20))
 
 
@@ -154,7 +154,7 @@ async def test_30_tasks_edit_one_file_and_lose_nothing(tmp_path, patient):
 
 
 def test_the_tests_keep_their_locks_to_themselves():
-    """Here and in the processes that they start; else the one would not see the locks of the other."""
+    """In this process and those that it starts, so that they share their locks."""
     ask = "from agentfs.fs import lock; print(lock.lock_directory('/elsewhere'))"
     started = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
     assert started.strip() == lock.lock_directory("/elsewhere")
@@ -169,7 +169,7 @@ def test_locks_of_killed_processes_are_removed_and_held_locks_stay(tree):
     }
     for name, file in files.items():
         with open(file, "w"):
-            if name != "ba9876543210":  # that one was made just now
+            if name != "ba9876543210":  # created just now
                 os.utime(file, (1, 1))
     held = os.open(files["cdefcdefcdef"], os.O_RDWR)
     assert syscalls.try_lock(held)
@@ -229,7 +229,7 @@ def test_a_delete_locks_the_file_that_the_path_leads_to_after_waiting(tmp_path, 
     first, second = threading.Event(), threading.Event()
     changing_new = threading.Event()
     outcome: dict[str, object] = {}
-    locking = threading.Event()  # the delete has decided what to lock
+    locking = threading.Event()  # the delete has chosen its lock
 
     def file_locks(*args):
         locking.set()
@@ -361,7 +361,7 @@ with Workspace(sys.argv[1], policy=Policy(durability="fast", overwrite="always")
 
 
 def test_a_change_of_directories_only_creates_no_lock_file(tree, tmp_path, monkeypatch):
-    """Not in the directory where the process happens to run, either."""
+    """Not even in the working directory of the process."""
     (tree / "empty").mkdir()
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -437,7 +437,7 @@ with Root(sys.argv[1], Policy()) as root:
 
 
 def in_a_fork(act) -> str:
-    """Return what a forked copy of the process says of an act."""
+    """Return the outcome of a function in a forked copy of the process."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -478,7 +478,7 @@ def test_a_forked_process_does_not_wait_for_locks_of_its_parent(tree):
 
 
 def test_a_lock_does_not_outlive_its_process_in_a_forked_copy(tree):
-    """A process that forks while it holds a lock, and is killed, left the lock with its child."""
+    """A process that forked while it held a lock, and was killed, left the lock to its child."""
     parent = subprocess.Popen(
         [sys.executable, "-c", HOLD_AND_FORK, str(tree)],
         stdout=subprocess.PIPE,
@@ -519,7 +519,7 @@ def test_a_fork_that_leaves_the_block_of_a_lock_keeps_the_lock_of_its_parent(tre
 
 
 def test_edits_through_two_hard_links_lose_nothing(tree):
-    """Under "break" each name gets its own file, so that every edit is in the file that it named."""
+    """With "break" each name gets its own file, so each file has the edits of its name."""
     (tree / "n").write_text("start\n")
     os.link(tree / "n", tree / "m")
 

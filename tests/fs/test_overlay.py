@@ -1,4 +1,4 @@
-"""Paths in a transaction lead where they will lead once it is on disk."""
+"""Paths and searches in a transaction give the same answers as on disk after its commit."""
 
 import tempfile
 from pathlib import Path
@@ -176,7 +176,7 @@ def sample(top):
 
 
 def attempt(act, ws):
-    """Return what is said of a result, or the code of an error."""
+    """Return the text of a result, or the code of an error."""
     try:
         result = act(ws)
     except AgentFSError as error:
@@ -185,14 +185,14 @@ def attempt(act, ws):
 
 
 def compare(names):
-    """Do the same in a transaction and on disk, and ask both the same after each step."""
+    """Make the same changes in a transaction and on disk; compare their answers after each step."""
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
         tops = [sample(Path(directory) / "root") for directory in (one, two)]
         always = Policy(overwrite="always")
         with Workspace(tops[0], policy=always) as ws, Workspace(tops[1], policy=always) as disk:
             with ws.transaction() as tx:
                 for name in names:
-                    # An undo on disk names the directories too that go with a file.
+                    # An undo on disk also names the directories that are removed with a file.
                     codes = [
                         code for each in (tx, disk) if isinstance(code := attempt(ACTS[name], each), str)
                     ]

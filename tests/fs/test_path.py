@@ -142,7 +142,7 @@ def test_a_shown_name_is_plain_text_and_leads_back(name):
 
 
 def test_two_surrogates_that_are_one_character_are_that_character():
-    # One file must not have two spellings, or a rule on its name could be passed by.
+    # One file must not have two spellings, or one of them could evade a rule.
     assert split_path("caf\udcc3\udca9", ROOTS).parts == ("café",)
     assert parse_display_name("caf\\xc3\\xa9") == "caf\\xc3\\xa9"
 

@@ -282,7 +282,7 @@ NAMES = st.sampled_from([
 
 
 def covers_slowly(matcher, path):
-    """Match every interpretation of a path with every rule, without the quick test of its names."""
+    """Match every interpretation of a path with every rule, without the fast test of its names."""
     readings = protect._interpretations(path, backups=matcher._backups)
     return any(map(matcher._matches_rules, readings))
 
@@ -473,7 +473,7 @@ def test_a_hard_link_to_a_protected_file_is_protected_at_once(tmp_path, monkeypa
     """The names in the root are cached until its times change, as a new name or file changes them."""
     from agentfs.fs import context
 
-    monkeypatch.setattr(context, "TIME_RESOLUTION", -1 << 62)  # as if nothing had changed for long
+    monkeypatch.setattr(context, "TIME_RESOLUTION", -1 << 62)  # as if the last change were long ago
     for name in ("one", "two"):
         (tmp_path / name).write_text(SECRET)
         (tmp_path / "sub").mkdir(exist_ok=True)
@@ -490,7 +490,7 @@ def test_a_hard_link_to_a_protected_file_is_protected_at_once(tmp_path, monkeypa
 
 
 def test_hard_links_are_protected_within_the_documented_limit(tmp_path):
-    """The page says: known is a link to what lies in the root itself, under a name without `*`."""
+    """As documented: hard links are recognised to files in the root itself that match a name without `*`."""
     for name in (".env", "app/.env", "server.pem"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(SECRET)

@@ -1,4 +1,4 @@
-"""Recovery logs: only the directory that a batch was made in is repaired, and nothing that is protected."""
+"""Recovery logs: a batch is undone only in its own root, and protected files are not changed."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def logs_of(top: Path) -> list[Path]:
 
 
 def killed_after_creating(top: Path) -> Path:
-    """A process creates three files as one, and dies before it says that it is done; return its log."""
+    """Let a process die after it creates three files as one, before it notes the end; return its log."""
     top.mkdir()
     child = os.fork()
     if child == 0:
@@ -49,7 +49,7 @@ def put(top: Path, files: dict[str, str]) -> None:
 
 
 def give_log_to(top: Path, log: Path) -> None:
-    """Do what the reuse of an inode does: the log has the name for another directory."""
+    """Rename a log to that of another directory, as if the inode were reused."""
     log.rename(log.with_name(f"repair-{identity(top)}-0"))
 
 
@@ -58,7 +58,7 @@ def give_log_to(top: Path, log: Path) -> None:
 def test_a_recovery_log_of_a_directory_that_is_gone_deletes_nothing_in_the_next(
     tmp_path, monkeypatch, name, birth_time
 ):
-    if not birth_time:  # as on some network file systems; then the path decides, and the second names
+    if not birth_time:  # as on some network file systems: then the path and the second names decide
         monkeypatch.setattr(syscalls, "birth_time", lambda _: None)
     log = killed_after_creating(tmp_path / "root")
     shutil.rmtree(tmp_path / "root")
@@ -115,7 +115,7 @@ HOOK = "#!/bin/sh\ntouch planted\n"
 
 
 def forged_log(project: Path) -> str:
-    """A recovery log by which a hook is brought back from a second name, which the model has written."""
+    """A forged log that restores a git hook from a second name, which the model wrote."""
     second, node = ".agentfs-0123456789abcdef.part", ["file", 0o755, revision_of(HOOK.encode()), len(HOOK)]
     (project / second).write_text(HOOK)
     (project / second).chmod(0o755)
@@ -136,14 +136,14 @@ def test_a_forged_recovery_log_plants_no_hook(home):
     assert refused.value.code == "protected"
     assert not log.exists()
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    log.write_text(content)  # as if it had been written all the same
+    log.write_text(content)  # forged
     with Workspace(project) as ws:
         assert "is protected" in ws.recovery_notes[0]
     assert not (project / ".git/hooks/pre-commit").exists()
 
 
 def test_a_log_with_foreign_second_names_is_ignored(home):
-    """A log that names any other file as a second name would have it removed."""
+    """A log with another file as a second name would remove that file."""
     project = home / "project"
     (project / "precious").write_text("x")
     log = json.loads(forged_log(project))

@@ -191,7 +191,7 @@ def test_a_file_above_the_limit_is_not_changed(root):
 
 def test_a_write_protected_file_is_refused_to_its_owner(root, monkeypatch):
     if os.geteuid() == 0:
-        # The superuser writes anything; look at the file as its owner would.
+        # The superuser may write any file; use the view of its owner.
         os.chown(f"{root.path}/f", 1234, -1)
         monkeypatch.setattr(os, "geteuid", lambda: 1234)
     os.chmod(f"{root.path}/f", 0o444)
@@ -406,7 +406,7 @@ def test_a_link_that_changes_while_the_call_waits_for_the_lock_is_followed_again
             (tree / "l").unlink()
             (tree / "l").symlink_to("a/t")
         with lock.file_locks(paths, *args):
-            yield True  # it was waited for
+            yield True  # the lock took waiting
 
     monkeypatch.setattr(root_module, "file_locks", turning)
     with Root(tree, Policy()) as root:

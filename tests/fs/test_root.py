@@ -72,7 +72,7 @@ def test_a_closed_root_opens_nothing(tree):
     assert code_of(root.open_file, "f") == "closed"
 
 
-# Rows of the acceptance table (research §3) that need no other file than the tree.
+# Rows of the acceptance table (research §3) that need only the files of the tree.
 @pytest.mark.parametrize(
     ("path", "outcome"),
     [
@@ -205,7 +205,7 @@ def test_40_links_are_followed_and_41_are_not(root):
 
 
 def test_links_that_expand_past_the_path_limit(root, tmp_path):
-    # realpath() that is not strict swallows ENAMETOOLONG and calls the outcome inside.
+    # realpath() without `strict` ignores ENAMETOOLONG and returns a path inside.
     spelled = [chr(ord("a") + number) * 240 for number in range(20)]
     directory = os.open(root.path, os.O_RDONLY)
     for number, name in enumerate(spelled):
@@ -242,7 +242,7 @@ def read_files(directory, names, read, **options):
 
 
 def sifted(root, path, name):
-    """Return what sifting yields for a name when it would yield all that can be read."""
+    """Return what `read_files` yields for a name, with a function that passes over no file."""
     with root.open_directory(path) as directory:
         [(_, outcome)] = read_files(directory, [name], ReadBuffer(10**6).fill)
     return outcome
@@ -426,7 +426,7 @@ def test_a_hard_link_to_a_protected_file_is_not_searched(root, linked):
     assert not root.has_linked_secrets()
     os.link(secret, f"{root.path}/a/notes.txt")
     assert root.has_linked_secrets()
-    # What is passed over is reported too, or a search would say by its counts what the file does not hold.
+    # The outcome must not depend on the content, or the counts of a search would reveal it.
     fill = ReadBuffer(99).fill
     with root.open_directory("a") as directory:
         for read in (lambda _: None, fill) if linked else (fill,):
@@ -517,7 +517,7 @@ def test_a_directory_swapped_for_a_link_at_any_step_leads_nowhere_outside(
                 continue
         assert got != SECRET
         outcomes.add("inside" if got == INSIDE[call] else "decoy")
-    # `aside` holds what was there: what had been opened by then is still the place that was asked for.
+    # `aside` holds the original directory, which may have been opened before the swap.
     assert "inside" in outcomes
     allowed = (
         {"inside", "outside_workspace", "link_loop"} if decoy == "out" else {"inside", "decoy", "link_loop"}
@@ -570,7 +570,7 @@ RESOLVE_BENEATH_AND_NO_MAGICLINKS = 0x08 | 0x02
 
 
 def kernel_opens(root_fd: int, path: str) -> os.stat_result | int:
-    """Judge a path by openat2: what stands there, or the errno."""
+    """Return the content at a path by openat2, or the errno."""
 
     class How(ctypes.Structure):
         _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))

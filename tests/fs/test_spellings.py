@@ -1,4 +1,4 @@
-"""Spellings of a name that a file system takes for another name: none leads past protection or rules.
+"""Other spellings of a name that file systems accept: none evades protection or rules.
 
 No file system of the test machine folds names as ext4 with `casefold`, APFS, vfat and SMB do. So the system
 calls get the name that such a file system would find.
@@ -27,7 +27,7 @@ def folded(name: str) -> str:
 
 
 def short(name: str) -> str:
-    """The name in DOS's 8.3 form, with the number 1."""
+    """Return a name in DOS's 8.3 form, with the number 1."""
     stem, _, extension = name.lstrip(".").rpartition(".") if "." in name[1:] else (name.lstrip("."), "", "")
     stem, extension = (re.sub("[^A-Z0-9_-]", "", part.upper()) for part in (stem, extension))
     return f"{stem[:6]}~1" + (f".{extension[:3]}" if extension else "")
@@ -35,7 +35,7 @@ def short(name: str) -> str:
 
 @pytest.fixture
 def folding(monkeypatch):
-    """Let the system find names as a folding file system does."""
+    """Let the system find names like a file system that ignores case."""
 
     def actual(handle, name):
         names = os.listdir(f"/proc/self/fd/{handle}")

@@ -1,4 +1,4 @@
-"""The fast path: the same answers with and without it, and a filter that takes it away while it is used."""
+"""`openat2`: the same answers with and without it, and with a filter that refuses it later."""
 
 import os
 import platform
@@ -51,7 +51,7 @@ with tempfile.TemporaryDirectory() as top, Workspace(top) as ws:
     os.symlink("/etc", top + "/a/out")
     handle = os.open(top, os.O_RDONLY)
     before = ws.read("a/b/t").content, syscalls.open_beneath(handle, "a", directory=True) >= 0
-    # A filter of system calls that answers openat2 with an errno and lets the rest pass.
+    # A filter that fails openat2 with an errno and allows all other system calls.
     refusal = 0x00050000 | int(sys.argv[1])
     steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 437), (0x06, 0, 0, refusal), (0x06, 0, 0, 0x7FFF0000)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
@@ -76,7 +76,7 @@ def test_a_system_call_filter_may_be_installed_later(number):
 
 
 def test_a_running_call_keeps_the_root_open(tree):
-    """close() in another thread must not hand the descriptor's number to someone else's directory."""
+    """After close() in another thread, the descriptor's number must not lead to another directory."""
     root = Root(tree, Policy())
     fd = root._context.shared_handle.handle.fd
 

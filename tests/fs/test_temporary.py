@@ -163,7 +163,7 @@ def test_without_hard_links_no_empty_file_stays_where_the_rename_fails(tree, mon
 
 
 def test_a_file_is_created_although_its_second_name_cannot_be_removed(tree, monkeypatch):
-    """It has its name by then, so that an error would say what is not so; the rest is swept later."""
+    """The file has its name already, so an error would be wrong. The temporary is removed later."""
 
     def fail(*_, **__):
         raise OSError(errno.EIO, "broken")

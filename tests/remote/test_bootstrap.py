@@ -1,6 +1,8 @@
 """The package is sent to a bare Python once, checked, and never run from a place that others can change."""
 
+import ast
 import errno
+import importlib.resources
 import importlib.util
 import io
 import marshal
@@ -269,6 +271,9 @@ def test_the_package_is_small_and_has_every_import_of_the_server(tmp_path):
     texts = dict(bootstrap_near._texts())
     assert bootstrap_near.pack(texts)[0] == digest
     for name, text in texts.items():
+        package, _, rest = name.partition("/")
+        original = importlib.resources.files(package).joinpath(rest).read_text(encoding="utf-8")
+        assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(original)), name  # only comments are left out
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

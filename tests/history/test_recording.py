@@ -1,0 +1,462 @@
+"""Recordings: what other processes change in the tree is one step of the journal."""
+
+import asyncio
+import os
+import subprocess
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+import agentfs
+from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
+from agentfs.cli import main
+from agentfs.errors import ClosedError, InvalidArgumentError, ReadOnlyError, RefusedError, TooLargeError
+from agentfs.history import snapshot as snapshot_module
+from agentfs.results import ToolResult
+from tests.history.judges import git_applied, snapshot
+
+TEN = "".join(f"{number}\n" for number in range(1, 11))
+
+
+@pytest.fixture(params=[False, True], ids=["memory", "state"])
+def reopened(request, tmp_path):
+    """Returns what opens the workspace anew; with a state directory its history goes on."""
+    top = tmp_path / "root"
+    top.mkdir()
+    current = []
+
+    def reopen(**more):
+        if not current or request.param or more:
+            for ws in current:
+                ws.close()
+            current[:] = [Workspace(top, state=tmp_path / "state" if request.param else None, **more)]
+        return current[0]
+
+    yield reopen
+    for ws in current:
+        ws.close()
+
+
+@pytest.fixture
+def root(tmp_path, reopened):
+    top = tmp_path / "root"
+    (top / "src" / "deep").mkdir(parents=True)
+    (top / "a.txt").write_text(TEN)
+    (top / "run.sh").write_text("#!/bin/sh\n")
+    (top / "run.sh").chmod(0o755)
+    (top / "src" / "one.py").write_text("one\n" * 30)
+    (top / "src" / "deep" / "two.py").write_bytes(b"caf\xe9\r\n")
+    (top / ".hidden").write_text("hidden\n")
+    (top / "link").symlink_to("a.txt")
+    (top / "empty").mkdir(mode=0o700)
+    return top
+
+
+def run(command, root):
+    subprocess.run(command, shell=True, cwd=root, check=True, capture_output=True)
+
+
+EVERYTHING = (
+    "sed -i s/5/five/ a.txt; rm run.sh; mv src lib; echo more >> lib/one.py; ln -sfn lib/one.py link;"
+    " chmod 600 .hidden; rmdir empty; mkdir -p new/deep; echo new > new/deep/file"
+)
+
+
+def test_what_a_command_changes_is_one_step(root, reopened, tmp_path):
+    before = snapshot(root)
+    with reopened().recording("make a mess") as recorded:
+        assert recorded.result is None
+        run(EVERYTHING, root)
+    after = snapshot(root)
+    result = recorded.result
+    by_path = {file.path: (file.action, file.moved_from) for file in result.files if file.type != "directory"}
+    assert by_path == {
+        ".hidden": ("changed", None),
+        "a.txt": ("changed", None),
+        "lib/deep/two.py": ("moved", "src/deep/two.py"),
+        "lib/one.py": ("moved", "src/one.py"),
+        "link": ("changed", None),
+        "new/deep/file": ("created", None),
+        "run.sh": ("deleted", None),
+    }
+    assert result.text.endswith("\n[undo takes it back: undo()]")
+    assert (result.label, result.lost) == ("make a mess", ())
+    undone = reopened().undo()
+    assert undone.steps == 1
+    assert snapshot(root) == before
+    reopened().redo()
+    assert snapshot(root) == after
+    assert {file.label for file in reopened().changes().files} == {"make a mess"}
+    reopened().undo()
+    assert git_applied(root, result.patch, tmp_path / "scratch").keys() >= {"lib/one.py", "new/deep/file"}
+
+
+def test_an_empty_recording_is_no_step(root, reopened):
+    with reopened().recording("nothing") as recorded:
+        (root / "a.txt").write_text(TEN)
+        os.utime(root / "run.sh", (1, 1))
+    assert (recorded.result.files, recorded.result.text.split("\n")[0]) == ((), "Nothing was changed.")
+    with pytest.raises(InvalidArgumentError, match="nothing to undo"):
+        reopened().undo()
+
+
+def test_what_changed_before_the_block_is_not_in_it(root, reopened):
+    with reopened().recording("first"):
+        pass
+    (root / "a.txt").write_text("outside\n")
+    with reopened().recording("second") as recorded:
+        (root / "new").write_text("x\n")
+    assert [file.path for file in recorded.result.files] == ["new"]
+
+
+def test_a_change_right_after_a_snapshot_that_leaves_size_and_times_is_seen(root, reopened):
+    for number in range(20):
+        (root / "a.txt").write_text(f"{number:02}\n")
+        status = (root / "a.txt").stat()
+        with reopened().recording("edit") as recorded:
+            (root / "a.txt").write_text(f"{number + 50:02}\n")
+            os.utime(root / "a.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert [file.path for file in recorded.result.files] == ["a.txt"]
+
+
+def test_a_block_that_raises_is_recorded_too(root, reopened):
+    before = snapshot(root)
+    with suppress(ZeroDivisionError), reopened().recording("fails") as recorded:
+        (root / "a.txt").unlink()
+        _ = 1 // 0
+    assert [file.action for file in recorded.result.files] == ["deleted"]
+    reopened().undo()
+    assert snapshot(root) == before
+
+
+def test_what_another_agent_changes_later_survives_the_undo(root, reopened):
+    with reopened().recording("sed"):
+        run("sed -i s/^2$/two/ a.txt", root)
+    (root / "a.txt").write_text((root / "a.txt").read_text() + "theirs\n")
+    reopened().undo()
+    assert (root / "a.txt").read_text() == TEN + "theirs\n"
+
+
+def test_changes_of_the_workspace_within_the_block_are_its_own_steps(root, reopened):
+    before = snapshot(root)
+    ws = reopened()
+    with ws.recording("shell") as recorded:
+        ws.edit("a.txt", "2\n", "two\n")
+        run("sed -i s/^9$/nine/ a.txt; echo x > shell", root)
+        ws.write("mine", "x\n")
+        ws.edit("a.txt", "5\n", "five\n")
+        run("sed -i s/^7$/seven/ a.txt; echo y >> mine", root)
+    assert [(file.path, file.action) for file in recorded.result.files] == [
+        ("a.txt", "changed"),
+        ("mine", "changed"),
+        ("shell", "created"),
+    ]
+    assert b"-9\n" in recorded.result.patch
+    assert b"+seven\n" in recorded.result.patch
+    assert b"+two\n" not in recorded.result.patch
+    ws.undo()  # the recording
+    assert (root / "a.txt").read_text() == TEN.replace("2\n", "two\n").replace("5\n", "five\n")
+    assert (root / "mine").read_text() == "x\n"
+    ws.undo(3)
+    assert snapshot(root) == before
+
+
+def test_an_undo_within_the_block_is_not_recorded(root, reopened):
+    ws = reopened()
+    ws.edit("a.txt", "2\n", "two\n")
+    with ws.recording("shell") as recorded:
+        ws.undo()
+        ws.redo()
+    assert recorded.result.files == ()
+
+
+def test_a_recording_within_a_recording_has_its_own_step(root, reopened):
+    ws = reopened()
+    with ws.recording("outer") as outer:
+        run("echo x > before", root)
+        with ws.recording("inner") as inner:
+            run("echo x > within; echo y >> before", root)
+        run("echo x > after; echo z >> before", root)
+    assert [file.path for file in inner.result.files] == ["before", "within"]
+    assert [file.path for file in outer.result.files] == ["after", "before"]
+    assert (root / "before").read_text() == "x\ny\nz\n"
+    reopened().undo()
+    assert (root / "before").read_text() == "x\ny\n"
+    reopened().undo()
+    assert (root / "before").read_text() == "x\n"
+    reopened().undo()
+    assert not {"before", "within", "after"} & snapshot(root).keys()
+    reopened().redo(3)
+    assert (root / "before").read_text() == "x\ny\nz\n"
+
+
+def test_concurrent_recordings_are_one_step_each(root, reopened):
+    ws = reopened()
+    started, go_on = threading.Event(), threading.Event()
+
+    def other():
+        with ws.recording("other"):
+            run("echo x > other", root)
+            started.set()
+            go_on.wait(10)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    started.wait(10)
+    with ws.recording("mine") as mine:
+        run("echo x > mine", root)
+    go_on.set()
+    thread.join()
+    assert [file.path for file in mine.result.files] == ["mine"]
+    ws.undo()
+    assert not (root / "mine").exists()
+    assert (root / "other").exists()
+    ws.undo()
+    assert not (root / "other").exists()
+
+
+def test_checkpoints_and_rollback_cover_recordings(root, reopened):
+    before = snapshot(root)
+    reopened().checkpoint("start")
+    reopened().edit("a.txt", "1\n2", "one\n2")
+    with reopened().recording("mess"):
+        run(EVERYTHING, root)
+    after = snapshot(root)
+    reopened().checkpoint("end")
+    assert reopened().rollback("start").steps == 2
+    assert snapshot(root) == before
+    reopened().rollback("end")
+    assert snapshot(root) == after
+
+
+def test_a_step_can_be_undone_for_some_paths(root, reopened):
+    with reopened().recording("mess"):
+        run(EVERYTHING, root)
+    reopened().undo(paths=["run.sh", "a.txt"])
+    assert (root / "a.txt").read_text() == TEN
+    assert (root / "run.sh").stat().st_mode & 0o777 == 0o755
+    assert (root / "lib").exists()
+
+
+# What is not covered
+
+
+def test_ignored_files_are_counted_and_recorded_on_request(root, reopened):
+    (root / ".gitignore").write_text("build/\n")
+    (root / "build").mkdir()
+    (root / "build" / "out").write_text("old\n")
+    with reopened().recording("make") as recorded:
+        (root / "build" / "out").write_text("new\n")
+    assert recorded.result.files == ()
+    assert recorded.result.not_covered == {"ignored": 1}
+    with reopened().recording("make", include_ignored=True) as recorded:
+        (root / "build" / "out").write_text("newer\n")
+    assert [file.path for file in recorded.result.files] == ["build/out"]
+    reopened().undo()
+    assert (root / "build" / "out").read_text() == "new\n"
+    with reopened().recording("make") as recorded:
+        (root / "build" / "out").write_text("newest\n")
+    assert recorded.result.files == ()
+
+
+def test_a_change_of_the_ignore_rules_deletes_and_creates_nothing(root, reopened):
+    (root / ".gitignore").write_text("build/\n")
+    (root / "build").mkdir()
+    (root / "build" / "out").write_text("old\n")
+    ws = reopened()
+    with ws.recording("first"):
+        pass
+    os.utime(root / "build" / "out")
+    time.sleep(0.1)
+    with ws.recording("shows build") as recorded:
+        (root / ".gitignore").write_text("*.txt\n")
+        (root / "build" / "made").write_text("new\n")
+    paths = {file.path: file.action for file in recorded.result.files}
+    assert paths.get("build/out") is None
+    assert paths.get("a.txt") is None
+    assert paths["build/made"] == "created"
+    ws.undo()
+    assert (root / "build" / "out").read_text() == "old\n"
+    assert (root / "a.txt").read_text() == TEN
+
+
+def test_what_is_too_large_is_reported_and_not_restored(root, reopened):
+    ws = reopened(limits=Limits(file_bytes=1000))
+    (root / "large").write_bytes(b"x" * 2000)
+    with ws.recording("grow") as recorded:
+        (root / "large").write_bytes(b"x" * 3000)
+        (root / "a.txt").write_text("new\n")
+    assert recorded.result.lost == ("large",)
+    assert recorded.result.not_covered == {"too large": 1}
+    assert '"large"' in recorded.result.text
+    undone = ws.undo()
+    assert (root / "large").stat().st_size == 3000
+    assert undone.notes == ('not restored, as the recording could not keep it: "large"',)
+
+
+def test_the_bytes_of_a_snapshot_are_bounded(root, reopened):
+    ws = reopened(limits=Limits(snapshot_bytes=40))
+    with ws.recording("sed") as recorded:
+        run("sed -i s/one/ONE/ src/one.py", root)
+    assert recorded.result.lost == ("src/one.py",)
+    assert recorded.result.not_covered["over Limits.snapshot_bytes"] >= 1
+
+
+def test_contents_of_protected_files_are_never_kept(root, reopened, tmp_path):
+    (root / ".env").write_text("TOKEN=secret-secret\n")
+    (root / "key.pem").write_text("secret-secret\n")
+    ws = reopened()
+    with ws.recording("leak") as recorded:
+        (root / ".env").write_text("TOKEN=secret-secret-2\n")
+        (root / "key.pem").unlink()
+        (root / "a.txt").write_text("x\n")
+    assert recorded.result.lost == (".env", "key.pem")
+    assert "secret-secret" not in f"{recorded.result.text}{recorded.result.patch}"
+    for (data,) in ws._journal.store.database.read("SELECT data FROM contents")[0]:
+        assert b"secret-secret" not in data
+    ws.undo()
+    assert (root / ".env").read_text() == "TOKEN=secret-secret-2\n"
+
+
+def test_a_tree_with_too_many_names_is_refused(root, reopened):
+    ws = reopened(limits=Limits(walk_entries=5))
+    with pytest.raises(TooLargeError), ws.recording("x"):
+        pass
+    assert ws.undo is not None
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("label", ["", "x" * 201, "x" * 10_000])
+def test_a_label_has_1_to_200_characters(reopened, label):
+    with pytest.raises(InvalidArgumentError, match="1 to 200 characters"), reopened().recording(label):
+        pass
+
+
+def test_closed_read_only_and_staged_workspaces_record_nothing(root, reopened):
+    with (
+        Workspace(root, policy=Policy(read_only=True)) as reading,
+        pytest.raises(ReadOnlyError),
+        reading.recording("x"),
+    ):
+        pass
+    ws = reopened()
+    with pytest.raises(RefusedError), ws.transaction() as tx, tx.recording("x"):
+        pass
+    with pytest.raises(AgentFSError) as caught:
+        ws.recording(3).__enter__()
+    assert caught.value.code == "invalid_argument"
+    ws.close()
+    with pytest.raises(AgentFSError) as caught:
+        ws.recording("x").__enter__()
+    assert caught.value.code == "closed"
+
+
+def test_a_workspace_that_is_closed_in_the_block_keeps_the_recording_open(root, tmp_path):
+    state = tmp_path / "kept"
+    ws = Workspace(root, state=state)
+    with suppress(ClosedError), ws.recording("closed") as recorded:
+        (root / "a.txt").write_text("x\n")
+        ws.close()
+    assert recorded.result is None
+    with Workspace(root, state=state) as again:
+        assert "recording" in again.recovery_notes[0]
+        again.undo()
+    assert (root / "a.txt").read_text() == TEN
+
+
+def test_inodes_that_change_by_themselves_cost_time_only(root, reopened, monkeypatch):
+    numbers = iter(range(10**6, 10**9))
+    status = snapshot_module._status
+    monkeypatch.setattr(snapshot_module, "_status", lambda found: status(found)._replace(inode=next(numbers)))
+    with reopened().recording("edit") as recorded:
+        (root / "a.txt").write_text("x\n")
+    assert [file.path for file in recorded.result.files] == ["a.txt"]
+
+
+# A process that dies
+
+
+def test_a_recording_of_a_killed_process_is_completed_on_opening(root, tmp_path):
+    state = tmp_path / "kept"
+    code = (
+        "import os, subprocess, sys; from agentfs import Workspace\n"
+        "ws = Workspace(sys.argv[1], state=sys.argv[2])\n"
+        "with ws.recording('make fmt'):\n"
+        "    ws.edit('a.txt', '1\\n2', 'one\\n2')\n"
+        "    command = 'echo new > new; rm run.sh; sed -i s/^7$/seven/ a.txt'\n"
+        "    subprocess.run(command, shell=True, cwd=sys.argv[1])\n"
+        "    os._exit(9)"
+    )
+    before = snapshot(root)
+    done = subprocess.run([os.sys.executable, "-c", code, root, state], check=False)
+    assert done.returncode == 9
+    with Workspace(root, state=state) as ws:
+        assert ws.recovery_notes[-1].startswith('recording "make fmt" was open when a process died')
+        label = ws.changes().files[0].label
+        assert label.startswith("make fmt (recorded until 20")
+        ws.undo()
+        assert (root / "a.txt").read_text() == TEN.replace("1\n2", "one\n2")
+        ws.undo()
+        assert snapshot(root) == before
+    with Workspace(root, state=state) as ws:
+        assert ws.recovery_notes == ()
+
+
+# Tools, the command line, the far side
+
+
+def test_a_shell_tool_joins_with_one_line(root, reopened):
+    ws = reopened()
+
+    def bash(command: str) -> str:
+        """Run a command.
+
+        Args:
+            command: A shell command.
+        """
+        done = subprocess.run(command, shell=True, cwd=root, check=True, capture_output=True, text=True)
+        return done.stdout
+
+    tools = Toolset([ws.read, ws.recorded(bash)])
+    assert tools.call("bash", {"command": "echo said; echo x > new"}).content == (
+        'said\n\n1 path changed.\ncreated "new" +1 -0\n[undo takes it back: undo()]'
+    )
+    assert tools.call("bash", {"command": "echo said"}).content == "said\n"
+    assert ws.changes().files[0].label == "bash: echo said; echo x > new"
+
+    @ws.recorded
+    async def touch(path: str) -> ToolResult:
+        (root / path).write_text("x\n")
+        return ToolResult(True, "done")
+
+    assert 'created "later"' in asyncio.run(touch("later")).notes[0]
+    with pytest.raises(ZeroDivisionError):
+        ws.recorded(lambda: (root / "last").write_text("x") / 0)()
+    ws.undo(3)
+    assert not (root / "new").exists()
+
+
+def test_the_command_line_shows_labels(root, tmp_path, capsys):
+    state = tmp_path / "kept"
+    with Workspace(root, state=state) as ws, ws.recording("make fmt"):
+        (root / "a.txt").write_text("x\n")
+    assert main(["log", "--state", str(state)]) == 0
+    assert capsys.readouterr().out.strip().endswith('"make fmt": changed "a.txt"')
+    assert main(["diff", "--state", str(state), "--json"]) == 0
+    assert '"label": "make fmt"' in capsys.readouterr().out
+    assert main(["undo", "--state", str(state)]) == 0
+    assert (root / "a.txt").read_text() == TEN
+
+
+def test_over_connect_it_records_at_the_far_side(root):
+    with agentfs.connect(["env"], root) as remote:
+        with remote.recording("far") as recorded:
+            (root / "a.txt").write_text("x\n")
+        assert [file.path for file in recorded.result.files] == ["a.txt"]
+        assert "undo takes it back" in recorded.result.text
+        remote.undo()
+    assert (root / "a.txt").read_text() == TEN
