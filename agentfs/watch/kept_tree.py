@@ -184,7 +184,6 @@ class Watch:
                     self._drop(directory)
             self._stale.discard(directory)
         self.texts.compare(self._files)
-        self.texts.watch_some(until)
         self.texts.blocks.compact()
         return True
 
