@@ -194,8 +194,9 @@ def _render(
         steps.append(Shrink(max(around, default=0), lambda count: answer(most, count - 1)))
     steps.append(Shrink(most, lambda count: answer(count, 0 if by_line else None)))
     if found.total_lines:
-        totals = _sentence(_totals(found))
-        steps.append(Shrink(1, lambda _: replace(whole, text=totals, notes=())))
+        incomplete = notes_of(stopped, skip_report)
+        totals = Joined("\n", _sentence(_totals(found)), footer(*incomplete))
+        steps.append(Shrink(1, lambda _: replace(whole, text=totals, notes=incomplete)))
     return fitted(limits, *(step for step in steps if step.most))
 
 
