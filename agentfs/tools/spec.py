@@ -14,7 +14,7 @@ from agentfs.providers.provider import Schema, SchemaRules, ToolDescription
 from agentfs.results import Result, ToolResult
 from agentfs.tools.declaration import effect_of, read_docstring
 from agentfs.tools.hints import kind_of
-from agentfs.tools.kinds import Kind, Parameter, object_schema
+from agentfs.tools.kinds import Kind, Parameter, Record, object_schema
 
 # Tool names that all providers accept.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -211,12 +211,21 @@ def _parameter(
         )
     if own not in hints:
         raise InvalidArgumentError("it has no type hint")
-    if not descriptions.get(own):
-        raise InvalidArgumentError("the docstring does not describe it under `Args:`")
     default = spec.preset.get(own, declared.default)
     required = default is declared.empty
     kind = _kind_for_model(hints[own])
-    return Parameter(name, kind, descriptions[own], required, None if required else default, own)
+    return Parameter(name, kind, descriptions.get(own, ""), required, None if required else default, own)
+
+
+def undescribed(tool: Tool) -> list[str]:
+    """Return the parameters, and the members of their records, that have no description."""
+    found = [f"`{each.name}` under `Args:`" for each in tool.parameters if not each.description]
+    records = (kind for each in tool.parameters for kind in each.kind.walk() if isinstance(kind, Record))
+    for record in records:
+        found += [
+            f"`{each.name}` of {record.make.__name__}" for each in record.members if not each.description
+        ]
+    return found
 
 
 def _kind_for_model(hint: Any) -> Kind:
