@@ -55,7 +55,9 @@ class ToolCall(NamedTuple):
 class Provider(ABC):
     """One provider's API.
 
-    If all results of a turn belong in one message, `merged` is the key of its list of results.
+    Attributes:
+        formats: The formats of schemas, by the name that `Toolset.schemas` takes.
+        merged: The key of a message's list of results if all results of a turn belong in one message.
     """
 
     formats: ClassVar[Mapping[str, Format]]

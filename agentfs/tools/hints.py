@@ -4,6 +4,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cached_property, partial, wraps
@@ -168,6 +169,25 @@ def default_values(cls: Any) -> dict[str, Any]:
     }
 
 
+def resolve_hints(function: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Exception]]:
+    """Return the hints of a function that can be resolved, and the errors of the others, by parameter.
+
+    Hints may be strings, as under `from __future__ import annotations`, with names of the function's module.
+    """
+    hints: dict[str, Any] = {}
+    errors: dict[str, Exception] = {}
+    with suppress(Exception):  # most functions: all at once
+        return get_type_hints(function, include_extras=True), errors
+    plain: Any = inspect.unwrap(function)
+    for name, hint in getattr(plain, "__annotations__", {}).items():
+        one: Any = SimpleNamespace(__annotations__={name: hint})
+        try:
+            hints |= get_type_hints(one, dict(getattr(plain, "__globals__", {})), include_extras=True)
+        except Exception as error:  # noqa: BLE001 - evaluating a string can raise anything
+            errors[name] = error
+    return hints, errors
+
+
 class _Parameter(NamedTuple):
     name: str
     kind: Kind
@@ -204,13 +224,13 @@ class ArgumentChecker:
 
     @cached_property
     def _parameters(self) -> dict[str, _Parameter]:
-        names = getattr(inspect.unwrap(self._function), "__globals__", {})
+        hints, _ = resolve_hints(self._function)
         found: dict[str, _Parameter] = {}
         for each in self.signature.parameters.values():
             if each.name != "self" and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
                 omit = "Leave it out." if each.default is None else f"Leave it out for {each.default!r}."
                 hint = "" if each.default is each.empty else omit
-                found[each.name] = _Parameter(each.name, _kind(each, names), hint)
+                found[each.name] = _Parameter(each.name, _kind(hints.get(each.name, Any)), hint)
         return found
 
     @cached_property
@@ -247,13 +267,9 @@ def checks_arguments(method: _F, first: Callable[[Any], object] | None = None) -
     return cast("_F", checked)
 
 
-def _kind(declared: inspect.Parameter, names: Mapping[str, Any]) -> Kind:
-    """Return the kind of a parameter, whose hint may be a string; any value if it cannot be resolved."""
-    if declared.annotation is declared.empty:
-        return Anything()
-    hints: Any = SimpleNamespace(__annotations__={declared.name: declared.annotation})
+def _kind(hint: Any) -> Kind:
+    """Return the kind of a program's values; any value if the hint has none."""
     try:
-        resolved = get_type_hints(hints, dict(names), include_extras=True)
-        return kind_of(resolved[declared.name], for_program=True)
-    except Exception:  # noqa: BLE001 - evaluating a string can raise anything
+        return kind_of(hint, for_program=True)
+    except InvalidArgumentError:
         return Anything()
