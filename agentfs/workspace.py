@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import editing, history, search, tools
 from agentfs import watch as watching
-from agentfs.enforcement import check_rules, guard_methods
+from agentfs.enforcement import check_rules, guard_methods, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history import methods
@@ -62,24 +62,23 @@ Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 class Workspace:
     """One agent's view of one directory tree.
 
-    Guaranteed on every system: paths and links that do not change meanwhile lead nowhere outside the root;
-    links are followed only where they lead inside. No method shows the contents of
-    protected names (`Policy.protect`) or changes what runs code, by any spelling or link. A change replaces a
-    file by a rename, so that whatever fails, a kill too, leaves the old file or the new one, whole; threads
-    that use agentfs lose no update. Every result says what it left out. A workspace keeps track
-    of which versions of which files it has read, and `write` replaces only those. It may be used from several
-    threads.
+    Guaranteed on every system: paths and links that do not change during a call lead nowhere outside the
+    root, and links are followed only if they lead inside. No method shows the contents of protected names
+    (`Policy.protect`) or changes files that run code, by any spelling or link. A change replaces a file by a
+    rename, so that a failure or a kill leaves either the old file or the new one. Threads that use agentfs
+    lose no update. Every result says what it left out. A workspace records which versions of which files it
+    has read, and `write` replaces only those. It may be used from several threads.
 
-    Guaranteed besides, by what `containment` names as in force:
+    Also guaranteed, by the mechanism that `containment` names:
 
     * Linux 5.6 or newer ("openat2"): nothing outside is read, listed or changed while another process swaps
-      directories for links, as the kernel confines each open. Processes of one user lose no update either.
-    * Older or filtered Linux, macOS, BSD ("fd-walk"): the same, by a walk name by name on descriptors.
-      Tested on Linux with openat2 taken away; macOS and BSD are expected to work, not run by us.
+      directories for links, because the kernel confines each open. Processes of one user lose no update.
+    * Older or filtered Linux, macOS, BSD ("fd-walk"): the same, because each name is opened relative to its
+      directory. Tested on Linux without openat2; macOS and BSD are expected to work, not run by us.
 
-    Not on Windows, where opening a workspace is an error; importing agentfs and making schemas work there.
+    Opening a workspace on Windows is an error; importing agentfs and making schemas work there.
 
-    Not guaranteed: it is no sandbox. A shell tool, mounts and hard links made by the same user are out of
+    Not guaranteed: it is not a sandbox. A shell tool, mounts and hard links made by the same user are out of
     its reach, and a directory that is moved out of the root while it is open is followed. A program that
     does not lock may write at the very moment of the rename.
 
@@ -108,12 +107,12 @@ class Workspace:
 
         Args:
             root: The directory; it must exist.
-            policy: What may be changed, and how; by default all files inside the root that were read.
+            policy: What may be changed, and how; by default every file inside the root that was read.
             limits: The bounds of one result, one file and one search.
             state: A directory outside of the tree, where journal and read history outlive the process.
             on_event: Called with an event for each call of its tools, in the thread that runs it.
-            watch: Keep names, and texts up to `Limits.watch_bytes`, in memory: searches are as exact, and
-                several times faster; `Workspace.watch` reports what is kept.
+            watch: Keep names, and texts up to `Limits.watch_bytes`, in memory. Searches are as exact, and
+                several times faster. `Workspace.watch` reports what is kept.
 
         Raises:
             AgentFSError: `not_found` or `not_a_directory` for the root; `unsupported` on Windows. For the
@@ -145,25 +144,25 @@ class Workspace:
 
     @property
     def containment(self) -> Containment:
-        """What confines calls to the root at this moment, and what keeps writers apart."""
+        """The mechanisms that confine calls to the root now, and that keep writers apart."""
         self._check_open()
         return self._root.containment
 
     @property
     def watch(self) -> WatchReport | None:
-        """What is kept of a watched tree, and why the rest is not; None without `watch=True`."""
+        """The kept part of a watched tree, and why the rest is not kept; None without `watch=True`."""
         self._check_open()
         return None if self._root.watch is None else self._root.watch.report
 
-    commit_notes: tuple[str, ...] = ()  # of a transaction that has ended: what it could not keep
+    commit_notes: tuple[str, ...] = ()  # metadata that a finished transaction could not keep
 
     @property
     def recovery_notes(self) -> tuple[str, ...]:
-        """What was recovered on opening, because a process had died in the middle of a change."""
+        """Repairs on opening, after a process had died in the middle of a change."""
         return self._root.recovery_notes
 
     def close(self) -> None:
-        """Close the descriptor on the root; every later call fails."""
+        """Close the root and its history; every later call fails."""
         self._root.close()
         self._journal.close()
         if self._state is not None:
@@ -196,9 +195,10 @@ class Workspace:
 
         Args:
             names: The methods to offer: a list, one name, or "all"; by default read, write, edit, multi_edit,
-                ls, glob and grep. Of a dialect, its tools; by default all.
-            dialect: Whose names, arguments, defaults and output; `agentfs.dialects.names()` lists the others.
-            expose: For a method, by its name, parameters after the `*` that the model sees too; with
+                ls, glob and grep. For a dialect, the names of its tools; by default all.
+            dialect: The contract for names, arguments, defaults and output; `agentfs.dialects.names()` lists
+                all.
+            expose: Parameters after the `*` that the model also sees, by the name of their method; with
                 edit_lines also `line_ids` of read and grep.
             prefix: A prefix for the name of each tool.
 
@@ -206,8 +206,8 @@ class Workspace:
             Their schemas for each provider, and `call`, which runs one.
 
         Raises:
-            AgentFSError: `unknown_tool` for a name that is no tool, `invalid_argument` for a parameter to
-                expose that is not there, edit_lines without read or grep, or a dialect that is not known.
+            AgentFSError: `unknown_tool` for a name that is not a tool; `invalid_argument` for an unknown
+                dialect, a parameter to expose that does not exist, or edit_lines without read or grep.
         """
         return tools.toolset.toolset_of(self, names, dialect, expose or {}, prefix)
 
@@ -222,34 +222,26 @@ class Workspace:
         """Return this workspace under other limits and another policy, or with paths from another directory.
 
         It is the same workspace: it shares root, journal and read history, and closing either closes
-        both. What confines and protects cannot be changed.
+        both. Confinement and protection cannot be changed.
 
         Args:
             limits: Its limits; by default the same.
             policy: Its policy; by default the same.
             workdir: The directory inside the root in which relative paths start, and from which paths are
-                shown, with `..` where they lie elsewhere; by default the same. The boundary stays the root,
+                shown, with `..` if they lie elsewhere; by default the same. The boundary stays the root,
                 and rules and the history keep their paths from there.
             only: Directories inside the root; nothing outside of them is read, listed, changed or named.
-                Steps that changed anything outside are not undone; texts kept before are not there.
-                All else holds as before, so that this can only narrow. By default the same as now.
+                Steps that changed anything outside are not undone, and texts kept before are not available.
+                It can only narrow the present view. By default the same as now.
+
+        Returns:
+            The view.
 
         Raises:
-            AgentFSError: `invalid_argument` where the policy differs in what a view may not change; for
-                `workdir` `not_found`, `not_a_directory`, `outside_workspace`, …, for `only` the last.
+            AgentFSError: `invalid_argument` if the policy differs in a field that a view may not change; for
+                `workdir` `not_found`, `not_a_directory` and `outside_workspace`; for `only` the last.
         """
-        other = copy(self)
-        other._guarded_by = ""  # noqa: SLF001 - its own
-        other.limits = limits or self.limits
-        other.policy = policy or self.policy
-        check_rules(other.policy, type(self))
-        root = self._root.with_policy(other.policy)
-        if only is not None:
-            root = root.restricted_to([os.fspath(each) for each in only])
-            root.recovery_notes = ()  # they name files of all directories
-            other._outputs = OutputStore()  # noqa: SLF001 - its own
-        other._root = root if workdir is None else root.starting_in(os.fspath(workdir))  # noqa: SLF001 - its own
-        return other
+        return view_of(self, limits, policy, workdir, only)
 
     def tool_names(self) -> list[str]:
         """Return the names of the methods that can be tools, those offered by default first."""
@@ -275,12 +267,12 @@ class Workspace:
             limit: Most lines to show; by default as many as fit.
             column: First character of each line to show, from 1.
             line_ids: Show an id before the `|` of each line, for edit_lines.
-            encoding: The encoding of the text, where the bytes do not show it.
-            raw: Show a notebook as its JSON, and what is no text in hexadecimal.
+            encoding: The encoding of the text, if the bytes do not show it.
+            raw: Show a notebook as its JSON, and binary content in hexadecimal.
 
         Returns:
-            The lines, with the facts about the file and the call that shows what follows. Images are in
-            `images`; of a notebook `offset` and `limit` count cells, of a PDF pages. A directory is listed.
+            The lines, with facts about the file and the call that shows the next lines. Images are in
+            `images`. In a notebook, `offset` and `limit` count cells, in a PDF pages. A directory is listed.
 
         Raises:
             AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
@@ -299,11 +291,11 @@ class Workspace:
             budget: Most tokens of the whole answer.
 
         Returns:
-            The files as `read` shows them, and the call for those that the budget or the time left out.
+            The files as `read` shows them, and the call for the files that budget or time left out.
 
         Raises:
-            AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. What
-                is wrong with one file is reported in its place in the text.
+            AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. The
+                error of a single file is reported at its place in the text.
         """
         named = search.options.texts(paths)
         return read_paths(self._root, self._read_tracker, self.limits, named, budget)
@@ -330,11 +322,11 @@ class Workspace:
             path: File, relative to the workspace root; missing directories are made.
             content: The whole text of the file.
             overwrite: Whether an existing file is replaced, seen or not; None leaves it to the policy.
-            encoding: The codec to write in; None for that of the file, or UTF-8. One that writes a byte order
-                mark in Python (such as `utf-8-sig`) does so here.
-            newline: The line ends: `keep` makes them CRLF where the file was CRLF throughout, `given` leaves
-                the content as it is, and a line end is what all of them become. With `given` and an encoding
-                nothing of the old file is kept, its byte order mark neither.
+            encoding: The codec to write in; None for that of the file, or UTF-8. A codec that writes a byte
+                order mark in Python (such as `utf-8-sig`) does so here.
+            newline: The line ends: `keep` makes them CRLF if every line of the file had CRLF, `given` leaves
+                the content as it is, and a line end replaces all of them. With `given` and an encoding,
+                nothing of the old file is kept, not even its byte order mark.
             preview: Return the result and write nothing.
             raw: Write over a notebook even if the content is not a notebook.
 
@@ -342,9 +334,9 @@ class Workspace:
             The change as a unified diff.
 
         Raises:
-            AgentFSError: `unread` for an existing file that this workspace has not shown whole, `stale` for
-                one that has changed since, `already_exists`, `encoding`, `read_only`, `outside_workspace`,
-                `not_a_file`.
+            AgentFSError: `unread` for an existing file that this workspace has not shown to its end, `stale`
+                for a file that has changed since, `already_exists`, `encoding`, `read_only`,
+                `outside_workspace`, `not_a_file`.
         """
         return editing.write.write_file(
             self._root,
@@ -388,8 +380,8 @@ class Workspace:
             replace_all: Replace every occurrence.
             expect: How many replacements to make; with any other number nothing is changed.
             expect_revision: The only version of the file to change, as `read` names it.
-            match: Whether an old text that is not there exactly may be found but for white space and the
-                like, at one place only; None leaves it to the policy.
+            match: "tolerant" also finds an old text that differs in white space and the like, if there is one
+                place only; None leaves it to the policy.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.
             raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
@@ -398,8 +390,8 @@ class Workspace:
             The change as a unified diff.
 
         Raises:
-            AgentFSError: `no_match`, `ambiguous` with each place or for another number than expected,
-                `no_change`, `stale` for another version than expected, `binary`, `encoding`, `too_large`,
+            AgentFSError: `no_match`; `ambiguous` with each place, or for an unexpected number of places;
+                `no_change`; `stale` for an unexpected version; `binary`, `encoding`, `too_large`,
                 `read_only`, `not_found`.
         """
         edits = [Edit(old_string, new_string, replace_all)]
@@ -427,8 +419,8 @@ class Workspace:
             path: File, relative to the workspace root.
             edits: The replacements, each as in edit.
             expect_revision: The only version of the file to change, as `read` names it.
-            match: Whether an old text that is not there exactly may be found but for white space and the
-                like, at one place only; None leaves it to the policy.
+            match: "tolerant" also finds an old text that differs in white space and the like, if there is one
+                place only; None leaves it to the policy.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.
             raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
@@ -469,8 +461,8 @@ class Workspace:
             The change as a unified diff.
 
         Raises:
-            AgentFSError: `unread` where no ids were given, `unknown_line` and `stale` with the current ids,
-                `overlap`, `invalid_argument`, and what `edit` raises.
+            AgentFSError: `unread` if no ids were shown, `unknown_line` and `stale` with the current ids,
+                `overlap`, `invalid_argument`, and the errors of `edit`.
         """
         target = self._edit_target(path, encoding, expect_revision, preview, raw)
         made = cast("Sequence[LineChange]", changes)
@@ -487,14 +479,13 @@ class Workspace:
         preview: bool = False,
         raw: bool = False,
     ) -> EditResult:
-        r"""Replace ranges of characters; for programs, which know offsets. It is no tool for models.
+        r"""Replace ranges of characters; for programs, which know offsets. It is not a tool for models.
 
         Args:
             path: File, relative to the workspace root.
-            spans: Start, end and new text of each range. Offsets are those of the text with every line end as
-                one `\n`, from 0, before any of the changes; they may come in any order. Or a function that
-                makes them of that text, which is then not shown to anyone; alone, or in a pair with notes
-                for the result.
+            spans: Start, end and new text of each range, in any order. Offsets count from 0 in the text
+                before the changes, with every line end as one `\n`. Or a function that returns the ranges for
+                that text, alone or in a pair with notes for the result. Nobody is shown the text then.
             expect_revision: The only version of the file to change, as `read` names it.
             encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
             preview: Return the result and write nothing.
@@ -504,8 +495,8 @@ class Workspace:
             The change as a unified diff.
 
         Raises:
-            AgentFSError: `invalid_argument` for a range that does not lie in the text, `overlap`, and what
-                `edit` raises.
+            AgentFSError: `invalid_argument` for a range outside the text, `overlap`, and the errors of
+                `edit`.
         """
         return editing.edit.splice_file(
             self._edit_target(path, encoding, expect_revision, preview, raw), spans
@@ -533,21 +524,21 @@ class Workspace:
             path: File or directory to search, relative to the workspace root.
             glob: Only files that match, such as `*.py` or `src/**`.
             expect: How many replacements to make; with any other number nothing is changed.
-            word: Only where no word character is on either side.
-            regex: Take `old_string` as a regular expression, as in grep, of which each line is matched alone;
-                one with `\n` in it is matched in the whole text, where `.` matches line ends too. In
-                `new_string`, `\1` and `\g<name>` are groups and `\\` is a backslash.
+            word: Only matches without a word character on either side.
+            regex: Take `old_string` as a regular expression. As in grep, each line is matched alone; an
+                expression with `\n` in it is matched in the whole text, and `.` then matches line ends too.
+                In `new_string`, `\1` and `\g<name>` are groups and `\\` is a backslash.
             preview: Return the result and write nothing.
             raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
-            How many places were replaced in each file, and what was left out, as in grep. One undo takes all
-            of it back.
+            The number of places in each file, and what was left out, as in grep. One undo takes all of it
+            back.
 
         Raises:
-            AgentFSError: `no_match`, `ambiguous` for another number than expected, `no_change`; for files
-                that cannot be changed, all of which it names, `protected`, `refused`, `read_only`, `encoding`
-                or `too_large`; `stale` where somebody else changes one meanwhile, `invalid_pattern`,
+            AgentFSError: `no_match`; `ambiguous` for an unexpected number of places; `no_change`;
+                `protected`, `refused`, `read_only`, `encoding` or `too_large` with all files that cannot be
+                changed; `stale` if another program changes a file meanwhile; `invalid_pattern`,
                 `invalid_argument`, `timeout`. Nothing is changed then.
         """
         options = editing.replace.ReplaceOptions(
@@ -574,7 +565,7 @@ class Workspace:
             What was deleted.
 
         Raises:
-            AgentFSError: `not_a_file` for a directory with something in it, `too_large` for a file whose
+            AgentFSError: `not_a_file` for a directory that is not empty, `too_large` for a file whose
                 content would not be kept for undo, `refused`, `read_only`.
         """
         return editing.delete_move.delete_path(self._root, self.limits, fspath(path))
@@ -585,14 +576,14 @@ class Workspace:
 
         Args:
             path: File, link or directory, relative to the workspace root.
-            to: Its new path, where nothing may be yet; missing directories are made.
+            to: Its new path, which must be free; missing directories are made.
 
         Returns:
             What was moved.
 
         Raises:
-            AgentFSError: `already_exists` where something is, `invalid_argument` for a directory into itself,
-                `not_found`, `read_only`; for a file, also one in a directory, `protected`, `refused`,
+            AgentFSError: `already_exists` if the new path is taken, `invalid_argument` for a directory into
+                itself, `not_found`, `read_only`; for a file, also one in a directory, `protected`, `refused`,
                 `not_regular`, `too_large`, `stale`. Nothing is moved then.
         """
         return editing.delete_move.move_path(
@@ -621,7 +612,7 @@ class Workspace:
             offset: Entries to skip.
             include_ignored: Show hidden and gitignored entries too.
             ignore: Globs of entries to leave out.
-            hidden: Whether hidden entries are shown; by default as `include_ignored` has it.
+            hidden: Whether hidden entries are shown; by default the value of `include_ignored`.
             sort: The order within each directory: by name, newest first or largest first.
 
         Returns:
@@ -661,7 +652,7 @@ class Workspace:
             offset: Files to skip.
             include_ignored: Search hidden and gitignored files too.
             sort: The order: by path name by name, newest first or largest first.
-            hidden: Whether hidden files are searched; by default as `include_ignored` has it.
+            hidden: Whether hidden files are searched; by default the value of `include_ignored`.
             exclude: Globs of files and directories to leave out.
             anchored: Bind a pattern without `/` to the search directory too.
             types: Letters of what to find: f(ile), d(irectory), l(ink), (e)x(ecutable), e(mpty).
@@ -719,7 +710,7 @@ class Workspace:
 
         Args:
             path: Directory to search, relative to the workspace root.
-            pattern: Regular expression to be found in the name.
+            pattern: Regular expression to find in the name.
             glob: Glob that must match, such as `*.py` or `src/**`.
             types: Letters of what to find: f(ile), d(irectory), l(ink), (e)x(ecutable), e(mpty); by default
                 all.
@@ -731,12 +722,12 @@ class Workspace:
             min_depth: First level to show; 1 is what lies in `path` itself.
             max_depth: Last level to show.
             follow_symlinks: Follow links that lead inside the root.
-            hidden: Whether hidden names are searched; by default as `include_ignored` has it.
+            hidden: Whether hidden names are searched; by default the value of `include_ignored`.
             size: Size such as `+10M` (at least), `-1k` (at most); of regular files.
-            changed_within: Only what was changed since: `2d`, `90min`, or a date.
-            changed_before: Only what was changed before: `2weeks`, or a date.
+            changed_within: Only entries changed since: `2d`, `90min`, or a date.
+            changed_before: Only entries changed before: `2weeks`, or a date.
             full_path: Look for `pattern` in the path relative to the root.
-            case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
+            case: Whether `pattern` ignores case; "smart" does unless the pattern has a capital.
             sort: The order: by path name by name, newest first or largest first.
             timeout: Seconds that the search may take.
             unique: Find a file that several links lead to once, by the first of its paths.
@@ -745,7 +736,7 @@ class Workspace:
             The entries in order of path, and what was left out.
 
         Raises:
-            AgentFSError: As `glob`, and `invalid_argument` for a type, size or time that is none.
+            AgentFSError: As `glob`, and `invalid_argument` for an unknown type or a bad size or time.
         """
         options = search.options.FindOptions(
             path=search.options.texts(path),
@@ -829,11 +820,11 @@ class Workspace:
             before: Lines to show before each match.
             after: Lines to show after each match.
             fixed_strings: Take the pattern as plain text.
-            word: Only matches with no word character on either side.
+            word: Only matches without a word character on either side.
             smart_case: Match upper and lower case alike unless the pattern has a capital.
             exclude: Globs of files and directories to leave out.
             files: Search these files in place of `path`: their paths, or what `find` has found.
-            hidden: Whether hidden files are searched; by default as `include_ignored` has it.
+            hidden: Whether hidden files are searched; by default the value of `include_ignored`.
             follow_symlinks: Follow links that lead inside the root.
             max_depth: Last level to search; 1 is what lies in `path` itself.
             max_count: Most matching lines of one file.
@@ -843,7 +834,7 @@ class Workspace:
             timeout: Seconds that the search may take.
             line_numbers: Whether the text numbers the lines.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
-            whole_line: Only matches that are a whole line.
+            whole_line: Only matches of a whole line.
             invert: Find the lines without a match.
             dot_all: Whether `.` matches line ends with `multiline`.
             samples: Matches of each file in a summary.
@@ -960,7 +951,7 @@ class Workspace:
         return methods.rollback(self._journal, self._root, self._read_tracker, self.limits, to, paths)
 
     def forget(self) -> None:
-        """Forget what was read, as when the loop cuts the model's history.
+        """Forget what was read, for example when the loop cuts the model's history.
 
         `write` and `edit_lines` require a read again, and line ids are never reused. The journal stays.
         """
@@ -972,17 +963,17 @@ class Workspace:
     def transaction(self) -> Generator[Self]:
         """Make several changes as one: all of them when the block ends, or none when it raises.
 
-        What is called on the transaction sees what was changed through it before, whether it reads, lists or
-        searches. Nothing is on disk before the end. What is called on the workspace meanwhile takes no part.
-        All together is one step of the journal. A transaction on the transaction sees what was changed before
-        it, and adds to that when it ends.
+        Calls on the transaction see its earlier changes, whether they read, list or search. Nothing is on
+        disk before the end. Calls on the workspace meanwhile take no part. All changes together are one step
+        of the journal. A transaction on the transaction sees the changes before it, and adds to them when it
+        ends.
 
         Yields:
-            The transaction, to be used as the workspace is. After the block its `commit_notes` tell what the
-            replaced files had that could not be kept, such as an owner or hard links.
+            The transaction, with the methods of the workspace. After the block its `commit_notes` tell which
+            metadata of replaced files could not be kept, such as an owner or hard links.
 
         Raises:
-            AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
+            AgentFSError: `stale` at the end, with the diff, for a file that another program has changed since
                 the transaction first changed it; nothing is changed then.
         """
         staged = Transaction(self._root, self._journal, self._read_tracker, self.limits)
@@ -1050,11 +1041,11 @@ class Workspace:
         return methods.changes(self._journal, self._root, since, paths, self.limits.file_bytes)
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
-        """Keep the full text of a result under a short name, which `read` and `grep` take for a path.
+        """Keep the full text of a result under a short name, which `read` and `grep` accept as a path.
 
         Args:
-            kept: A text, or a result. Of a page of a file the name refers to the file and follows it.
-            kind: What the name begins with, after the `@`.
+            kept: A text, or a result. For a page of a file the name refers to the file and follows it.
+            kind: The beginning of the name, after the `@`.
 
         Returns:
             The name, such as `@out_1f3a`. The oldest are dropped first.

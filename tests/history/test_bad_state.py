@@ -129,15 +129,15 @@ def test_the_database_of_another_program(root, state, application):
     state.mkdir(mode=0o700)
     sql(state, "CREATE TABLE mine (x)", f"PRAGMA application_id = {application}")
     before = snapshot(state)
-    assert "another program's" in refused(root, state)
+    assert "belongs to another program" in refused(root, state)
     before["agentfs.lock"] = ("file", 0o600, str(os.getpid()).encode())
     assert snapshot(state) == before
 
 
 def test_a_newer_version(root, state):
     Workspace(root, state=state).close()
-    sql(state, "PRAGMA user_version = 4")
-    assert "has version 4" in refused(root, state)
+    sql(state, "PRAGMA user_version = 5")
+    assert "has version 5" in refused(root, state)
 
 
 def test_the_directory_of_an_older_version(root, state):
