@@ -84,7 +84,8 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
     Returns:
         The report, or "" if there is nothing to say.
     """
-    unsaid = (_NEVER_SEARCHED if found else frozenset()) | (_SAID_ONCE if repeated else frozenset())
+    nothing = frozenset[str]()
+    unsaid = (_NEVER_SEARCHED if found else nothing) | (_SAID_ONCE if repeated else nothing)
     counted: list[str] = []
     for name, one, several in _REASONS:
         if name not in unsaid and (count := getattr(skipped, name)):

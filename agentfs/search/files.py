@@ -265,6 +265,7 @@ class FileSource:
             follow=options.follow_symlinks,
             enter=None if prunes is None else lambda below: not prunes(below),
             exclude=filter_.excludes,
+            stops=self.stops_when_full,
             filters=filter_.key,
         )
         yield from self._walked(walk, filter_)
@@ -272,8 +273,7 @@ class FileSource:
     def _walked(self, walk: Walk, filter_: _Filter, start: str = "") -> Iterator[Batch]:
         """Find the files of a walk; its start lies at `start` for the globs."""
         self._walk, self.linked = walk, self._root.has_linked_secrets()
-        # A search that stops early must not count names that it has not reached.
-        if self._seen is None and not self.stops_when_full and (kept := walk.whole()) is not None:
+        if self._seen is None and (kept := walk.whole()) is not None:
             visit_of = kept.get(filter_.key)
             if visit_of is None:
                 visit_of = {

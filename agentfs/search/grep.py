@@ -200,7 +200,9 @@ def _render(
         return answer(count, 0 if by_line else None)
 
     def only_totals(_: int) -> GrepResult:
-        return replace(whole, text=_sentence(_totals(found)), notes=())
+        incomplete = notes_of(stopped, skip_report)
+        totals = Joined("\n", _sentence(_totals(found)), footer(*incomplete))
+        return replace(whole, text=totals, notes=incomplete)
 
     steps = [
         Shrink(1, everything),

@@ -63,7 +63,7 @@ class ToolSpec:
             select each. By default the method of the same name.
         renames: The callable's own name for a parameter of these methods, if it differs.
         map_next_call: Returns the arguments of this tool, by visible name, for a suggested call of a method.
-            For None the general rule applies: `methods`, `renames` and the visible parameters decide.
+            If it is or returns None, `methods`, `renames` and the visible parameters decide.
         map_retry: Returns changes of this tool's arguments for changes of a method's arguments, given the
             arguments of the call, all by visible name; None if there are none. By default only names change.
         render: Returns the final result, for successes, refusals and failures.

@@ -28,7 +28,7 @@ from agentfs.tools.spec import RenderContext, Tool, ToolSpec, make_tool, tool_sc
 
 _INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
 _INSTRUCTIONS_END = (
-    "What an answer leaves out it names in square brackets, with the call that gets it.",
+    "Square brackets name what an answer leaves out, with the call that gets it.",
     "An error says what is there instead: correct the call rather than repeat it.",
 )
 

@@ -64,6 +64,7 @@ class Walk:
     select: Select | None = None  # which files of a directory (and its path below the start) to keep
     keep: int | None = None  # the most files to keep of one directory; the others are only counted
     key: Callable[[DirEntry], Any] = entry_name  # the order of the names of a directory, with `listing`
+    stops: bool = False  # the iteration may end early; what is left out counts only up to there
     filters: Hashable = None  # tells `hidden`, `enter` and `exclude` from those of other walks, if not None
 
     def __post_init__(self) -> None:
@@ -145,8 +146,8 @@ class Walk:
         opened = self.root.enter_directory(path)
         tests = self.enter or self.exclude or callable(self.hidden)
         filters = self.filters if tests else ()
-        lasts = self.key is entry_name and not self.follow and len(self._starts) == 1 and filters is not None
-        if lasts and opened.derived is not None:
+        lasts = self.key is entry_name and filters is not None and not (self.follow or self.stops)
+        if lasts and len(self._starts) == 1 and opened.derived is not None:
             hidden = None if callable(self.hidden) else self.hidden
             options = hidden, self.ignored, self.others, self.directories, self.listing, self.depth
             self._key = opened, options, filters

@@ -18,7 +18,6 @@ from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
 _FILE_WATCHES_SHARE = 4  # files take at most one part in so many of the watches that a user may have
-_WATCHED_AT_ONCE = 500  # waiting files that one search begins to watch
 _COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, from which the times of files are taken
 _TICK = 20_000_000  # nanoseconds, longer than one step of that clock
 _STATUS = struct.Struct("QQqqqqq")
@@ -49,7 +48,6 @@ class KeptTexts:
         self._linked: set[KeptFile] = set()
         self._unwatched: set[KeptFile] = set()
         self._unsettled: set[KeptFile] = set()
-        self._waiting: list[KeptFile] = []  # files to be watched; some may have been dropped since
         self.names_changed = False  # an unwatched file may have had another name
         self.events_lost = False  # any file may have changed
 
@@ -85,7 +83,7 @@ class KeptTexts:
         if block is None:
             return False
         signature = signature_of(status)
-        if not linked and not settled:
+        if not linked:
             self._watch(file, fd)
         # One byte more than the size in the status shows a file that grows. A file that was changed or linked
         # before it was watched has another status.
@@ -99,7 +97,6 @@ class KeptTexts:
             self._linked.add(file)
         elif file.watch < 0:
             self._unwatched.add(file)
-            self._waiting.append(file)
         if not settled:
             self._unsettled.add(file)
         return True
@@ -131,27 +128,6 @@ class KeptTexts:
         self._max_watches = 0
         self.names_changed = True  # so that these files are compared
         return True
-
-    def watch_some(self, until: float) -> None:
-        """Watch some of the waiting files; to watch all at once would delay the first search."""
-        for _ in range(min(len(self._waiting), _WATCHED_AT_ONCE)):
-            file = self._waiting.pop()
-            if not file.signature or file.watch >= 0:
-                continue
-            if len(self._by_watch) >= self._max_watches or time.monotonic() > until:
-                self._waiting.append(file)
-                return
-            try:
-                fd = syscalls.open_file(file.directory.tree.handle(file.directory), file.name)
-            except OSError:
-                self.discard(file)
-                continue
-            self._watch(file, fd)
-            if signature_of(os.fstat(fd)) != file.signature:
-                self.discard(file)
-            elif file.watch >= 0:
-                self._unwatched.discard(file)
-            syscalls.close(fd)
 
     def _watch(self, file: KeptFile, fd: int) -> None:
         """Watch an open file, unless there are too many watches."""

@@ -118,6 +118,7 @@ class Watch:
         self._stale: set[KeptDirectory] = set()
         self._suspect: set[KeptDirectory] = set()  # may have become inaccessible
         self._without_events: dict[int, str] = {}  # why a device cannot be watched; "" if it can
+        self._touched: set[str] | None = None  # directories with events since the last question; None: any
         self._names = 0
         self._top = KeptDirectory("", None, self)
         self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, None, None)
@@ -137,6 +138,11 @@ class Watch:
             on_linux = sys.platform == "linux"
             self._cause = f"no events: {error.strerror}" if on_linux else "no events on this system"
         self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, self._inotify, self._mounts)
+
+    def take_touched(self) -> set[str] | None:
+        """Return the directories with events since the last call by real path; None if any may have some."""
+        touched, self._touched = self._touched, set()
+        return touched
 
     @property
     def report(self) -> WatchReport:
@@ -178,7 +184,6 @@ class Watch:
                     self._drop(directory)
             self._stale.discard(directory)
         self.texts.compare(self._files)
-        self.texts.watch_some(until)
         self.texts.blocks.compact()
         return True
 
@@ -186,10 +191,13 @@ class Watch:
         """Drop what has changed; `lost` is True if the queue of events overflowed."""
         if lost:  # list every directory again, and compare every file
             self.texts.events_lost = True
+            self._touched = None
             self._stale.update(self._by_watch.values())
             self._suspect.update(self._by_watch.values())
         for watch, names in changes.items():
             if (directory := self._by_watch.get(watch)) is not None:
+                if self._touched is not None:
+                    self._touched.add(directory.real_path)
                 self._apply(directory, names)
             else:
                 self.texts.changed(watch)
@@ -236,6 +244,7 @@ class Watch:
 
     def _drop(self, directory: KeptDirectory) -> None:
         """Drop what is in a directory, and all below it; it is entered again when it is needed."""
+        self._touched = None
         directory.forget_derived()
         for each in list(directory.below()):
             for entry in each.entries or ():
