@@ -84,17 +84,14 @@ class Watch:
                 self.forget()
 
     def after_fork(self) -> None:
-        """Begin anew in a forked process, in which the thread that has the lock may not be.
-
-        Both queues of events belong to the parent.
-        """
+        """Begin anew in a forked process: the queues and the thread that has the lock are its parent's."""
         self._lock = threading.RLock()
         self._depth = 0
         self._broken = True
         self._close_queues()
 
     def close(self) -> None:
-        """Give everything back; a call under way ends in peace."""
+        """Give everything back; a call under way still completes."""
         self._closed = True
         self.forget()
 
@@ -149,7 +146,7 @@ class Watch:
 
     @property
     def report(self) -> WatchReport:
-        """What is kept, and why the rest is not."""
+        """The numbers of what is kept, and the reasons why directories are not watched."""
         known = list(self._top.below())  # while another thread searches: no lists of the tree are changed
         blocks = self.texts.blocks
         return WatchReport(
@@ -187,12 +184,11 @@ class Watch:
                     self._drop(directory)
             self._stale.discard(directory)
         self.texts.compare(self._files)
-        self.texts.watch_some(until)
         self.texts.blocks.compact()
         return True
 
     def _take_events(self, changes: inotify.Changes, lost: bool) -> None:
-        """Drop what has changed; `lost` is whether there were more events."""
+        """Drop what has changed; `lost` is True if the queue of events overflowed."""
         if lost:  # list every directory again, and compare every file
             self.texts.events_lost = True
             self._touched = None
@@ -229,7 +225,7 @@ class Watch:
                 self.texts.events_lost = True
 
     def _is_listed(self, directory: KeptDirectory) -> bool:
-        """Return whether a directory is still in the tree."""
+        """Return True if a directory is still in the tree."""
         return self._by_watch.get(directory.watch) is directory
 
     def _is_accessible(self, directory: KeptDirectory) -> bool:
