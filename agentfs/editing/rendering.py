@@ -84,11 +84,7 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
     end = start
     for _ in range(min(max_lines, count)):
         end = diff.index("\n", end) + 1
-    lines = diff[start:end].split("\n")[:-1]
-    if diff.count("\r\n", start) == count - diff.count("\n@@ ") - diff.count("\n\\ "):
-        # Every line ends in CRLF, so that marking each CR would not help.
-        lines = [line.removesuffix("\r") for line in lines]
-    shown = bounded_lines(lines, _DIFF_CHARS)
+    shown = bounded_lines(diff[start:end].split("\n")[:-1], _DIFF_CHARS)
     if more := count - len(shown):
         way = Advice("call ", ToolName("read"), " to see the file")
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))

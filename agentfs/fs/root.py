@@ -64,6 +64,10 @@ class KeptTree(Protocol):
         """Return the kept directory at a real path, displayed as `path`; None if it is not kept."""
         ...
 
+    def take_touched(self) -> set[str] | None:
+        """Return the directories with events since the last call by real path; None if any may have some."""
+        ...
+
     def close(self) -> None:
         """Free all resources."""
 
