@@ -24,7 +24,7 @@ from agentfs.search.options import FindOptions, GlobOptions, ListOptions, as_lis
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 from agentfs.visible import one_line
 
-_LEAST_SIZE = 10 * 1024  # bytes from which on a listing of several levels shows the size of a file
+_LEAST_SIZE = 100 * 1024  # bytes from which on a listing shows the size of a file
 _MOST_WHOLE_PATHS = 20  # more are shown as a tree
 _R = TypeVar("_R", ListResult, GlobResult)
 
@@ -35,7 +35,7 @@ def list_directory(
 ) -> ListResult:
     """List directories; with several levels, each directory is followed by its entries."""
     found = find_entries(root, limits, options)
-    least = 0 if options.depth == 1 else _LEAST_SIZE
+    least = 0 if options.sort == "size" else _LEAST_SIZE
     lines = path_lines([(entry.path, _entry_tail(entry, least)) for entry in found.entries])
     nothing = "" if found.entries else _nothing_listed(root, limits, options, found)
     alike = ", ".join(map(one_line, unicode_duplicates_among(entry.path for entry in found.entries)))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha1
+from itertools import pairwise
 from typing import NamedTuple
 
 from agentfs.text.display import cut_line, cut_mark, visible_lines
@@ -250,7 +251,11 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
 
 
 def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
-    """Return the first lines of a diff for a model: visible, long ones cut, `max_chars` in all."""
+    r"""Return the first lines of a diff for a model: visible, long ones cut, `max_chars` in all.
+
+    The `\r` of a line end is left out if all lines of the file's diff have it.
+    """
+    lines = _without_equal_returns(lines)
     if lines and len(max(lines, key=len)) > _LINE_CHARS:
         lines = [
             line if len(line) <= _LINE_CHARS else cut_line(line, _LINE_CHARS)
@@ -262,6 +267,22 @@ def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
         if max_chars < 0:
             break
         shown.append(line)
+    return shown
+
+
+def _without_equal_returns(lines: Sequence[str]) -> list[str]:
+    r"""Remove the `\r` of the line ends from the diff of each file whose shown lines all end in `\r\n`."""
+    shown = list(lines)
+    names = [at for at, pair in enumerate(pairwise(lines)) if pair[0][:4] == "--- " and pair[1][:4] == "+++ "]
+    for start, end in pairwise([-2, *names, len(lines)]):
+        ended = [
+            at
+            for at in range(start + 2, end)
+            if lines[at][:1] in {" ", "+", "-"} and not (at + 1 < end and lines[at + 1].startswith("\\ "))
+        ]
+        if all(lines[at].endswith("\r") for at in ended):
+            for at in ended:
+                shown[at] = lines[at][:-1]
     return shown
 
 
