@@ -9,7 +9,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any, TypeVar
@@ -29,7 +29,7 @@ class Execution:
 
     Args:
         tool: The name of the tool, or None if a program called a method.
-        loop: The event loop on which the user is asked, or None.
+        start: Starts a coroutine on the event loop that waits for the call; None if no loop does.
         slots: The semaphore whose slot the call holds, and releases while the user is asked.
         on_progress: Called from the thread of the call with the number of entries seen.
     """
@@ -38,12 +38,12 @@ class Execution:
         self,
         tool: str | None,
         *,
-        loop: Any = None,
+        start: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
         slots: threading.Semaphore | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
         self.tool = tool
-        self.loop = loop
+        self.start = start
         self._slots = slots
         self._on_progress = on_progress
         self._entries = self._reported = 0
@@ -235,23 +235,28 @@ def step(entries: int = 1) -> None:
 
 
 def ask(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a callback with the clock stopped, and await its answer if it is awaitable.
-
-    The answer is awaited on the event loop that awaits the current call, or on a new loop.
-    """
+    """Call a callback with the clock stopped, and await its answer if it is awaitable."""
     with uncounted():
         answer = function(*arguments)
-        if not inspect.isawaitable(answer):
-            return answer
-        import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above; it loads logging
+        return run_awaitable(answer) if inspect.isawaitable(answer) else answer
 
-        question = _awaited(answer)
-        execution = current.get()
-        if execution is not None and (loop := execution.loop) is not None:
-            return execution.wait_for(lambda: asyncio.run_coroutine_threadsafe(question, loop))
-        with ThreadPoolExecutor(1, "agentfs-question") as thread:  # this thread may have a running loop
-            return thread.submit(asyncio.run, question).result()
+
+def run_awaitable(awaitable: Awaitable[Any]) -> Any:
+    """Await on the event loop that waits for the current call, or on a new loop."""
+    import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
+
+    coroutine = _awaited(awaitable)
+    execution = current.get()
+    if execution is not None and (start := execution.start) is not None:
+        return execution.wait_for(lambda: start(coroutine))
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above; it loads logging
+
+    with ThreadPoolExecutor(1, "agentfs-question") as thread:  # the loop of this thread is busy
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:

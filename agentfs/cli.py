@@ -57,7 +57,7 @@ _COMMON: dict[str, dict[str, Any]] = {
     "--connect": {
         "default": None,
         "metavar": "COMMAND",
-        "help": "the root is on the host that this reaches: 'ssh host'",
+        "help": "a command prefix that reaches the host of the root, such as 'ssh host'",
     },
     "--json": {"action": "store_true", "default": False, "help": "print the whole result as JSON"},
     "--color": {"choices": COLOR_CHOICES, "default": "auto", "help": "colors (default: auto)"},
@@ -152,7 +152,9 @@ def _parser() -> argparse.ArgumentParser:
     mcp.set_defaults(run=_mcp)
 
     serve_help = "serve a client of agentfs.connect on standard input and output"
-    limits_help = "It ends with the input. A client may narrow what the options allow but not widen it."
+    limits_help = (
+        "It ends when the input ends. A client can narrow what the options allow, but never widen it."
+    )
     serve_description = f"{serve_help.capitalize()}. {limits_help}"
     serve = commands.add_parser("serve", help=serve_help, description=serve_description)
     serve.add_argument("--root", required=True, metavar="DIR", help="the directory to serve")
@@ -179,7 +181,9 @@ def _add_history(commands: Any) -> None:
     _add_state(log)
     log.set_defaults(run=_log)
     diff = commands.add_parser("diff", help="print all changes as one patch for git apply")
-    diff.add_argument("--since", metavar="CHECKPOINT", help="only the changes since (default: all)")
+    diff.add_argument(
+        "--since", metavar="CHECKPOINT", help="only changes after this checkpoint (default: all)"
+    )
     paths_help = "only what changed at or below this path; may be repeated"
     diff.add_argument("--paths", action="append", metavar="PATHS", help=paths_help)
     _add_common(diff, "--json", "--color")
@@ -241,7 +245,7 @@ def _add_parameter(command: argparse.ArgumentParser, parameter: Parameter) -> No
 
 
 def _settings(kind: Kind, name: str) -> dict[str, Any]:
-    """Return the settings of argparse for values of a kind. A kind that it lacks is given as JSON."""
+    """Return the settings of argparse for values of a kind. Other kinds are given as JSON."""
     match kind:
         case Boolean():
             return {"action": "store_true"}
@@ -311,7 +315,7 @@ def _call(arguments: argparse.Namespace) -> int:
 def _call_with_progress(tools: Toolset, name: str, arguments: str | dict[str, Any]) -> ToolResult:
     with progress() as report:
         call = call_context.Execution(
-            name, on_progress=lambda entries: report(f"{entries:,} entries looked at")
+            name, on_progress=lambda entries: report(f"looked at {entries:,} entries")
         )
         token = call_context.current.set(call)
         try:
@@ -410,7 +414,7 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    # By the default policy: the workspace that made the changes may have protected fewer names.
+    # With the default policy, because the workspace that made the changes may have protected fewer names.
     journal = read_journal(arguments.state, arguments.root)
     with Root(root_of(arguments.state), Policy(read_only=True)) as root:
         changes = methods.changes(journal, root, arguments.since, arguments.paths, Limits().file_bytes)

@@ -407,7 +407,7 @@ def _refusal(reason: str, method: str, paths: Sequence[str], hint: str = "") -> 
 
 
 def _denying(rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable[[str], bool]) -> Rule | None:
-    """Return the first rule that covers one of some paths, in any spelling that the file system accepts."""
+    """Return the first rule that covers one of the paths, in any spelling that the file system accepts."""
     for rule in rules:
         glob = rule.glob or ""
         for path in paths if glob else ():

@@ -61,6 +61,8 @@ USUAL: dict[str, dict[str, Any]] = {
     "multi_edit": {"path": "a.txt", "edits": [Edit("one", "1")]},
     "read": {"path": "a.txt"},
     "read_many": {"paths": ["a.txt"]},
+    "recorded": {"function": print},
+    "recording": {"label": "x"},
     "replace": {"old_string": "one", "new_string": "1"},
     "rollback": {"to": "1"},
     "splice": {"path": "a.txt", "spans": [(0, 3, "1")]},

@@ -1,6 +1,6 @@
 """The dialect `text-editor`: Anthropic's `str_replace_based_edit_tool`, one tool with four commands.
 
-Messages begin as the models know them, and the workspace's own follow.
+Messages begin with the words that the models know; the workspace's own text follows.
 `docs/reference/dialects/text-editor.md` lists what is kept of the contract.
 """
 

@@ -1,6 +1,6 @@
 """`replace`: change a text or a pattern in many files, all or none.
 
-A search like that of `grep` finds the files. Each is changed in memory, and all are written as one batch.
+The files are found as `grep` finds them. Each is changed in memory, then all are written as one batch.
 """
 
 import re
@@ -60,16 +60,16 @@ from agentfs.text import (
 )
 
 MAX_FILES = 10_000
-MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files, because a permission callback is shown the whole diff
+MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, because a permission callback gets the whole diff
 _MOST_NAMED = 20
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # parameters of grep and of replace
+_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # from grep to replace
 _SHELL_GROUP = re.compile(r"\$(?:[1-9]|\{\w+\})")
-# Groups in a template, and the text between them.
+# The parts of a template: groups, and the text between them.
 _TEMPLATE_PARTS = re.compile(r"\\g<[^>]*>|\\[0-9]{1,3}|(?:[^\\]|\\[^g0-9])+|.", re.DOTALL)
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 
@@ -88,7 +88,7 @@ class ReplaceOptions(NamedTuple):
     raw: bool = False
 
     def check(self) -> None:
-        """Refuse arguments that are wrong for every tree."""
+        """Raise an error for arguments that are wrong in any tree."""
         if self.regex:
             if "\x00" in self.new_string:
                 raise nul_error(_NEW)
@@ -99,12 +99,12 @@ class ReplaceOptions(NamedTuple):
 
     @property
     def edit(self) -> Edit:
-        """The edit of each file, for a literal text."""
+        """The edit to make in each file, if the text is literal."""
         return Edit(self.old_string, self.new_string, True)
 
     @property
     def search(self) -> GrepOptions:
-        """The search for the files; a text too long for a pattern is searched by its longest line."""
+        """The search for the files. If the text is too long for a pattern, its longest line is searched."""
         text = self.old_string if self.regex else self.old_string.replace("\r\n", "\n")
         if not self.regex and not self.word and len(text) > MAX_CHARACTERS:
             text = max(text.split("\n"), key=len)[:MAX_CHARACTERS] or "\n"
@@ -179,7 +179,7 @@ def replace_in_files(
 def _changed_files(
     change_of: Callable[[str], _ChangedFile], options: ReplaceOptions, found: Finding
 ) -> list[_ChangedFile]:
-    """Return the change of each file; raise if one of them cannot be changed."""
+    """Return the change of each file; raise an error if one of them cannot be changed."""
     store = Store()  # the contents need not fit in memory
     changed: dict[str, _ChangedFile] = {}
     faults: dict[str, AgentFSError] = {}
@@ -189,7 +189,7 @@ def _changed_files(
         try:
             file = change_of(path)
         except (NotFoundError, NoMatchError, NoChangeError):
-            continue  # deleted since the search, or unchanged
+            continue  # deleted or changed since the search, or left as it is
         except (AccessError, ContentError) as error:
             faults[path] = error
             continue
@@ -218,7 +218,7 @@ def _changed_file(
         real_path = file.real_path
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if not isinstance(node, FileNode):
-        raise NotFoundError(f"{quote(path)} is not a file now.")
+        raise NotFoundError(f"{quote(path)} is no longer a file.")
     current = Current(path, real_path, node.load(), node.digest)
     draft = Draft(current, limits, raw=options.raw)
     if matcher is None:
@@ -253,7 +253,7 @@ def _expanded(draft: Draft, match: re.Match[str], parts: Sequence[str]) -> str:
     for part in parts:
         try:
             expanded.append(match.expand(part))
-        except Exception as error:  # noqa: BLE001 - of the engine's own class, or IndexError for an unknown group
+        except Exception as error:  # noqa: BLE001 - the engine's own class, or IndexError for a wrong group
             raise InvalidArgumentError(
                 Advice(_NEW, f" cannot be used with this pattern: {error}."),
                 hint=r"Groups are \1 or \g<name>, a line end is \n, and a backslash is \\.",
@@ -265,14 +265,14 @@ def _expanded(draft: Draft, match: re.Match[str], parts: Sequence[str]) -> str:
 
 
 def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:
-    """Return the error of a pattern in terms of `old_string`."""
+    """Return the error for an invalid pattern, which suggests a value for `old_string`."""
     suggestion = error.details.get("suggestion")
     hint = Advice("To match it literally, ", Retry({"old_string": suggestion}), ".") if suggestion else ""
     return InvalidPatternError(error.message, hint=hint or error.hint, details=error.details)
 
 
 def _check_complete(found: Finding, limits: Limits) -> None:
-    """Refuse to change a part of the matches, if the search was cut short."""
+    """Raise an error if the search was cut short, because then some matches are unknown."""
     if found.skipped.reached == "timeout":
         raise _timed_out(limits)
     if found.skipped.reached is not None or len(found.counts) < found.total_files:
@@ -292,7 +292,7 @@ def _timed_out(limits: Limits) -> DeadlineExceededError:
 
 
 def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: int) -> AgentFSError:
-    """Return the error for files that cannot be changed, with a glob that leaves them out."""
+    """Return the error for files that cannot be changed. It suggests a glob that leaves them out."""
     first = next(iter(faults.values()))
     hint: str = first.hint
     below = "" if paths_of(options.path) == ["."] else None
@@ -311,7 +311,7 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
 
 
 def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
-    """Refuse a path that names a file too large to be changed, which the search skipped."""
+    """Raise an error if a path names a file that is too large to be changed, because searches skip it."""
     for path in paths_of(options.path):
         with suppress(NotAFileError), root.open_file(path) as file:
             if file.stat.st_size > limits.file_bytes:
@@ -334,7 +334,7 @@ def _nothing_found(
 
 
 def _in_own_terms(hint: str) -> str:
-    """Return a hint of grep in the parameters of replace, or its fact alone if replace lacks them."""
+    """Translate a hint of grep to the parameters of replace; if replace lacks one, keep only the fact."""
     advice, fact = hint.parts if isinstance(hint, FirstOf) else (hint, hint)
     retry = next((part for part in getattr(advice, "parts", ()) if isinstance(part, Retry)), None)
     if retry is None or not _SHARED.keys() >= {*retry.arguments, *retry.without}:
@@ -348,7 +348,7 @@ def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: i
     return AmbiguousError(
         Advice(
             _OLD,
-            f" is there {plural(total, 'time')} in {plural(len(files), 'file')}, not {options.expect} as ",
+            f" occurs {plural(total, 'time')} in {plural(len(files), 'file')}, not {options.expect} as ",
             ParameterName("expect"),
             " says; nothing was changed:",
         ),

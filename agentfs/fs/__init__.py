@@ -19,6 +19,6 @@ from agentfs.fs.node import (
 )
 from agentfs.fs.oserrors import too_large, typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
-from agentfs.fs.plan import is_second_name
+from agentfs.fs.plan import directories_above, is_second_name
 from agentfs.fs.protect import name_matcher
 from agentfs.fs.root import Root, watched

@@ -24,7 +24,7 @@ from agentfs.fs.node import ConcurrentChange
 from agentfs.history.recording import OpenRecording, Recordings
 from agentfs.history.report import MayShow, Move, clash_error, describe_step, rest_of_call
 from agentfs.history.store import Store
-from agentfs.history.take_back import NodeReader, take_steps
+from agentfs.history.take_back import NodeReader, read_node, take_steps
 from agentfs.history.timeline import NetChanges, PendingMove, Step, Timeline, Way, is_in, net_changes
 from agentfs.limits import Limits
 from agentfs.text import plural
@@ -254,7 +254,8 @@ class Journal:
                 numbers = chosen(self.timeline)
                 way = Way(self.timeline, numbers, paths, undoing=undoing)
             _check_usable(root, way.paths)
-            outcome = take_steps(way.changes, partial(root.node, max_bytes=max_bytes), self.store.keep_node)
+            read = partial(read_node, root, max_bytes=max_bytes)
+            outcome = take_steps(way.changes, read, self.store.keep_node)
             try:
                 if outcome.clashes:
                     rest = None if again is None else rest_of_call(again, way.taken, outcome.clashes)

@@ -8,7 +8,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Change, FileNode, Node, Root
 from agentfs.history.report import name_paths
 from agentfs.history.store import Store
-from agentfs.history.take_back import Lines
+from agentfs.history.take_back import Lines, read_node
 from agentfs.text import Blob, line_changes, plural
 
 
@@ -60,7 +60,7 @@ class Present:
     def _node(self, net: Change) -> Node | None:
         if time.monotonic() < call_context.deadline():
             try:
-                found = self._root.node(net.path, max_bytes=self._max_bytes)
+                found = read_node(self._root, net.path, self._max_bytes)
             except AgentFSError:
                 found = net.after  # protected, too large or a special file
                 self._unknown += [net.path] if self._root.may_show(net.path) else []

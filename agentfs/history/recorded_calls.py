@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+from agentfs.errors import InvalidArgumentError
 from agentfs.history.recording import MAX_LABEL, Recording
 from agentfs.results import RecordedResult, ToolResult
 from agentfs.text import cut_line, cut_mark, one_line
@@ -17,6 +18,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def record_calls(function: F, recording: Callable[[str], AbstractContextManager[Recording]]) -> F:
     """Return a function that records each call, and adds what changed to a text that it returns."""
+    if not callable(function):
+        raise InvalidArgumentError(
+            f"`function` must be a function, not {type(function).__name__}.", details={"argument": "function"}
+        )
 
     @functools.wraps(function)
     def recorded(*args: Any, **kwargs: Any) -> Any:

@@ -189,13 +189,10 @@ def recorded_result(
     if lost:
         notes.append(f"changed too, and not restored by undo, as the content is not kept: {name_paths(lost)}")
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
-    if not_covered:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(not_covered.items()))
-        notes.append(f"not kept for undo: {reasons}")
+    left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(not_covered.items()))
+    advice = Advice("undo takes it back: ", call("undo")) if step is not None and len(steps) == 1 else ""
+    ending = footer(advice, f"not recorded: {left_out}" if left_out else "")
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing was changed."
-    ending = (
-        footer(Advice("undo takes it back: ", call("undo"))) if step is not None and len(steps) == 1 else ""
-    )
     lines = file_lines(files)
 
     def answer(count: int) -> RecordedResult:

@@ -9,7 +9,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from agentfs.fs import (
     Node,
     ReadBuffer,
     Root,
+    display_name,
     is_second_name,
     node_to_json,
     syscalls,
@@ -32,8 +33,9 @@ from agentfs.fs.context import TIME_RESOLUTION
 from agentfs.fs.node import Metadata
 from agentfs.history.database import Damage, Statement, checksum, from_bytes, to_bytes, to_json
 from agentfs.history.store import Store
-from agentfs.history.take_back import is_same_node
+from agentfs.history.take_back import is_same_node, read_node
 from agentfs.limits import Limits
+from agentfs.results import Skipped
 from agentfs.tree.ignore_sources import DECIDING, with_slash
 from agentfs.tree.walk import Walk
 
@@ -53,6 +55,7 @@ class Status(NamedTuple):
     modified: int = 0
     changed: int = 0
     inode: int = 0
+    links: int = 1
 
 
 class Seen(NamedTuple):
@@ -61,6 +64,7 @@ class Seen(NamedTuple):
     node: Node | None  # None if its content is not kept
     status: Status | None  # None if it must be read again
     young: bool = False  # a change since may have left the same status
+    reason: str = ""  # why its content is not kept
 
 
 class Difference(NamedTuple):
@@ -70,6 +74,7 @@ class Difference(NamedTuple):
     lost: tuple[str, ...]  # paths that differ and whose content is not kept
     not_covered: dict[str, int]  # how many paths have no kept content, by reason
     paths: dict[str, Seen]  # all paths as they are now
+    is_watched: bool  # events will tell what changes from now on
     statements: tuple[Statement, ...]  # that store them
 
 
@@ -79,6 +84,9 @@ class Snapshot:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._paths: dict[str, Seen] | None = None
+        self._is_watched = False  # events tell what has changed since `_paths`
+        self._ignored = False
+        self._not_covered: dict[str, int] = {}
 
     @property
     def paths(self) -> dict[str, Seen]:
@@ -90,6 +98,8 @@ class Snapshot:
     def take_over(self, difference: Difference) -> None:
         """Make the tree of a difference the snapshot."""
         self._paths = difference.paths
+        self._is_watched = difference.is_watched
+        self._not_covered = difference.not_covered
 
     def put(self, path: str, node: Node | None) -> tuple[Statement, ...]:
         """Note what the workspace itself left at a path; return the statements that store it."""
@@ -108,7 +118,14 @@ class Snapshot:
         """
         old = self.paths
         scan = _Scan(self._store, old, root, limits, ignored=ignored)
-        paths = scan.run()
+        # The events that this scan takes are lost for the next one if this one fails.
+        by_events, self._is_watched = self._is_watched and self._ignored is ignored, False
+        paths = scan.run(by_events=by_events)
+        self._ignored = ignored
+        if paths is old:
+            return Difference((), (), self._not_covered, old, True, ())
+        if scan.by_events:
+            scan.not_covered["ignored"] += self._not_covered.get("ignored", 0)
         changed = [path for path, seen in paths.items() if old.get(path) is not seen]
         changed += [path for path in old if path not in paths]
         changes: list[Change] = []
@@ -127,7 +144,12 @@ class Snapshot:
                 if not is_same_node(change.before, change.after):
                     changes.append(change)
         return Difference(
-            tuple(changes), tuple(lost), dict(scan.not_covered), paths, self._stored(changed, paths)
+            tuple(changes),
+            tuple(lost),
+            dict(scan.not_covered),
+            paths,
+            scan.is_watched,
+            self._stored(changed, paths),
         )
 
     def _came_into_view(self, changed: list[str], paths: dict[str, Seen], since: int) -> set[str]:
@@ -187,22 +209,84 @@ class _Scan:
         self._young_after = 0
         self._paths: dict[str, Seen] = {}
         self.not_covered = Counter[str]()
+        self.by_events = False  # only what events named was looked at
+        self.is_watched = False  # events will tell what changes from now on
 
-    def run(self) -> dict[str, Seen]:
-        """Return all paths that a search with hidden files covers, and how they are."""
+    def run(self, *, by_events: bool) -> dict[str, Seen]:
+        """Return all paths that a search with hidden files covers, and how they are.
+
+        With `by_events` the events of a watched tree tell what has changed since the last scan.
+        """
         root = self._root.top
         with root.open_directory(".") as top:
             local = not syscalls.without_events(top.handle)
         self._young_after = time.time_ns() - (_TICK if local else TIME_RESOLUTION)
-        walk = Walk(
+        with root.watching() as current:
+            if root.watch is None or current.tree is None:
+                self._take_all(root)
+            else:
+                touched = root.watch.take_touched()
+                again = {path for path, seen in self._old.items() if _may_change_unseen(seen)}
+                if by_events and touched is not None and not touched and not again:
+                    self.by_events = self.is_watched = True
+                    return self._old
+                if by_events and touched is not None and self._look_into(current, touched, again):
+                    self.by_events = True
+                else:
+                    self._watch(current, root.usable_directories)
+                    self._take_all(root.unwatched)
+                self.is_watched = not root.watch.report.not_watched
+        self.not_covered.update(seen.reason for seen in self._paths.values() if seen.reason)
+        return self._paths
+
+    def _take_all(self, root: Root) -> None:
+        self._paths.clear()
+        self._bytes = 0
+        skipped = self._take_below(root, root.usable_directories)
+        self.not_covered.update(ignored=skipped.ignored, unreadable=skipped.unreadable)
+
+    def _watch(self, current: Root, paths: Sequence[str]) -> None:
+        """Let events tell of changes in directories and all below them."""
+        for _ in self._walk(current, paths):
+            pass
+
+    def _look_into(self, current: Root, touched: set[str], again: set[str]) -> bool:
+        """Look only into directories with events; return False if it takes a look at everything."""
+        old, plain = self._old, current.unwatched
+        touched = touched.union(path.rpartition("/")[0] for path in again)
+        touched = {path for path in touched if not path or _is_directory(old.get(path))}
+        self._paths = {path: seen for path, seen in old.items() if path.rpartition("/")[0] not in touched}
+        self._bytes = sum(seen.node.size for seen in self._paths.values() if isinstance(seen.node, FileNode))
+        for directory in sorted(touched):
+            self._take_below(plain, [display_name(directory) or "."], depth=1)
+        children = [path for path in old if path.rpartition("/")[0] in touched]
+        if any(_is_directory(old[path]) and not _is_directory(self._paths.get(path)) for path in children):
+            return False
+        looked_at = [path for path in self._paths if path.rpartition("/")[0] in touched]
+        for path in looked_at:
+            if self._paths[path] is not old.get(path) and os.path.basename(path) in DECIDING:
+                return False
+            if _is_directory(self._paths[path]) and not _is_directory(old.get(path)):
+                self._watch(current, [display_name(path)])
+                self._take_below(plain, [display_name(path)])
+        gone = [path for path in children if path not in self._paths and os.path.basename(path) in DECIDING]
+        return not gone
+
+    def _walk(self, root: Root, paths: Sequence[str], depth: int = 0) -> Walk:
+        return Walk(
             root,
-            root.usable_directories,
+            paths,
             max_entries=self._limits.walk_entries,
             hidden=True,
             ignored=self._ignored,
             others=True,
             directories=True,
+            depth=depth,
         )
+
+    def _take_below(self, root: Root, paths: Sequence[str], depth: int = 0) -> Skipped:
+        """Take what is below some directories, and return what is left out."""
+        walk = self._walk(root, paths, depth)
         for visit in walk:
             base = with_slash(visit.directory.real_path)
             if visit.child is not None:
@@ -216,13 +300,12 @@ class _Scan:
                 hint="Open the workspace on a smaller directory, or raise Limits.walk_entries.",
                 details={"limit": self._limits.walk_entries},
             )
-        self.not_covered.update({"ignored": skipped.ignored, "unreadable": skipped.unreadable})
-        return self._paths
+        return skipped
 
     def look_at(self, path: str) -> Seen | None:
         """Return how a path is that the scan did not find."""
         try:
-            node = self._root.node(path, max_bytes=self._limits.file_bytes)
+            node = read_node(self._root, path, self._limits.file_bytes)
         except AgentFSError:
             return Seen(None, None)
         return None if node is None else Seen(self._store.keep_node(node), None)
@@ -248,7 +331,7 @@ class _Scan:
             except OSError:
                 continue  # it has just been removed
             known = self._old.get(path)
-            if known is not None and known.status == status and not known.young:
+            if known is not None and known.node is not None and known.status == status and not known.young:
                 self._paths[path] = known
                 self._count(known)
             elif stat.S_ISREG(status.mode):
@@ -298,8 +381,7 @@ class _Scan:
         self._count(seen)
 
     def _leave_out(self, path: str, status: Status, reason: str) -> None:
-        self._paths[path] = Seen(None, status)
-        self.not_covered[reason] += 1
+        self._paths[path] = Seen(None, status, reason=reason)
 
     def _count(self, seen: Seen) -> None:
         if isinstance(seen.node, FileNode):
@@ -315,4 +397,14 @@ def _status(found: os.stat_result) -> Status:
         found.st_mtime_ns,
         found.st_ctime_ns,
         found.st_ino & _LARGEST_INTEGER,
+        found.st_nlink,
     )
+
+
+def _is_directory(seen: Seen | None) -> bool:
+    return seen is not None and isinstance(seen.node, DirectoryNode)
+
+
+def _may_change_unseen(seen: Seen) -> bool:
+    """Return True if no event may tell of a change: of a hard link, or before the events began."""
+    return seen.young or seen.status is None or (seen.status.links > 1 and not _is_directory(seen))

@@ -4,11 +4,13 @@ Each step is merged three ways with what is there, as `git revert` does. The tre
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.fs import Change, DirectoryNode, FileNode, Node
+from agentfs.errors import AgentFSError
+from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, directories_above
 from agentfs.history.renames import renames
 from agentfs.text import Blob, line_changes, merge_texts
 
@@ -49,6 +51,18 @@ def take_steps(steps: Iterable[Sequence[Change]], read: NodeReader, keep: Callab
     tree = _Tree(read, keep)
     made = [tuple(tree.take(changes)) for changes in steps]
     return Outcome(tree.changes, tuple(made), tuple(tree.merged), tuple(tree.clashes.values()))
+
+
+def read_node(root: Root, path: str, max_bytes: int) -> Node | None:
+    """Return the node at a real path; None also if a link has taken the place of a directory above it."""
+    try:
+        return root.node(path, max_bytes=max_bytes)
+    except AgentFSError:
+        for above in directories_above(path):
+            with suppress(AgentFSError):
+                if isinstance(root.node(above, max_bytes=max_bytes), LinkNode):
+                    return None
+        raise
 
 
 class _Tree:

@@ -33,7 +33,7 @@ class Gemini(Provider):
         return schema
 
     def read_call(self, call: Any) -> ToolCall | None:
-        """Return a function call, also one within a part; None for anything else."""
+        """Return a function call, including one inside a part; None for anything else."""
         inner = field(call, "function_call", "functionCall")
         call = call if inner is None else inner
         name = field(call, "name")

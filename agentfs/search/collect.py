@@ -36,14 +36,14 @@ from agentfs.tree.walk import MAX_BATCH, Walk, path_order
 from agentfs.visible import literal
 
 PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page
-ENTRY_BYTES = 560  # of an entry, at least, and of what is kept of it meanwhile, as measured
+ENTRY_BYTES = 560  # of an entry and its bookkeeping, at least, as measured
 _BYTES_PER_TOKEN = 1024  # of a page, for each token that a model can be shown
 _MAX_SORTED = 500_000  # paths that are kept with their sort keys, of some 300 bytes each
 _PATH = ParameterName("path", quoted=True)
 _LISTED = "listed"  # what `ls` derives from a kept walk
 _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 
-# Some names, what gives the entry of each, and how many more follow that are only counted.
+# A function that makes entries, the names to call it with, and how many more names are only counted.
 Names: TypeAlias = tuple[Callable[[Any], Entry], list[Any], int]
 NameTest: TypeAlias = Callable[[str], bool]  # of a path below the directory that is searched
 _T = TypeVar("_T")
@@ -69,7 +69,7 @@ class Page:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no memory left for more."""
+        """True if there is no memory left for more."""
         return self._bytes_left <= 0
 
     def end_before(self, number: int) -> None:
@@ -150,7 +150,7 @@ class _Filter:
         self.plain_files = self.types == frozenset("f") and options.links_as_files
 
     def takes(self, directory: Directory, listed: DirEntry) -> bool:
-        """Return whether an entry of an open directory passes; one that vanished does not."""
+        """Return True if an entry of an open directory passes; one that vanished does not."""
         try:
             return self._takes(directory, listed)
         except (AgentFSError, OSError):
@@ -195,7 +195,7 @@ def _is_empty(directory: Directory, listed: DirEntry, kind: str, status: os.stat
 
 @dataclass
 class FoundEntries:
-    """One page of entries, how many there are in all, how many of the page vanished, and what was skipped."""
+    """One page of entries, with the total and the counts of what vanished and was skipped."""
 
     page: Page
     entries: list[Entry] = field(default_factory=list[Entry])
@@ -206,7 +206,7 @@ class FoundEntries:
 
     @property
     def exact(self) -> bool:
-        """Whether the total is exact."""
+        """True if the total is exact."""
         return self.skipped.reached is None
 
     def add_skipped(self, skipped: Skipped, **more: int) -> None:
@@ -254,6 +254,7 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
         directories=True,
         listing=True,
         exclude=compile_exclude(bind_globs(root, exclude, paths[:1])) if exclude else None,
+        filters=tuple(exclude),
         keep=page.end if len(paths) == 1 else None,
         key=_SORT_KEYS[options.sort],
     )
@@ -265,10 +266,11 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
 def _listed_names(walk: Walk, *, several: bool) -> Iterator[Names]:
     """Yield the names in each directory, with several paths those that were not in one before."""
     if (kept := walk.whole()) is not None:
-        if _LISTED not in kept.derived:
-            visits = [(each.directory.entry, each.entries(directories_first=True), 0) for each in kept.visits]
-            kept.keep(_LISTED, visits)
-        yield from kept.derived[_LISTED]
+        listed = kept.get(_LISTED)
+        if listed is None:
+            listed = [(each.directory.entry, each.entries(directories_first=True), 0) for each in kept.visits]
+            kept.keep(_LISTED, listed)
+        yield from listed
         return
     seen: set[str] = set()
     for visit in walk:
@@ -358,11 +360,11 @@ class _EntrySearch:
         opened, hidden = hidden_names(given), opens_hidden(options)
         fold = _lowered if any_case else _unchanged
         globs = [each.lower() for each in given] if any_case else given
-        # A walk that opens no hidden name meets none, so the matcher need not test for one either.
+        # A walk that enters no hidden directory meets no hidden name, so the matcher need not test for it.
         tests_hidden = hidden or opened is None
         others = _name_tests(root, options, deadline)
         self.tests = self.directory_tests = others
-        # What the tests of names depend on, besides the path below the start.
+        # All that the tests of names depend on, besides the path.
         self.names_key = repr((replace(options, offset=0, limit=None), given, any_case))
         if globs or isinstance(options, GlobOptions):
             self.tests = [fold(compile_globs(globs, anchored=anchored, hidden=tests_hidden)), *others]
@@ -384,6 +386,7 @@ class _EntrySearch:
             follow=options.follow_symlinks,
             enter=enter and fold(enter),
             exclude=compile_exclude(exclude) if exclude else None,
+            filters=self.names_key,
             select=self._select,
             keep=page.end if self.in_order else None,
         )
@@ -394,7 +397,7 @@ class _EntrySearch:
         try:
             found = _collect_in_order(names, self.page, self.deadline)
         finally:
-            self.walk.select = None  # a cycle would keep the root open until the garbage is collected
+            self.walk.select = None  # a reference cycle would keep the root open until garbage is collected
         found.vanished += self.vanished
         found.reached = found.reached or self.reached
         found.add_skipped(self.walk.skipped, symlink=self.links, special=self.special)
@@ -420,7 +423,7 @@ class _EntrySearch:
         return files
 
     def _takes(self, directory: Directory, listed: DirEntry) -> bool:
-        """Return whether an entry passes the filter; count a link or special file that is no file."""
+        """Return True if an entry passes the filter; count links and special files that do not."""
         is_file = listed.is_file(follow_symlinks=False)
         if (self.filter.plain_files and is_file) or self.filter.takes(directory, listed):
             return True
@@ -430,11 +433,11 @@ class _EntrySearch:
         return False
 
     def _visits(self) -> Iterator[Visit]:
-        """Walk; in an unchanged watched tree, test only the names that the last such search has left."""
+        """Walk; in an unchanged watched tree, start from the names that passed in the last such search."""
         if (kept := self.walk.whole()) is None:
             yield from self.walk
             return
-        named: list[Visit] | None = kept.derived.get(self.names_key)
+        named: list[Visit] | None = kept.get(self.names_key)
         passing: list[Visit] = []
         for each in kept.visits if named is None else named:
             visit = each

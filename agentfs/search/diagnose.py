@@ -84,7 +84,8 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
     Returns:
         The report, or "" if there is nothing to say.
     """
-    unsaid = (_NEVER_SEARCHED if found else frozenset()) | (_SAID_ONCE if repeated else frozenset())
+    nothing = frozenset[str]()
+    unsaid = (_NEVER_SEARCHED if found else nothing) | (_SAID_ONCE if repeated else nothing)
     counted: list[str] = []
     for name, one, several in _REASONS:
         if name not in unsaid and (count := getattr(skipped, name)):
@@ -189,7 +190,7 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding)
         found = probe.lines(replace(options, **changes))
         if found is not None and found.total_lines:
             where = one_line(next(iter(found.counts)))
-            return [_hint(f"{fact} matches {_lines(found)}, as in {where}", _retry(options, changes))]
+            return [_hint(f"{fact} {_lines(found)}, as in {where}", _retry(options, changes))]
     return []
 
 
@@ -198,22 +199,22 @@ def _other_readings(options: GrepOptions, nothing: Finding) -> Iterator[tuple[st
     pattern = options.pattern
     if not nothing.searched:
         yield from (
-            (f"Without {name} it", {name: None})
+            (f"Without {name} it matches", {name: None})
             for name in ("glob", "type", "exclude", "max_depth")
             if getattr(options, name)
         )
     if options.fixed_strings:
-        yield "As a regular expression it", {"fixed_strings": False}
+        yield "As a regular expression it matches", {"fixed_strings": False}
     else:
         for each in from_basic_syntax(pattern):
-            yield "With | in place of \\| it", {"pattern": each}
+            yield "With | in place of \\| it matches", {"pattern": each}
         escaped = escape(pattern)
         if "\\" not in pattern and escaped != pattern and len(escaped) <= MAX_CHARACTERS:
-            yield "As plain text it", {"pattern": escaped}
+            yield "As plain text it matches", {"pattern": escaped}
     if not options.multiline and ("\n" in pattern if options.fixed_strings else has_character(pattern, "\n")):
-        yield "Over several lines it", {"multiline": True}
+        yield "Over several lines it matches", {"multiline": True}
     if not options.ignore_case and nothing.in_other_case and pattern.lower() != pattern.upper():
-        yield "In another case it", {"ignore_case": True}
+        yield "In another case it matches", {"ignore_case": True}
 
 
 def explain_no_entries(

@@ -1,4 +1,4 @@
-"""Which files a search of contents opens, and in which order."""
+"""The files that a search of contents opens, in order."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from agentfs.tree.visit import Excluded, Visit
 from agentfs.tree.walk import Walk, path_order
 
 Skipping = SkipReason | Literal["timeout"]
-# What reading a file comes to: the content that may match, or why not.
+# The result of reading a file: content that may match, or the reason why there is none.
 Reading = bytes | Skipping
 Outcome = Reading | OSError | AgentFSError
 
@@ -36,7 +36,7 @@ class Named(NamedTuple):
 
 
 class Reader(Protocol):
-    """A directory, several of them, or what reads files by their paths."""
+    """A directory, several directories, or a `FileSource`, which reads files by their paths."""
 
     def path_of(self, listed: Any) -> str:
         """Return the path of a file as it is displayed."""
@@ -49,7 +49,7 @@ class Reader(Protocol):
         ...
 
 
-# Files to be read in the same way, and their reader.
+# Files, and what reads them.
 Batch: TypeAlias = tuple[Sequence[Any], Reader]
 
 
@@ -85,7 +85,7 @@ class _Filter:
         self.prunes = compile_pruning(globs)
         self._has_type = compile_types(types) if types else None
         self._fits = compile_globs(globs, hidden=hidden) if globs else None
-        self.key = "files", *globs, None, *types
+        self.key = tuple(globs), tuple(types), tuple(exclude)
 
     def of(self, below: str, entries: Sequence[_E]) -> Sequence[_E]:
         """Return the entries that are searched in a directory, given by its path below the start."""
@@ -96,7 +96,7 @@ class _Filter:
         return entries
 
     def takes_path(self, path: str) -> bool:
-        """Return whether a file is searched that was given by its path from the root."""
+        """Return True if a file, given by its path from the root, is searched."""
         parts = path.split("/")
         if self.excludes is not None and (
             self.excludes(path, False)
@@ -106,7 +106,7 @@ class _Filter:
         return bool(self.of("".join(f"{part}/" for part in parts[:-1]), [Named(parts[-1])]))
 
     def skips(self, below: str, is_dir: bool) -> bool:
-        """Return whether an entry is left out by `exclude`, or a directory by a glob."""
+        """Return True if `exclude` leaves out an entry, or a glob a directory."""
         return (self.excludes is not None and self.excludes(below, is_dir)) or (
             is_dir and self.prunes is not None and self.prunes(below)
         )
@@ -128,8 +128,8 @@ class FileSource:
         self.stops_when_full = (
             self._options.output_mode == "files_with_matches" and self._options.limit is not None
         )
-        self.linked = True  # whether a protected file may have a hard link; see `Directory.read_files`
-        self.is_one_file = False  # whether one file was asked for: its error is that of the call
+        self.linked = True  # a protected file may have a hard link; see `Directory.read_files`
+        self.is_one_file = False  # one file was asked for, and its error is that of the call
         self._seen: set[str] | None = None
         if self._options.follow_symlinks or self._options.unique or len(self._paths) > 1:
             self._seen = set()
@@ -141,7 +141,7 @@ class FileSource:
 
     @property
     def skipped(self) -> Skipped:
-        """What has been skipped so far."""
+        """Counts of what has been skipped so far."""
         return Skipped() if self._walk is None else self._walk.skipped
 
     def batches(self) -> Iterator[Batch]:
@@ -265,15 +265,16 @@ class FileSource:
             follow=options.follow_symlinks,
             enter=None if prunes is None else lambda below: not prunes(below),
             exclude=filter_.excludes,
+            stops=self.stops_when_full,
+            filters=filter_.key,
         )
         yield from self._walked(walk, filter_)
 
     def _walked(self, walk: Walk, filter_: _Filter, start: str = "") -> Iterator[Batch]:
         """Find the files of a walk; its start lies at `start` for the globs."""
         self._walk, self.linked = walk, self._root.has_linked_secrets()
-        # A search that stops must not count what it has not come to as left out.
-        if self._seen is None and not self.stops_when_full and (kept := walk.whole()) is not None:
-            visit_of = kept.derived.get(filter_.key)
+        if self._seen is None and (kept := walk.whole()) is not None:
+            visit_of = kept.get(filter_.key)
             if visit_of is None:
                 visit_of = {
                     each: visit
@@ -296,7 +297,7 @@ class FileSource:
     def _unseen(
         self, directory: Directory, entries: Sequence[DirEntry], seen: set[str]
     ) -> Sequence[DirEntry]:
-        """Return the files that were not met by another path, or by another link to them."""
+        """Return the files that the search has not met by another path or link."""
         first: dict[str, DirEntry] = {}
         prefix = with_slash(directory.path)
         for entry in entries:

@@ -192,15 +192,28 @@ def _render(
         return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
 
     whole = answer(most)
-    steps = [Shrink(1, lambda _: whole)]
-    if by_line:
-        around = (max(len(each.before), len(each.after)) for each in found.matches[:most])
-        steps.append(Shrink(max(around, default=0), lambda count: answer(most, count - 1)))
-    steps.append(Shrink(most, lambda count: answer(count, 0 if by_line else None)))
-    if found.total_lines:
+    around = [max(len(each.before), len(each.after)) for each in found.matches[:most]] if by_line else []
+
+    def everything(_: int) -> GrepResult:
+        return whole
+
+    def with_context(count: int) -> GrepResult:
+        return answer(most, count - 1)
+
+    def with_entries(count: int) -> GrepResult:
+        return answer(count, 0 if by_line else None)
+
+    def only_totals(_: int) -> GrepResult:
         incomplete = notes_of(stopped, skip_report)
         totals = Joined("\n", _sentence(_totals(found)), footer(*incomplete))
-        steps.append(Shrink(1, lambda _: replace(whole, text=totals, notes=incomplete)))
+        return replace(whole, text=totals, notes=incomplete)
+
+    steps = [
+        Shrink(1, everything),
+        Shrink(max(around, default=0), with_context),
+        Shrink(most, with_entries),
+        Shrink(min(1, found.total_lines), only_totals),
+    ]
     return fitted(limits, *(step for step in steps if step.most))
 
 

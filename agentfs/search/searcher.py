@@ -22,7 +22,7 @@ from agentfs.tree.visit import Excluded
 
 _MAX_WAITING = 500  # line matches of a file that wait to become matches
 _PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
-_FEW_FILES = 30  # that are sooner searched one by one than all kept texts
+_FEW_FILES = 30  # fewer files are searched one by one, without a search of all kept texts
 _FILES_PER_CHECK = 32  # files between two checks for cancellation
 _MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
@@ -30,7 +30,7 @@ _BLOCK_LINES = 10  # a match over several lines may be as long as this many line
 
 @dataclass
 class Finding:
-    """What a search has found; its entries are matches or files, as the output mode has it."""
+    """The result of a search; its entries are matches or files, depending on the output mode."""
 
     page: Page
     matches: list[Match] = field(default_factory=list[Match])  # of the page; samples in a summary
@@ -42,13 +42,13 @@ class Finding:
     searched: int = 0  # files whose content was searched
     skipped: Skipped = field(default_factory=Skipped)
     excluded: list[Excluded] = field(default_factory=list[Excluded])  # the first hidden and ignored names
-    full: bool = False  # whether the search ended because the page was full
+    full: bool = False  # the search ended because the page was full
     ended_in: str = ""  # the file in which the time ran out
-    in_other_case: bool = True  # whether there may be a match if case is ignored
+    in_other_case: bool = True  # there may be a match if case is ignored
 
     @property
     def exact(self) -> bool:
-        """Whether the totals are exact."""
+        """True if the totals are exact."""
         return self.skipped.reached is None and not self.full
 
 
@@ -136,7 +136,7 @@ class _Searcher:
                     return
 
     def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
-        """Leave out the kept texts in which one search of all of them finds no candidate."""
+        """Leave out the kept texts that one search of all kept texts has ruled out."""
         if (candidates := self.candidates) is None:
             if self.found.searched + len(entries) < _FEW_FILES:
                 return entries
@@ -277,7 +277,7 @@ class _Excerpts:
         self._line_chars = line_chars
         self._overlap = overlap
         self._number, self._counted = 1, 0  # of the line that begins there
-        self._free = 0  # where the lines begin that no match has taken
+        self._free = 0  # start of the lines that no match has taken
 
     def take(self, line_matches: Sequence[LineMatch], following: int | None) -> Iterator[Match]:
         """Yield a match for each of some line matches; `following` is where the next one begins, if any."""

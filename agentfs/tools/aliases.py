@@ -72,8 +72,8 @@ class Habit(NamedTuple):
     Attributes:
         name: Its name. If the method has the parameter too, `means` replaces the value that was sent.
         kind: The kind of its values.
-        means: The method's own arguments: a table by value, in which a text is the reason for a refusal; or
-            a function of the value and all arguments of the call, which raises ValueError to refuse.
+        means: The method's own arguments. Either a table from each value to them, or to the reason of a
+            refusal; or a function of the value and all arguments, which raises ValueError to refuse.
         aliases: Its other names.
     """
 
@@ -214,7 +214,8 @@ HABITS: dict[str, Habits] = {
         {"limit": ("head",)},  # with `tail`, the filesystem server of MCP
         ("encoding",),  # several servers of MCP
         (
-            # Gemini CLI, Cline; VS Code and Windsurf in other case, Cursor `…_indexed…`, SWE-agent the last.
+            # Gemini CLI and Cline; VS Code and Windsurf in camel case. Cursor has `…_one_indexed…`, SWE-agent
+            # `line_number`.
             Habit("start_line", _INTEGER, _first_line,
                   ("start", "line_start", "from_line", "start_line_one_indexed", "line_number")),
             Habit("end_line", _INTEGER, _last_line,
@@ -222,7 +223,7 @@ HABITS: dict[str, Habits] = {
             # Anthropic's text editor; Roo writes "1-20".
             Habit("view_range", UnionOf((ListOf(_INTEGER), _STRING)), _line_range,
                   ("line_range", "lines", "range")),
-            # Cursor, which then ignores a range.
+            # Cursor; if it is true, a range is ignored there.
             Habit("should_read_entire_file", _BOOLEAN, aliases=("read_entire_file", "entire_file")),
             Habit("tail", _INTEGER, _tail),
         ),
@@ -233,7 +234,7 @@ HABITS: dict[str, Habits] = {
         (
             # True is dropped: the policy decides which files may be replaced.
             Habit("overwrite", _BOOLEAN, {False: {"overwrite": False}}),
-            Habit("create_directories", _BOOLEAN, {False: "missing directories are always made"},
+            Habit("create_directories", _BOOLEAN, {False: "missing directories are always created"},
                   ("create_dirs", "create_parents", "make_dirs", "mkdirs", "parents")),
             Habit("append", _BOOLEAN,
                   {True: "the whole file is written; to append, edit its last lines"}),
@@ -305,7 +306,7 @@ HABITS: dict[str, Habits] = {
             # VS Code, Windsurf.
             Habit("is_regex", _BOOLEAN, {False: {"fixed_strings": True}}, ("is_regexp", "use_regex")),
             Habit("recursive", _BOOLEAN, {False: {"max_depth": 1}}, _RECURSIVE),
-            # The last: Gemini CLI.
+            # Gemini CLI has `names_only`.
             Habit("files_only", _BOOLEAN, {True: {"output_mode": "files_with_matches"}},
                   ("l", "files_with_matches", "names_only")),
             # `grep -c` counts; `-C 3` and `-c 3` are lines of context.
@@ -374,7 +375,7 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
 # Names that mean different things in different products, with the calls to propose. Each proposal adds the
 # arguments that the model sent.
 AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
-    "find": (call("glob"),),  # takes a regular expression here, a glob as a program
+    "find": (call("glob"),),  # a regular expression here, a glob in the program `find`
     "find_file": (call("glob"),),
     "file_search": (call("glob"),),  # VS Code takes a glob, Cursor a part of the name
     "search_file": (call("grep"), call("glob")),

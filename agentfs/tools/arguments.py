@@ -1,4 +1,4 @@
-"""From the name and arguments that a model sent to a tool and typed values, with every coercion recorded.
+"""Turn the name and arguments that a model sent into a tool and typed values; record every coercion.
 
 An unambiguous value is converted. All problems are collected, so that the model learns of them at once. Names
 and parameters of other products' tools are translated if the tool is a workspace method.
@@ -43,9 +43,9 @@ from agentfs.tools.spec import Tool, exposable, make_tool
 # The longest JSON text that is parsed: the largest file that can be written, with every character escaped.
 MAX_CHARACTERS = 64 * 1024 * 1024
 _MAX_REPORTED = 12
-_MAX_UNKNOWN = 100  # reading stops after so many unknown names
+_MAX_UNKNOWN = 100  # reading stops after this many unknown names
+_MAX_NEAREST = 12  # the nearest name is looked up only for the first ones
 _ONE_OR_MORE = UnionOf((String(), ListOf(String())))
-_MAX_NEAREST = 12  # the nearest name is looked up for so many of them
 
 
 class BoundArguments(NamedTuple):
@@ -58,7 +58,7 @@ class BoundArguments(NamedTuple):
 
 
 def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[Tool, Any, Coercion]:
-    """Return the tool that an unknown name means, with its arguments; raise `unknown_tool` without one."""
+    """Return the tool meant by an unknown name, and its arguments; raise `unknown_tool` if there is none."""
     near = None
     proposals: list[Advice] = []
     if isinstance(name, str):
@@ -170,7 +170,7 @@ def _parse_json(text: str) -> Any:
     except _NotJSONError:
         raise
     except ValueError:  # Python's own bound on the digits of an integer
-        raise _NotJSONError("not taken: a number in it has too many digits") from None
+        raise _NotJSONError("not accepted: a number in it has too many digits") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def _spellings(
 ) -> dict[str, str | None]:
     """Return the name that each spelling in lower snake case means, or None if it is ambiguous.
 
-    The name in another case takes precedence over the callable's own name, which does over aliases.
+    The visible name in another case comes first, then the callable's own name, then aliases.
     """
     tables = (ALIASES, more_aliases)
     by_precedence = (

@@ -1,4 +1,4 @@
-"""From type hints to kinds of values, and the check of the arguments of a Python call against its hints."""
+"""Kinds of values from type hints, and the check of a Python call's arguments against its hints."""
 
 import inspect
 import types
@@ -71,7 +71,9 @@ def kind_of(
         return Choice(args)
     if origin in (Union, types.UnionType):
         records = [arg for arg in args if _is_dataclass(arg)]
-        if records and any(get_origin(arg) is Mapping for arg in args):  # a mapping is as good as the record
+        if records and any(
+            get_origin(arg) is Mapping for arg in args
+        ):  # a program may pass a mapping for the record
             return _record(records[0], read, within)
         kinds = [read(arg) for arg in args if arg is not types.NoneType]
         kind = kinds[0] if len(kinds) == 1 else UnionOf(tuple(kinds))
@@ -80,7 +82,7 @@ def kind_of(
         return ListOf(read(args[0]) if args else Anything())
     if origin in (dict, Mapping):
         if args and args[0] is not str:
-            raise InvalidArgumentError(f"the names in {hint} are not strings, as JSON has them")
+            raise InvalidArgumentError(f"the keys of {hint} are not strings, which JSON requires")
         return MapOf(read(args[1]) if args else Anything())
     if origin is tuple and args:
         many = args[-1] is Ellipsis

@@ -56,7 +56,7 @@ def from_exception(error: Exception, tool: Tool | None, values: Mapping[str, Any
     text = error.strerror if isinstance(error, OSError) else str(error)
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
     name = tool.name if tool else "The call"
-    message = f"{name} failed with an error of its own, not of the arguments: {first_line(reason)}."
+    message = f"{name} failed with an internal error, not because of the arguments: {first_line(reason)}."
     return ToolResult(
         success=False,
         content=f"{message}\nTry it another way; repeating the same call will hardly help.",

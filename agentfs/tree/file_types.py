@@ -1,4 +1,4 @@
-"""Types of files by name, as `grep` takes them in `type`; the names are those that ripgrep's users know."""
+"""The file types of `grep`'s argument `type`: the globs of each, under the names that ripgrep uses."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ def _table(text: str) -> dict[str, str]:
     return {name.strip(): " ".join(value.split()) for name, value in pairs}
 
 
-# What `rg --type-list` of ripgrep 15 says, and more: globs, with `.x` for `*.x` and `=.x` for a name.
+# The types of `rg --type-list` (ripgrep 15), and more, as globs: `.x` means `*.x`, and `=.x` the name `.x`.
 _TYPES = _table("""
 ada: .adb .ads; agda: .agda .lagda; aidl: .aidl; alire: alire.toml; amake: .bp .mk; asciidoc: .adoc .asc
 .asciidoc; asm: .S .asm .s; asp: .ascx .ascx.cs .ascx.vb .asp .aspx .aspx.cs .aspx.vb; ats: .ats .dats .hats
@@ -92,10 +92,12 @@ def type_names() -> list[str]:
 
 
 def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
-    """Return a test whether the name of a file is of one of some types.
+    """Return a test that is True for file names of one of some types.
 
-    A type that begins with `!` leaves its files out; the last type that a file is of decides. An unknown type
-    raises `InvalidArgumentError`, which names the nearest.
+    A type that begins with `!` leaves its files out. If a file is of several types, the last one decides.
+
+    Raises:
+        InvalidArgumentError: A type is unknown; the message names the nearest ones.
     """
     globs = [
         f"{'!' * name.startswith('!')}{'*' * each.startswith('.')}{each.removeprefix('=')}"

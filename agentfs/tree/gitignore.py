@@ -64,19 +64,19 @@ class IgnoreRule:
     directory_only: bool  # whether it ends in `/`
     by_name: bool  # whether it is tested on the name alone, at any depth
     glob: str  # the pattern itself, one character for each byte
-    parts: list[Part] = field(default_factory=list[Part])  # those of `glob` where it has a wildcard
+    parts: list[Part] = field(default_factory=list[Part])  # of a `glob` with wildcards
     prefix: str = ""  # the plain beginning of `foo**/x`, in which git takes `**` for a whole part of `parts`
     suffix: str = ""  # what must end the name, for one star and nothing wild behind it
     _fullmatch: Callable[[str], object] | None = None
 
     def text(self, display_path: Callable[[str], str | None]) -> str:
-        """Return `file:line pattern`, or `OUTSIDE` where `display_path` returns None for the file."""
+        """Return `file:line pattern`, or `OUTSIDE` if `display_path` returns None for the file."""
         file, _, line = self.source.rpartition(":")
         displayed = display_path(file) if self.source else None
         return OUTSIDE if displayed is None else f"{displayed}:{line} {self.pattern}"
 
     def matches(self, name: str, path: str, *, is_dir: bool) -> bool:
-        """Return whether the rule matches this name, whose path is relative to the rule file."""
+        """Return True if the rule matches this name, whose path is relative to the rule file."""
         if self.directory_only and not is_dir:
             return False
         text = name if self.by_name else path
@@ -94,7 +94,7 @@ class IgnoreRule:
         return self._fullmatch
 
     def last_part(self) -> Part | None:
-        """Return what the rule says about the name; None for nothing."""
+        """Return the part of the pattern that the name must match; None if it may be any name."""
         if not self.parts:
             return [self.glob.rpartition("/")[2]]
         return None if self.prefix or self.parts[-1] == ANY_PARTS else self.parts[-1]
@@ -106,7 +106,7 @@ class IgnoreRule:
 
 
 def _pathspec_regex(glob: str) -> str | None:
-    """Translate a pattern with pathspec to what must match a whole path; None where wcmatch has to."""
+    """Translate a pattern to a regex for whole paths with pathspec; None if wcmatch has to do it."""
     if not _PATHSPEC_AGREES.fullmatch(glob):
         return None
     from pathspec.patterns.gitignore import spec  # noqa: PLC0415 - loaded when a rule first needs it
@@ -118,7 +118,7 @@ def _pathspec_regex(glob: str) -> str | None:
 
 
 class TooManyRulesError(ValueError):
-    """A rule file has more rules or wildcards than are taken."""
+    """A rule file has too many rules or wildcards."""
 
 
 def read_rules(content: bytes, source: str, deadline: float = math.inf) -> list[IgnoreRule]:
@@ -189,14 +189,14 @@ def _strip_spaces(line: str) -> str:
 
 
 class _NameTest:
-    """A test whether one of some rules may match a name; compiled when a name first needs it."""
+    """A regex that matches every name that one of some rules may match, compiled on first use."""
 
     __slots__ = ("_rules", "fullmatch", "required")
 
     def __init__(self, rules: list[IgnoreRule], texts: list[str]) -> None:
         self._rules = rules
         self.fullmatch: Callable[[str], object] | None = None  # the test, once it is compiled
-        # Texts of which one is in each name that passes, which `\n` begins and ends; None when unknown.
+        # Each name that passes, put between two `\n`, contains one of these texts; None if unknown.
         self.required = tuple(dict.fromkeys(texts)) if all(texts) else None
 
     def compile(self, deadline: float) -> Callable[[str], object]:
@@ -222,8 +222,8 @@ class RuleFile:
         self.names: dict[str, list[IgnoreRule]] = {}
         self.extensions: dict[str, list[IgnoreRule]] = {}
         self.others: list[IgnoreRule] = []
-        self.any_name = False  # whether some rule says nothing about the name, as `out/**` does
-        self.tests: list[_NameTest] = []  # whether one of `others` may match a name
+        self.any_name = False  # whether a rule may match any name, for example `out/**`
+        self.tests: list[_NameTest] = []  # for the rules in `others`
         pending: list[IgnoreRule] = []
         texts: list[str] = []
         for number, rule in enumerate(reversed(rules)):
@@ -246,7 +246,7 @@ class RuleFile:
                     pending, texts = [], []
         if pending:
             self.tests.append(_NameTest(pending, texts))
-        # Where each name is tested by all of `others`, these are compiled at once.
+        # If each name is tested by all of `others`, compile them now.
         for number, rule in enumerate(self.others if self.any_name else ()):
             if number % _RULES_PER_CHECK == 0:
                 _check(deadline)
@@ -290,9 +290,8 @@ def _bytewise(name: str) -> str:
 class IgnoreRules:
     """All rule files that apply in one directory; immutable, made from those of the directory above.
 
-    An `.ignore` outranks every `.gitignore`; then a nearer file outranks a farther one; then comes
-    `info/exclude`, and the user's global excludes, whose patterns start where a repository does, are the
-    last.
+    An `.ignore` outranks every `.gitignore`, and a nearer file a farther one. Then comes `info/exclude`. The
+    user's global excludes, whose patterns start where a repository does, come last.
     """
 
     def __init__(
@@ -317,7 +316,7 @@ class IgnoreRules:
 
     @classmethod
     def from_global_excludes(cls, rules: list[IgnoreRule], deadline: float = math.inf) -> "IgnoreRules":
-        """Return the rules that apply where no rule file has been read yet."""
+        """Return the rules that apply before any rule file is read."""
         return cls(git=(RuleFile(rules, "", deadline=deadline),) if rules else (), global_excludes=rules)
 
     def enter(

@@ -38,7 +38,7 @@ MAX_NESTING = 20
 MAX_ANY_PARTS = 16  # parts `**` of one glob
 _MAX_LEVELS = 100  # of a glob that decide whether a directory is entered; `re` takes no deeper nesting
 
-# A class is one token, so that a brace or a comma in it is none of the braces.
+# A class is one token, so that a brace or comma in it does not count.
 _BRACE_TOKEN = re.compile(r"\\.|\[[!^]?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|.", re.DOTALL)
 _SEQUENCE = re.compile(r"(?:-?\d{1,9}\.\.-?\d{1,9}|[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])(?:\.\.-?\d{1,9})?")
 
@@ -59,7 +59,7 @@ def compile_globs(
     """Compile globs to one test of a path; a path that no glob matches passes if all begin with `!`.
 
     `anchored` binds every glob to the search directory; without `hidden` no wildcard matches a leading dot;
-    `directories` is whether the paths to test are those of directories.
+    with `directories`, the paths to test are those of directories.
     """
     globs = _read(patterns)
     if not globs:
@@ -86,13 +86,13 @@ def compile_globs(
 
 
 def compile_pruning(patterns: Sequence[str], *, anchored: bool = False) -> Matcher | None:
-    """Return a test whether a directory is left out with all below it; None when none is."""
+    """Return a test that is True for a directory that is left out with all below it; None if none is."""
     globs = _read(patterns)
     return _pruning(globs, anchored=anchored) if any(glob.negated for glob in globs) else None
 
 
 def compile_descent(patterns: Sequence[str], *, anchored: bool = False) -> Matcher | None:
-    """Return a test whether a match may lie below a directory, or None when it may lie below any."""
+    """Return a test that is True if a match may lie below a directory; None if it may lie below any."""
     globs = _read(patterns)
     leads = _leading([glob.text for glob in globs if not glob.negated], anchored=anchored)
     if not any(glob.negated for glob in globs):
@@ -102,7 +102,7 @@ def compile_descent(patterns: Sequence[str], *, anchored: bool = False) -> Match
 
 
 def compile_exclude(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
-    """Return a test of what is excluded, given its path and whether it is a directory.
+    """Return a test that is True for an excluded path; its second argument is True for a directory.
 
     A glob that ends in `/` means directories; one that begins with `!` takes back what those before it
     exclude.
@@ -229,7 +229,7 @@ def _drop_single_braces(pattern: str) -> str:
 def _last_match(
     globs: list[_Glob], *, anchored: bool = False, hidden: bool = True, directories: bool = False
 ) -> Callable[[str], bool | None]:
-    """Return what the last glob that matches a path says: False if it is negated, None where none matches."""
+    """Return a function for the verdict of the last glob that matches: False if negated, None without one."""
     runs: list[tuple[bool, Matcher]] = []
     for negated, run in groupby(reversed(globs), key=lambda glob: glob.negated):
         texts = [glob.text for glob in run if directories or not glob.directory_only]
@@ -251,7 +251,7 @@ def _pruning(globs: list[_Glob], *, anchored: bool) -> Matcher:
 
 
 def _leading(patterns: list[str], *, anchored: bool) -> Matcher | None:
-    """Return a test whether a match of some globs may lie below a directory; None: below any."""
+    """Return a test that is True if a match of some globs may lie below a directory; None: below any."""
     regexes: list[str] = []
     for pattern in patterns:
         if not anchored and "/" not in pattern:
@@ -269,7 +269,7 @@ def _leading(patterns: list[str], *, anchored: bool) -> Matcher | None:
 
 
 def _parts(pattern: str) -> list[Part]:
-    """Parse a glob of which the braces are expanded."""
+    """Parse a glob whose braces are expanded."""
     while pattern.startswith("./"):
         pattern = pattern[2:].lstrip("/")
     pattern = pattern.lstrip("/")
@@ -296,7 +296,7 @@ def _fullmatch(regexes: Iterable[str]) -> Matcher:
 
 
 def _any_of(patterns: list[str], *, anchored: bool, hidden: bool) -> Matcher:
-    """Return the test whether any of the expanded patterns matches a path."""
+    """Return a test that is True if one of the expanded patterns matches a path."""
     names: set[str] = set()
     extensions: set[str] = set()
     suffixes: tuple[str, ...] = ()

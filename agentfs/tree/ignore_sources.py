@@ -1,4 +1,4 @@
-"""Where ignore rules come from: the rule files of the tree and those around it."""
+"""Reading of ignore rules: the rule files of the tree and those around it."""
 
 import math
 from contextlib import ExitStack
@@ -23,15 +23,15 @@ _MAX_UNREAD = 20  # rule files that could not be read, whose names are kept
 class RuleReader:
     """Reads the rule files of directories, until a deadline, and counts those that it cannot read.
 
-    It reads them for every search, also in a watched tree. There, equal files give the same `IgnoreRules`
-    object again, which shows a walk that what it has kept still holds.
+    Each search reads them again, even in a watched tree. There, unchanged files give the same `IgnoreRules`
+    object again, by which a walk knows that an earlier walk still holds.
     """
 
     def __init__(self, root: Root, deadline: float = math.inf) -> None:
         self._root = root.unrestricted
         self._deadline = deadline
         self.unreadable = 0
-        self._sources: dict[str, Sources] = {}  # of directories that a kept walk and a new one ask for
+        self._sources: dict[str, Sources] = {}  # by directory of a watched tree, which may ask twice
         self.unread: list[str] = []  # the first of these, relative to the root; "" for one outside
 
     def _refuse(self, *files: str) -> None:
@@ -131,7 +131,7 @@ class RuleReader:
         return gitignore, ignore, is_repository, exclude
 
     def _content(self, directory: Directory, name: str) -> bytes | None:
-        """Return a rule file; a link, a FIFO or a giant is none and counts as unreadable."""
+        """Return a rule file; a link, a FIFO or a giant file counts as unreadable."""
         try:
             with directory.open_file(name) as opened:
                 content = opened.read(MAX_RULE_BYTES + 1)
@@ -145,7 +145,7 @@ class RuleReader:
         return content
 
     def _repository(self, directory: Directory) -> tuple[bool, bytes | None]:
-        """Return whether a repository begins in a directory, and its `info/exclude`."""
+        """Return True if a repository begins in a directory, and its `info/exclude`."""
         try:
             with directory.open_directory(".git") as git:
                 if not all(map(git.has, REPOSITORY)):

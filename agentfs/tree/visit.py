@@ -1,8 +1,8 @@
-"""What a walk yields for a directory, what it leaves out there, and what it keeps for the next walk."""
+"""The parts of a walk: the visits that it yields, what it leaves out, and what the next walk can use."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -40,11 +40,21 @@ class Visit:
         return [self.child, *self.files] if directories_first else [*self.files, self.child]
 
 
+class Mark(NamedTuple):
+    """How far a walk was when it entered a directory."""
+
+    log: int
+    rules: int
+    entries_left: int
+    unwatched: int
+    outer_rules: IgnoreRules
+
+
 class Level:
     """A directory that a walk is inside of."""
 
     __slots__ = (
-        *("below", "closed", "depth", "directories", "directory", "files", "marks", "memory"),
+        *("below", "closed", "depth", "directories", "directory", "files", "mark", "memory"),
         *("next_directory", "next_file", "rules", "unkept"),
     )
 
@@ -58,10 +68,13 @@ class Level:
         self.next_file = self.next_directory = 0
         self.closed = False
         self.memory = 0
-        self.marks: Any = None  # where the walk was when it entered the directory, if it will be kept
+        self.mark: Mark | None = None  # if the walk will be kept
 
     def take_run(self, *, descends: bool, first: bool) -> tuple[list[DirEntry], DirEntry | None]:
-        """Take the files before the next directory, and that; None behind the last. `first`: none before."""
+        """Take the files up to the next directory, and that directory; None at the end.
+
+        With `first`, directories come before all files.
+        """
         files, start = self.files, self.next_file
         if not descends or self.next_directory == len(self.directories):
             self.next_file = len(files)
@@ -115,18 +128,22 @@ class KeptWalk:
     """The walk of a directory and all below it, which holds while no listing and no rule changes."""
 
     outer_rules: IgnoreRules
-    rules: list[RulesInside]
-    log: list[Visit | LeftOut]  # what is yielded, before `select`, and what is left out, in order
+    rules: tuple[RulesInside, ...]
+    log: tuple[Visit | LeftOut, ...]  # what was yielded, before `select`, and left out, in order
     looked_at: int  # names
-    derived: dict[Any, Any] = field(default_factory=dict[Any, Any])  # by searches
+    _derived: dict[Hashable, Any] | None = None  # by searches
 
     @property
     def visits(self) -> Iterator[Visit]:
-        """What is yielded."""
+        """The visits that were yielded."""
         return (item for item in self.log if isinstance(item, Visit))
 
-    def keep(self, key: Any, value: Any) -> None:
-        """Keep what a search has derived from the visits, with that of a few others."""
-        if len(self.derived) >= _MAX_DERIVED:
-            self.derived.clear()
-        self.derived[key] = value
+    def get(self, key: Hashable) -> Any:
+        """Return what a search has derived from the visits; None if that is not kept."""
+        return None if self._derived is None else self._derived.get(key)
+
+    def keep(self, key: Hashable, value: Any) -> None:
+        """Keep what a search has derived from the visits, beside that of the last few others."""
+        if self._derived is None or len(self._derived) >= _MAX_DERIVED:
+            self._derived = {}
+        self._derived[key] = value

@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from heapq import nsmallest
 from typing import Any
@@ -20,6 +20,7 @@ from agentfs.tree.visit import (
     KeptWalk,
     LeftOut,
     Level,
+    Mark,
     RulesInside,
     Visit,
     entry_name,
@@ -28,7 +29,7 @@ from agentfs.tree.visit import (
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64  # directories that are open at a time
 MAX_BATCH = 1000  # entries of one directory that are taken at a time
-_MAX_KEYS = 8  # sets of options for which a directory keeps its walk
+_MAX_KEYS = 4  # walks that a directory keeps
 _MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names of all directories that a walk is inside of
 _ENTRY_BYTES, _NAME_BYTES = 160, 32  # of an entry without its name, and of a usual name
 _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
@@ -51,18 +52,20 @@ class Walk:
     _: KW_ONLY
     max_entries: int  # names to look at before the walk ends early
     deadline: float = math.inf  # the `time.monotonic()` at which it ends early
-    hidden: bool | Callable[[str], bool] = False  # whether to walk names that begin with a dot, or which
-    ignored: bool = False  # whether to walk ignored names
+    hidden: bool | Callable[[str], bool] = False  # walk names that begin with a dot: all, none, or some
+    ignored: bool = False  # walk ignored names too
     depth: int = 0  # levels to list, or 0 for all
-    others: bool = False  # whether visits have links and special files; otherwise they count as skipped
-    directories: bool = False  # whether visits have directories
+    others: bool = False  # visits have links and special files, which otherwise count as skipped
+    directories: bool = False  # visits have directories
     listing: bool = False  # directories, and links to them, before files; else all in the order of paths
-    follow: bool = False  # whether links are followed if they lead inside, and not in a circle
+    follow: bool = False  # follow links that lead inside, except in a circle
     enter: Callable[[str], bool] | None = None  # which directories to enter, by the path below the start
-    exclude: Callable[[str, bool], bool] | None = None  # what is left out uncounted: path below, is_dir
+    exclude: Callable[[str, bool], bool] | None = None  # leave out uncounted: path below, is_dir
     select: Select | None = None  # which files of a directory (and its path below the start) to keep
     keep: int | None = None  # the most files to keep of one directory; the others are only counted
     key: Callable[[DirEntry], Any] = entry_name  # the order of the names of a directory, with `listing`
+    stops: bool = False  # the iteration may end early; what is left out counts only up to there
+    filters: Hashable = None  # tells `hidden`, `enter` and `exclude` from those of other walks, if not None
 
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
@@ -75,14 +78,12 @@ class Walk:
         self._reached: str | None = None
         self._memory = 0
         self._resolves_links = self.follow or self.listing
-        # For the next walk of a watched tree: by what it is kept, and what is kept of each directory.
-        filtered = self.exclude or self.enter or self.follow or callable(self.hidden)
-        self._keeps = not filtered and len(self._starts) == 1 and self.key is entry_name
-        self._key: Any = None
+        # For the next walk of a watched tree:
+        self._key: Any = None  # by which directories keep this one; None if they do not
         self._first: Level | None = None  # the start, once it is open
-        self._log: list[Visit | LeftOut] = []  # what is yielded, before `select`, and left out
+        self._log: list[Visit | LeftOut] = []  # what was yielded, before `select`, and left out
         self._rules: list[RulesInside] = []
-        self._passing = 0  # how often something was met that no event tells about
+        self._unwatched = 0  # how often the walk met something that no event tells about
 
     @property
     def excluded(self) -> list[Excluded]:
@@ -91,7 +92,7 @@ class Walk:
 
     @property
     def skipped(self) -> Skipped:
-        """What the walk has left out so far."""
+        """The counts of names that the walk has left out so far."""
         display = self.root.display_path_if_usable
         left_out = LeftOut.sum(self._left_out)
         rules: Counter[str] = Counter()
@@ -112,17 +113,17 @@ class Walk:
                 level.directory.close()
 
     def _walk(self, stack: list[Level], path: str) -> Iterator[Visit]:
-        level, self._first = self._first or self._start(path), None
-        opened: Directory | None = level.directory
+        entered: Level | None = self._first or self._start(path)
+        self._first = None
         while True:
-            if opened is not None:
-                if (kept := self._kept(level)) is not None:
+            if entered is not None:
+                if (kept := self._kept(entered)) is not None:
                     yield from self._repeat(kept)
                 else:
-                    self._enter(stack, level)
+                    self._enter(stack, entered)
             if not stack:
                 return
-            level, opened = stack[-1], None
+            level, entered = stack[-1], None
             if level.closed and not self._reopen(level):
                 self._memory -= stack.pop().memory
                 continue
@@ -131,37 +132,46 @@ class Walk:
             more = level.unkept if child is None else 0
             if files or more or (child is not None and self.directories):
                 visit = Visit(level, files, child if self.directories else None, more)
-                if level.marks is None:
+                if level.mark is None:
                     yield visit
                 else:
                     self._log.append(visit)
                     yield from self._chosen(visit)
             if child is None:
                 self._leave(stack.pop())
-            elif descends and (opened := self._open(stack, child)) is not None:
-                level = Level(opened, f"{level.below}{child.name}/", level.depth + 1, level.rules)
-                if self._resolves_links and child.is_symlink() and not self.ignored:
-                    level.rules = self._rules_above(opened.real_path)
+            elif descends:
+                entered = self._open(stack, child)
 
     def _start(self, path: str) -> Level:
         opened = self.root.enter_directory(path)
-        if self._keeps and opened.derived is not None:
-            options = self.hidden, self.ignored, self.others, self.directories, self.listing, self.depth
-            self._key = opened, options
-        return Level(opened, "", 1, _NO_RULES if self.ignored else self._rules_above(opened.real_path))
+        tests = self.enter or self.exclude or callable(self.hidden)
+        filters = self.filters if tests else ()
+        lasts = self.key is entry_name and filters is not None and not (self.follow or self.stops)
+        if lasts and len(self._starts) == 1 and opened.derived is not None:
+            hidden = None if callable(self.hidden) else self.hidden
+            options = hidden, self.ignored, self.others, self.directories, self.listing, self.depth
+            self._key = opened, options, filters
+        try:
+            return Level(opened, "", 1, _NO_RULES if self.ignored else self._rules_above(opened.real_path))
+        except BaseException:
+            opened.close()
+            raise
 
     def whole(self) -> KeptWalk | None:
-        """Return all of the walk, if one of an unchanged watched tree is kept; otherwise iterate."""
-        if not self._keeps or self.root.tree is None:
+        """Return the whole walk if an earlier one still holds, in a watched tree; if None, iterate.
+
+        The visits are those before `select`.
+        """
+        if self.root.tree is None or len(self._starts) > 1:
             return None
-        self._first = level = self._start(self._starts[0])
-        kept = self._kept(level)
+        self._first = self._start(self._starts[0])
+        kept = self._kept(self._first)
         if kept is not None:
             self._left_out += [item for item in kept.log if isinstance(item, LeftOut)]
         return kept
 
     def _enter(self, stack: list[Level], level: Level) -> None:
-        """Go into a directory and take what is in it."""
+        """Enter a directory and scan it."""
         stack.append(level)
         if len(stack) > MAX_OPEN:
             farthest = stack[-1 - MAX_OPEN]
@@ -171,10 +181,10 @@ class Walk:
         if self._key is not None:
             self._own = None
             if directory.derived is None:
-                self._passing += 1
+                self._unwatched += 1
             else:
                 lengths = len(self._log), len(self._rules)
-                level.marks = *lengths, self._entries_left, self._passing, level.rules
+                level.mark = Mark(*lengths, self._entries_left, self._unwatched, level.rules)
         if self._reached is not None:
             return
         if len(self._starts) > 1:
@@ -186,27 +196,27 @@ class Walk:
             self._reached = "timeout"
         except (AgentFSError, OSError):
             self._skip("unreadable")
-        if self.keep is not None and len(level.files) > self.keep and level.marks is None:
+        if self.keep is not None and len(level.files) > self.keep and level.mark is None:
             self._keep_first(level, self.keep)
 
     def _leave(self, level: Level) -> None:
-        """Close a directory, and keep what was found in it and below it."""
+        """Close a directory, and keep the walk of it for the next one."""
         self._memory -= level.memory
         level.directory.close()
-        derived = level.directory.derived
-        if derived is None or level.marks is None:
+        derived, mark = level.directory.derived, level.mark
+        if derived is None or mark is None:
             return
         self._own = None
-        logged, rules, entries_left, passing, outer_rules = level.marks
-        if self._reached is None and self._passing == passing:
+        if self._reached is None and self._unwatched == mark.unwatched:
             if len(derived) >= _MAX_KEYS:
-                derived.clear()
+                del derived[next(iter(derived))]
+            rules, log = tuple(self._rules[mark.rules :]), tuple(self._log[mark.log :])
             derived[self._key] = KeptWalk(
-                outer_rules, self._rules[rules:], self._log[logged:], entries_left - self._entries_left
+                mark.outer_rules, rules, log, mark.entries_left - self._entries_left
             )
 
     def _kept(self, level: Level) -> KeptWalk | None:
-        """Return what is kept of a directory and all below it, if it still holds."""
+        """Return the last walk of a directory, if it still holds."""
         derived = level.directory.derived
         if self._key is None or derived is None or self._reached is not None:
             return None
@@ -222,10 +232,11 @@ class Walk:
             self._reached = "timeout"
             return None
         self._entries_left -= kept.looked_at
+        derived[self._key] = derived.pop(self._key)  # now the newest
         return kept
 
     def _repeat(self, kept: KeptWalk) -> Iterator[Visit]:
-        """Yield the visits of a directory and all below it as they were."""
+        """Yield the visits of an earlier walk of a directory."""
         self._own = None
         self._rules += kept.rules
         self._log += kept.log
@@ -236,7 +247,7 @@ class Walk:
                 yield from self._chosen(item)
 
     def _chosen(self, visit: Visit) -> tuple[Visit, ...]:
-        """Return a visit with the files that `select` leaves, if anything is left of it."""
+        """Return a visit with the files that `select` takes; nothing if it is empty then."""
         if self.select is None or not visit.files:
             return (visit,)
         files: list[DirEntry] = []
@@ -253,10 +264,10 @@ class Walk:
         """Count names that are left out."""
         if self._counting:
             self._part().counts[reason] += count
-            self._passing += reason == "unreadable"
+            self._unwatched += reason == "unreadable"
 
     def _part(self) -> LeftOut:
-        """Return where to add what is left out in the directory that is scanned."""
+        """Return the record for names that are left out in the directory that is scanned."""
         if self._own is None:
             self._own = LeftOut()
             self._left_out.append(self._own)
@@ -264,8 +275,8 @@ class Walk:
                 self._log.append(self._own)
         return self._own
 
-    def _open(self, stack: list[Level], child: DirEntry) -> Directory | None:
-        """Open a directory that is listed in the last one."""
+    def _open(self, stack: list[Level], child: DirEntry) -> Level | None:
+        """Open a directory that is listed in the last one; return None if the walk does not enter it."""
         level, name = stack[-1], child.name
         directory, is_link = level.directory, self._resolves_links and child.is_symlink()
         if self.enter is not None and not self.enter(level.below + name):
@@ -275,18 +286,20 @@ class Walk:
             return None
         try:
             if not is_link:
-                return directory.enter(child)
-            if not self.follow:
+                opened = directory.enter(child)
+            elif not self.follow:
                 return None
-            opened = self.root.enter_directory(with_slash(directory.path) + display_name(name))
-            if any(each.directory.real_path == opened.real_path for each in stack):
-                opened.close()
-                self._skip("symlink")
-                return None
+            else:
+                opened = self.root.enter_directory(with_slash(directory.path) + display_name(name))
+                if any(each.directory.real_path == opened.real_path for each in stack):
+                    opened.close()
+                    self._skip("symlink")
+                    return None
         except (AgentFSError, OSError):
             self._skip("unreadable")
             return None
-        return opened
+        rules = self._rules_above(opened.real_path) if is_link and not self.ignored else level.rules
+        return Level(opened, f"{level.below}{name}/", level.depth + 1, rules)
 
     def _rules_above(self, real_path: str) -> IgnoreRules:
         """Return the rules of the directories above one that is not entered from its parent."""
@@ -301,12 +314,12 @@ class Walk:
         files = level.files[level.next_file :]
         directories = level.directories[level.next_directory :]
         remaining = {each.name for each in (*files, *directories)}
-        self._passing += 1
+        self._unwatched += 1
         if not remaining and not level.unkept:
             return False
         try:
             level.directory = self.root.enter_directory(level.directory.path)
-            # An entry is looked up where it was scanned from, so what is left is scanned again.
+            # An entry is bound to the descriptor that it was scanned from, so scan the rest again.
             found = {
                 each.name: each
                 for part in level.directory.scan_parts(MAX_BATCH)
@@ -325,8 +338,8 @@ class Walk:
         return True
 
     def _scan(self, level: Level) -> None:
-        """Take the names of a directory part by part."""
-        directory, decides, is_kept = level.directory, not self.ignored, level.marks is not None
+        """Take the names of a directory in parts, which bounds the memory."""
+        directory, decides, is_kept = level.directory, not self.ignored, level.mark is not None
         level.files, level.directories = list[DirEntry](), list[DirEntry]()
         try:
             for part in directory.scan_parts(MAX_BATCH):
@@ -361,7 +374,7 @@ class Walk:
             self._reached = "memory"
 
     def _look_at(self, count: int) -> None:
-        """Note that the walk looks at more names; raise TimeoutError if there is no time for it."""
+        """Count names that the walk looks at. Raises TimeoutError after the deadline."""
         call_context.step(count)
         if time.monotonic() > self.deadline:
             raise TimeoutError
@@ -378,7 +391,7 @@ class Walk:
             if deciding is None or deciding:
                 directory, outer = level.directory, level.rules
                 level.rules = self._reader.inside(directory, outer, deciding)
-                if level.marks is not None:
+                if level.mark is not None:
                     self._rules.append(RulesInside(directory, outer, deciding, level.rules))
         if dotted:
             kept += self._visible_dotted(level, dotted)
@@ -455,7 +468,7 @@ class Walk:
                 is_link = not is_dir and entry.is_symlink()
                 if is_link and self._resolves_links:
                     is_dir = level.directory.entry(entry).is_dir
-                    self._passing += 1
+                    self._unwatched += 1
                 if is_dir:
                     level.directories.append(entry)
                 elif self.others or (
@@ -470,7 +483,7 @@ class Walk:
 
 
 def _too_deep(directory: Directory, name: str) -> bool:
-    """Return True if what is in a directory could not be named by a path."""
+    """Return True if the path of something in a directory would be too long."""
     paths = [path.encode("utf-8", "surrogatepass") for path in (directory.path, directory.real_path)]
     parts = 2 + max(path.count(b"/") for path in paths)
     size = len(name.encode("utf-8", "surrogatepass")) + max(map(len, paths))

@@ -88,7 +88,7 @@ def _parse_class(pattern: str, opening: int) -> tuple[str, int]:
 
 
 def is_literal(part: Part) -> bool:
-    """Return whether a part has no wildcard."""
+    """Return True if a part has no wildcard."""
     return len(part) == 1
 
 
@@ -104,7 +104,7 @@ def extension_of(part: Part) -> str:
 
 
 def required_text(part: Part) -> str:
-    r"""Return the longest text that each name that matches has in it, between `\n` for its start and end."""
+    r"""Return the longest text in every matching name, with `\n` for the start and end of the name."""
     texts = part[::2]
     texts[0] = f"\n{texts[0]}"
     texts[-1] += "\n"
@@ -141,7 +141,7 @@ def _translate(part: Part) -> str:
 
     text = "".join(item if index % 2 else re.escape(item) for index, item in enumerate(part))
     regex = glob.translate(text, flags=glob.FORCEUNIX | glob.CASE | glob.DOTGLOB)[0][0]
-    # What is matched here ends without a slash, and is never empty, `.` or `..`.
+    # A text that is matched here has no slash at its end, and is never empty, `.` or `..`.
     for guard in (r"(?=[^/])(?!\.{1,2}(?:$|[/]))", r"(?!(?:(?<=[/])|(?<=^))(?:\.{1,2})(?:$|[/]))"):
         regex = regex.replace(guard, "")
     regex = regex.replace("(?![/]).", "[^/]").replace("(?![/])[^", "[^/")  # `?` and `[!…]`

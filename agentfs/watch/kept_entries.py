@@ -10,7 +10,7 @@ from agentfs.watch.text_blocks import Block
 
 
 class Tree(Protocol):
-    """The kept tree, as its entries take it."""
+    """What the entries of a kept tree need of it."""
 
     def handle(self, directory: "KeptDirectory") -> int:
         """Return a descriptor of a directory, until the end of the call. Raises OSError."""
@@ -22,7 +22,7 @@ class Tree(Protocol):
 
 
 class KeptEntry:
-    """A name in a kept directory, as `os.DirEntry`."""
+    """A name in a kept directory, with the methods of `os.DirEntry`."""
 
     __slots__ = ("directory", "name")
 
@@ -38,15 +38,15 @@ class KeptEntry:
         return self.directory.prefix + self.name
 
     def is_file(self, **_: bool) -> bool:
-        """Return whether it is a regular file."""
+        """Return True if it is a regular file."""
         return self._known_type() == "f"
 
     def is_dir(self, **_: bool) -> bool:
-        """Return whether it is a directory."""
+        """Return True if it is a directory."""
         return self._known_type() == "d"
 
     def is_symlink(self) -> bool:
-        """Return whether it is a link."""
+        """Return True if it is a link."""
         return self._known_type() == "l"
 
     def stat(self, **_: bool) -> os.stat_result:
@@ -70,13 +70,13 @@ class KeptFile(KeptEntry):
         super().__init__(name, directory)
         self.block: Block | None = None  # the block that holds its text
         self.index = 0
-        self.content = ""  # what a search has found its text to be
+        self.content = ""  # what a search found its text to be, for example "plain"
         self.signature = 0  # of the status with which it was read; 0 when nothing is kept
         self.watch = -1  # the number of its own watch; -1 for none
 
     @property
     def is_kept(self) -> bool:
-        """Whether its text is kept, or that it is binary."""
+        """True if its text is kept, or the fact that it is binary."""
         return self.block is not None or self.content == BINARY
 
     def keep_as_binary(self) -> None:
@@ -85,7 +85,7 @@ class KeptFile(KeptEntry):
         self.content = BINARY
 
     def drop_text(self) -> None:
-        """Drop the text, and what is known of it."""
+        """Drop the text and what is known of it."""
         block, self.block, self.content = self.block, None, ""
         if block is not None:
             block.drop(self.index)

@@ -1,8 +1,8 @@
 """The texts of a kept tree, and what shows that they are current.
 
-The watch of a directory tells of changes by the names in it. A kept file has a watch of its own too, because
-only that tells of a new hard link, through which the file can be changed under any name. Files without such a
-watch are compared by status when there may have been a change without an event.
+The watch of a directory reports changes that are made through the names in it. A kept file gets its own watch
+too, because only that reports a new hard link, through which the file can be changed under any name. A file
+without its own watch is compared by status when it may have changed without an event.
 """
 
 import os
@@ -18,7 +18,6 @@ from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
 _FILE_WATCHES_SHARE = 4  # files take at most one part in so many of the watches that a user may have
-_WATCHED_AT_ONCE = 500  # files, of those that wait for a watch, at the beginning of a search
 _COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, from which the times of files are taken
 _TICK = 20_000_000  # nanoseconds, longer than one step of that clock
 _STATUS = struct.Struct("QQqqqqq")
@@ -44,22 +43,21 @@ class KeptTexts:
         self._began = time.time_ns()
         self._max_watches = 0 if queue is None else inotify.watch_limit() // _FILE_WATCHES_SHARE
         self._by_watch: dict[int, KeptFile] = {}
-        # Files of which something is kept: with several links; without a watch of their own; read so soon
-        # after a change that a second change may have left the status as it was.
+        # Kept files: those with several links; those without their own watch; those that were read so soon
+        # after a change that a second change may have left the status unchanged.
         self._linked: set[KeptFile] = set()
         self._unwatched: set[KeptFile] = set()
         self._unsettled: set[KeptFile] = set()
-        self._waiting: list[KeptFile] = []  # for a watch of their own; some of them may not be kept any more
-        self.names_changed = False  # so an unwatched file may have had another name
-        self.events_lost = False  # so any file may have changed
+        self.names_changed = False  # an unwatched file may have had another name
+        self.events_lost = False  # any file may have changed
 
     def changed(self, watch: int) -> None:
-        """Take the event of a file."""
+        """Drop what is kept of the file that an event is about."""
         if (file := self._by_watch.get(watch)) is not None:
             self.discard(file)
 
     def compare(self, every: Callable[[], Iterable[KeptFile]]) -> None:
-        """Drop the files that have another status, if there may have been no event of their change."""
+        """Drop the files whose status differs, among those that may have changed without an event."""
         suspected = self.events_lost or self.names_changed
         files = set(every()) if self.events_lost else set(self._linked)
         if suspected:
@@ -76,7 +74,7 @@ class KeptTexts:
         if size > self.max_file or (self._mounts is not None and self._mounts.covers(file.real_path)):
             return False
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
-        # It may be a hard link, made since then, to another kept file.
+        # It may be a hard link to another kept file, made since the tree is watched.
         self.names_changed |= linked and changed > self._began - TIME_RESOLUTION
         settled = _is_settled(changed)
         if linked and not settled:
@@ -85,10 +83,10 @@ class KeptTexts:
         if block is None:
             return False
         signature = signature_of(status)
-        if not linked and not settled:
+        if not linked:
             self._watch(file, fd)
-        # One byte more than the size that is claimed: a file that grows is noticed. One that was changed or
-        # linked before it was watched has another status.
+        # One byte more than the size in the status shows a file that grows. A file that was changed or linked
+        # before it was watched has another status.
         read = read_start(fd, memoryview(block.data)[block.end : block.end + size + 1])
         if read != size or (file.watch >= 0 and signature_of(os.fstat(fd)) != signature):
             self._end_watch(file)
@@ -99,7 +97,6 @@ class KeptTexts:
             self._linked.add(file)
         elif file.watch < 0:
             self._unwatched.add(file)
-            self._waiting.append(file)
         if not settled:
             self._unsettled.add(file)
         return True
@@ -122,36 +119,15 @@ class KeptTexts:
         return signature_of(status) == file.signature
 
     def give_watches_back(self) -> bool:
-        """End the watches of files, so that directories can have them; return False if there are none."""
+        """Give up the watches of files in favor of directories; return False if there are none."""
         if not self._by_watch:
             return False
         for file in [*self._by_watch.values()]:
             self._end_watch(file)
             self._unwatched.add(file)
         self._max_watches = 0
-        self.names_changed = True  # the events of these watches are lost
+        self.names_changed = True  # so that these files are compared
         return True
-
-    def watch_some(self, until: float) -> None:
-        """Watch some of the files that wait for it: to watch all at once would delay the first search."""
-        for _ in range(min(len(self._waiting), _WATCHED_AT_ONCE)):
-            file = self._waiting.pop()
-            if not file.signature or file.watch >= 0:
-                continue
-            if len(self._by_watch) >= self._max_watches or time.monotonic() > until:
-                self._waiting.append(file)
-                return
-            try:
-                fd = syscalls.open_file(file.directory.tree.handle(file.directory), file.name)
-            except OSError:
-                self.discard(file)
-                continue
-            self._watch(file, fd)
-            if signature_of(os.fstat(fd)) != file.signature:
-                self.discard(file)
-            elif file.watch >= 0:
-                self._unwatched.discard(file)
-            syscalls.close(fd)
 
     def _watch(self, file: KeptFile, fd: int) -> None:
         """Watch an open file, unless there are too many watches."""
@@ -172,14 +148,14 @@ class KeptTexts:
 
 
 def _is_settled(changed: int) -> bool:
-    """Return True if a later change of a file will give it another time than that of this change."""
+    """Return True if a later change of the file will give it a later time."""
     if changed % 1_000_000:  # the file system has more than milliseconds
         return time.clock_gettime_ns(_COARSE_CLOCK) - changed >= min(_TICK, TIME_RESOLUTION)
     return time.time_ns() - changed >= TIME_RESOLUTION
 
 
 def signature_of(status: os.stat_result) -> int:
-    """Return a hash of a status, with a random key, which takes little memory; a new hard link changes it."""
+    """Return a hash of a status that any change of the file changes, a new hard link too."""
     packed = _STATUS.pack(
         status.st_dev,
         status.st_ino,

@@ -84,17 +84,14 @@ class Watch:
                 self.forget()
 
     def after_fork(self) -> None:
-        """Begin anew in a forked process, in which the thread that has the lock may not be.
-
-        Both queues of events belong to the parent.
-        """
+        """Begin anew in a forked process: the queues and the thread that has the lock are its parent's."""
         self._lock = threading.RLock()
         self._depth = 0
         self._broken = True
         self._close_queues()
 
     def close(self) -> None:
-        """Give everything back; a call under way ends in peace."""
+        """Give everything back; a call under way still completes."""
         self._closed = True
         self.forget()
 
@@ -121,6 +118,7 @@ class Watch:
         self._stale: set[KeptDirectory] = set()
         self._suspect: set[KeptDirectory] = set()  # may have become inaccessible
         self._without_events: dict[int, str] = {}  # why a device cannot be watched; "" if it can
+        self._touched: set[str] | None = None  # directories with events since the last question; None: any
         self._names = 0
         self._top = KeptDirectory("", None, self)
         self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, None, None)
@@ -141,9 +139,14 @@ class Watch:
             self._cause = f"no events: {error.strerror}" if on_linux else "no events on this system"
         self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, self._inotify, self._mounts)
 
+    def take_touched(self) -> set[str] | None:
+        """Return the directories with events since the last call by real path; None if any may have some."""
+        touched, self._touched = self._touched, set()
+        return touched
+
     @property
     def report(self) -> WatchReport:
-        """What is kept, and why the rest is not."""
+        """The numbers of what is kept, and the reasons why directories are not watched."""
         known = list(self._top.below())  # while another thread searches: no lists of the tree are changed
         blocks = self.texts.blocks
         return WatchReport(
@@ -181,18 +184,20 @@ class Watch:
                     self._drop(directory)
             self._stale.discard(directory)
         self.texts.compare(self._files)
-        self.texts.watch_some(until)
         self.texts.blocks.compact()
         return True
 
     def _take_events(self, changes: inotify.Changes, lost: bool) -> None:
-        """Drop what has changed; `lost` is whether there were more events."""
+        """Drop what has changed; `lost` is True if the queue of events overflowed."""
         if lost:  # list every directory again, and compare every file
             self.texts.events_lost = True
+            self._touched = None
             self._stale.update(self._by_watch.values())
             self._suspect.update(self._by_watch.values())
         for watch, names in changes.items():
             if (directory := self._by_watch.get(watch)) is not None:
+                if self._touched is not None:
+                    self._touched.add(directory.real_path)
                 self._apply(directory, names)
             else:
                 self.texts.changed(watch)
@@ -220,7 +225,7 @@ class Watch:
                 self.texts.events_lost = True
 
     def _is_listed(self, directory: KeptDirectory) -> bool:
-        """Return whether a directory is still in the tree."""
+        """Return True if a directory is still in the tree."""
         return self._by_watch.get(directory.watch) is directory
 
     def _is_accessible(self, directory: KeptDirectory) -> bool:
@@ -239,6 +244,7 @@ class Watch:
 
     def _drop(self, directory: KeptDirectory) -> None:
         """Drop what is in a directory, and all below it; it is entered again when it is needed."""
+        self._touched = None
         directory.forget_derived()
         for each in list(directory.below()):
             for entry in each.entries or ():

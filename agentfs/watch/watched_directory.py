@@ -37,7 +37,7 @@ class WatchedDirectory(Directory):
 
     @classmethod
     def at_start(cls, context: RootContext, path: str, kept: KeptDirectory, texts: KeptTexts) -> Self:
-        """Return the directory where a walk starts; that of an earlier walk makes those below it reusable."""
+        """Return the directory where a walk starts: the one of the last walk, if it has the same path."""
         opened: Self | None = kept.opened
         if opened is None or (opened._context, opened.path) != (context, path):  # noqa: SLF001 - as below
             opened = kept.opened = cls(context, path, kept, texts)
@@ -71,7 +71,7 @@ class WatchedDirectory(Directory):
         self, entries: Sequence[Any], read: Callable[[Any], _O | None], *, linked: bool = True
     ) -> Iterator[tuple[Any, _O | OSError | AccessError]]:
         """Read one regular file after the other; `read` is given a kept text, or a descriptor."""
-        del linked  # a file whose text is kept is none of the protected ones, and others are identified
+        del linked  # no protected file is kept, and each other file is identified when it is read
         for entry in entries:
             try:
                 outcome = self._read_file(entry, read)
@@ -82,7 +82,7 @@ class WatchedDirectory(Directory):
                     yield entry, outcome
 
     def _read_file(self, file: KeptFile, read: Callable[[Any], _O | None]) -> _O | None:
-        """Read a file; what was found in a kept text holds only if the file has the status of that text."""
+        """Read a file; a match in a kept text counts only if the file still has the status of that text."""
         access, texts = self._context.access, self._texts
         if file.is_kept:
             if access is not None:

@@ -136,8 +136,8 @@ def test_the_database_of_another_program(root, state, application):
 
 def test_a_newer_version(root, state):
     Workspace(root, state=state).close()
-    sql(state, "PRAGMA user_version = 4")
-    assert "has version 4" in refused(root, state)
+    sql(state, "PRAGMA user_version = 5")
+    assert "has version 5" in refused(root, state)
 
 
 def test_the_directory_of_an_older_version(root, state):

@@ -20,18 +20,19 @@ from tests.history.judges import git_applied, snapshot
 TEN = "".join(f"{number}\n" for number in range(1, 11))
 
 
-@pytest.fixture(params=[False, True], ids=["memory", "state"])
+@pytest.fixture(params=["memory", "state", "watched"])
 def reopened(request, tmp_path):
     """Returns what opens the workspace anew; with a state directory its history goes on."""
+    state = tmp_path / "state" if request.param == "state" else None
     top = tmp_path / "root"
     top.mkdir()
     current = []
 
     def reopen(**more):
-        if not current or request.param or more:
+        if not current or state is not None or more:
             for ws in current:
                 ws.close()
-            current[:] = [Workspace(top, state=tmp_path / "state" if request.param else None, **more)]
+            current[:] = [Workspace(top, state=state, watch=request.param == "watched", **more)]
         return current[0]
 
     yield reopen

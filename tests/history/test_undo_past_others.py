@@ -289,7 +289,7 @@ def test_a_move_onto_a_target_that_has_just_come_into_being_says_so(ws, tmp_path
         return found
 
     monkeypatch.setattr(type(ws._root), "node", create)
-    with pytest.raises(AlreadyExistsError, match='There is something at "b" already'):
+    with pytest.raises(AlreadyExistsError, match='"b" already exists'):
         ws.move("a", "b")
 
 

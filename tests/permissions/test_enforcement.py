@@ -422,7 +422,18 @@ def test_a_misspelt_rule_gets_the_nearest_name(tree):
 
 
 def test_a_rule_can_name_each_tool_and_group(tree):
-    names = ["splice", "undo", "read_many", "*", "search", "change", "manage", "edit", "write(src/**)"]
+    names = [
+        "splice",
+        "replace",
+        "undo",
+        "read_many",
+        "*",
+        "search",
+        "change",
+        "manage",
+        "edit",
+        "write(src/**)",
+    ]
     with Workspace(tree, policy=Policy(allow=names)) as ws:
         assert ws.policy.allow == tuple(names)
 

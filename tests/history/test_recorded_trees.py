@@ -1,0 +1,125 @@
+"""Random changes by other processes within recordings, mixed with own edits, undone step by step."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Policy, Workspace
+from tests.history.judges import snapshot
+
+PROCESSES = 4
+NAMES = ["a", "b.txt", "c.py", "d/e", "d/f/g", "h/i", "h/j.txt", "k", "Upper", "l/m/n/o"]
+# One operation is a letter and two names; each runs in one of four processes at the same time.
+OPERATIONS = """
+import os, random, shutil, sys
+from contextlib import suppress
+
+def above(path):
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+
+def act(number, one, other, draw):
+    text = "".join(f"{draw.randrange(5)}\\n" for _ in range(draw.randrange(12)))
+    match number:
+        case 0: above(one); open(one, "w").write(text)
+        case 1: above(one); open(one, "a").write(text)
+        case 2: above(one); open(one, "wb").write(draw.randbytes(40))
+        case 3: os.truncate(one, draw.randrange(20))
+        case 4: os.unlink(one)
+        case 5: above(other); os.rename(one, other)
+        case 6: os.rename(os.path.dirname(one) or "d", "moved")
+        case 7: os.rename("moved", os.path.dirname(one) or "d")
+        case 8: os.chmod(one, draw.choice([0o600, 0o644, 0o755]))
+        case 9: above(one); os.symlink(other, one)
+        case 10: os.unlink(one); os.symlink(os.path.basename(other), one)
+        case 11: above(other); os.link(one, other)
+        case 12: shutil.rmtree(os.path.dirname(one) or "d")
+        case 13: os.makedirs(one)
+        case 14: os.rename(one, one.swapcase())
+        case 15: data = open(one).read(); open(one, "w").write(data.replace("1", "one"))
+        case 16: above(other); shutil.copy2(one, other)
+        case 17: os.unlink(one); os.makedirs(one); open(one + "/in", "w").write(text)
+        case 18: os.chmod(os.path.dirname(one) or "d", draw.choice([0o700, 0o755]))
+        case 19:
+            data = open(one).read(); status = os.stat(one)
+            open(one, "w").write(data[::-1]); os.utime(one, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+seed, names = int(sys.argv[1]), sys.argv[2:]
+draw = random.Random(seed)
+for _ in range(draw.randrange(1, 6)):
+    with suppress(OSError, UnicodeDecodeError):
+        act(draw.randrange(20), draw.choice(names), draw.choice(names), draw)
+"""
+
+
+def outside(root: Path, draw: random.Random) -> None:
+    command = [sys.executable, "-S", "-E", "-c", OPERATIONS]
+    running = [
+        subprocess.Popen([*command, str(draw.randrange(10**9)), *NAMES], cwd=root)
+        for _ in range(draw.randrange(1, PROCESSES + 1))
+    ]
+    assert [process.wait() for process in running] == [0] * len(running)
+
+
+def own_change(ws: Workspace, draw: random.Random) -> None:
+    name, other = draw.choice(NAMES), draw.choice(NAMES)
+    match draw.randrange(4):
+        case 0:
+            ws.write(name, f"own {draw.randrange(100)}\n" * draw.randrange(5))
+        case 1:
+            ws.edit(name, "1\n", "own\n", replace_all=True)
+        case 2:
+            ws.delete(name)
+        case 3:
+            ws.move(name, other)
+
+
+def check_round(top: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    root, state = top / "root", top / "state"
+    root.mkdir()
+    outside(root, draw)
+    policy = Policy(overwrite="always", durability="fast")
+    kept = state if draw.random() < 0.5 else None
+    states = [snapshot(root)]
+    with Workspace(root, policy=policy, state=kept, watch=draw.random() < 0.5) as ws:
+        for _ in range(draw.randrange(1, 6)):
+            if draw.random() < 0.5:
+                with ws.recording("outside"):
+                    outside(root, draw)
+            else:
+                try:
+                    own_change(ws, draw)
+                except AgentFSError:
+                    continue
+            if snapshot(root) != states[-1]:
+                states.append(snapshot(root))
+        for back, forth in ((ws.undo, ws.redo),) * 2:
+            for wanted in states[-2::-1]:
+                back()
+                assert snapshot(root) == wanted, seed
+            for wanted in states[1:]:
+                forth()
+                assert snapshot(root) == wanted, seed
+        if len(states) > 1:
+            ws.undo(len(states) - 1)
+        assert snapshot(root) == states[0], seed
+    assert not list(root.rglob(".agentfs-*"))
+
+
+@pytest.mark.parametrize("count", [25, pytest.param(2000, marks=pytest.mark.long)])
+def test_each_step_back_gives_the_tree_before_it(count):
+    for seed in range(count):
+        top = Path(tempfile.mkdtemp(prefix="agentfs-test-"))
+        try:
+            check_round(top, seed)
+        finally:
+            for directory, _, _ in os.walk(top):
+                os.chmod(directory, 0o700)
+            shutil.rmtree(top)
