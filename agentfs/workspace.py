@@ -54,6 +54,7 @@ Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
 _Spans: TypeAlias = Sequence[tuple[int, int, str]]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
+Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(str)]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 
@@ -639,7 +640,7 @@ class Workspace:
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
     def glob(
         self,
-        pattern: str,
+        pattern: Globs,
         path: Paths = ".",
         limit: int | None = None,
         offset: int = 0,
