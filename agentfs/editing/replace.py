@@ -5,7 +5,6 @@ A search like that of `grep` finds the files. Each is changed in memory, and all
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -24,13 +23,12 @@ from agentfs.errors import (
     InvalidPatternError,
     NoChangeError,
     NoMatchError,
-    NotAFileError,
     NotFoundError,
     TooLargeError,
     must_be,
 )
 from agentfs.fs import Change, Current, FileNode, Root, quote, watched
-from agentfs.fs.oserrors import read_only, too_large
+from agentfs.fs.oserrors import read_only
 from agentfs.history.report import changed_meanwhile, patch_lines
 from agentfs.history.store import Store
 from agentfs.limits import Limits
@@ -150,8 +148,6 @@ def replace_in_files(
         files = _changed_files(change_of, options, found)
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
-    if found.skipped.too_large:
-        _check_named(root, limits, options)
     if not files:
         raise _nothing_found(root, limits, options, found)
     total = sum(file.replacements for file in files)
@@ -305,14 +301,6 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
             "places": [f"  {error.message}" for error in list(faults.values())[:_MOST_NAMED]],
         },
     )
-
-
-def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
-    """Refuse a path that names a file too large to be changed, which the search skipped."""
-    for path in paths_of(options.path):
-        with suppress(NotAFileError), root.open_file(path) as file:
-            if file.stat.st_size > limits.file_bytes:
-                raise too_large(file.path, file.stat.st_size, limits.file_bytes)
 
 
 def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: Finding) -> AgentFSError:
