@@ -54,6 +54,7 @@ Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
 _Spans: TypeAlias = Sequence[tuple[int, int, str]]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
+Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(str)]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 
@@ -240,6 +241,9 @@ class Workspace:
             only: Directories inside the root. Nothing outside them is read, listed, changed or named. Steps
                 that changed anything outside them cannot be undone, and texts kept before are not
                 available. A view of a view can only narrow this further. By default the same.
+
+        Returns:
+            The view.
 
         Raises:
             AgentFSError: `invalid_argument` if the policy changes rules that a view may not change. For
@@ -636,7 +640,7 @@ class Workspace:
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
     def glob(
         self,
-        pattern: str,
+        pattern: Globs,
         path: Paths = ".",
         limit: int | None = None,
         offset: int = 0,
