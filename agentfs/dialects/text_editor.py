@@ -218,7 +218,7 @@ def _edited(edited: EditResult) -> str:
 
 
 def _snippet(diff: str) -> list[str]:
-    """Return the new lines of a diff and those around them, each with its number."""
+    """Return the new lines of a diff and their context lines, each with its number."""
     lines: list[str] = []
     number = omitted = 0
     for line in diff[diff.find("\n@@ ") + 1 :].split("\n"):

@@ -53,7 +53,7 @@ def test_every_operation_of_the_format_is_read():
     f"<<-PATCH\n{patch('*** Add File: foo', '+hi')}\n\tPATCH",
     patch("", "*** Add File: foo", "+hi", ""),
 ])  # fmt: skip
-def test_what_is_around_a_patch_is_taken_leniently(text):
+def test_text_around_a_patch_is_parsed_leniently(text):
     assert read_patch(text) == [Operation("add", "foo", content="hi\n")]
 
 
@@ -132,7 +132,7 @@ def test_nearly_equal_lines_are_found_and_other_lines_stay(text, lines, after):
 @pytest.mark.parametrize(
     "heredoc", ["cd src && apply_patch <<'EOF'\n%s\nEOF", "<<A\n%s\nB", "<<'EOF\n%s\nEOF"]
 )
-def test_no_other_command_and_no_unended_heredoc_is_taken(heredoc):
+def test_other_commands_and_unended_heredocs_are_refused(heredoc):
     with pytest.raises(InvalidArgumentError):
         read_patch(heredoc % patch("*** Add File: foo", "+hi"))
 

@@ -570,7 +570,7 @@ def test_edit_file_must_be_unique(do, ws, tmp_path):
     assert (tmp_path / "project/a").read_text() == "x = 2\ny\nx = 2\n"
 
 
-def test_edit_file_of_no_file(do):
+def test_edit_file_of_a_missing_file(do):
     assert do("edit_file", path="nope", old_string="a", new_string="b")["error"]["code"] == "not_found"
     assert do("edit_file", path="nope", new_string="b", insert="append")["error"]["code"] == "not_found"
 
@@ -642,7 +642,7 @@ def test_insert_or_replace(do):
     assert wrong["code"] == "invalid_argument"
 
 
-def test_what_a_programmer_set_stands(tmp_path):
+def test_limits_of_the_programmer_are_kept(tmp_path):
     (tmp_path / "a").write_text(lines(1, 300))
     with Workspace(tmp_path, limits=Limits(read_lines=10, grep_results=5, list_entries=7)) as ws:
         do = speaking(ws)

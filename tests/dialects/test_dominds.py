@@ -98,7 +98,7 @@ FIELDS = {
 }
 
 
-def test_every_parameter_is_there_and_no_other(ws):
+def test_the_schema_has_exactly_the_documented_parameters(ws):
     found = {}
     for tool in ws.tools(dialect="dominds").schemas("anthropic"):
         schema = tool["input_schema"]
@@ -117,7 +117,7 @@ def test_every_provider_takes_the_schemas(ws, provider):
     assert len(ws.tools(dialect="dominds").schemas(provider)) == 7
 
 
-def test_the_defaults_are_told(ws):
+def test_descriptions_state_the_defaults(ws):
     tools = {tool["name"]: tool for tool in ws.tools(dialect="dominds").schemas("anthropic")}
     told = {
         (tool, name): shown["description"]
@@ -198,7 +198,7 @@ def test_every_output_is_yaml(ws, call):
     assert "ripgrep_search" in unknown.data["hint"]
 
 
-def test_a_fault_of_ours_is_told_in_yaml_too(ws, monkeypatch):
+def test_an_internal_error_is_yaml_too(ws, monkeypatch):
     tools = ws.tools(dialect="dominds")
     monkeypatch.setattr("agentfs.search.find.list_directory", lambda *_, **__: 1 / 0)
     result = tools.call("list_dir", {})
@@ -376,14 +376,14 @@ def test_a_range_is_shown_whole_in_as_many_calls_as_it_takes(call):
     assert content == numbered("".join(TREE["long.txt"].splitlines(keepends=True)[6:1100]), 7)
 
 
-def test_a_range_that_is_left_empty_is_none(call):
+def test_an_empty_range_counts_as_left_out(call):
     assert call("read_file", path="long.txt", range="") == call("read_file", path="long.txt")
 
 
 @pytest.mark.parametrize(
     "lines", ["10-50", "10:50", "a~b", "50~10", "0~5", "~0", "10", "-5~", "1~2~3", "1.5~2"]
 )
-def test_a_range_that_is_none_is_an_error(call, lines):
+def test_an_invalid_range_is_an_error(call, lines):
     failed = call("read_file", path="long.txt", range=lines)
     assert failed["code"] == "invalid_argument"
     assert "10~50" in failed["hint"]
@@ -449,7 +449,7 @@ def test_line_ends_that_are_not_shown_are_named(call, tmp_path, content, shown, 
     assert "newline" not in read
 
 
-def test_an_encoding_other_than_utf_8_is_told(call, tmp_path):
+def test_an_encoding_other_than_utf_8_is_reported(call, tmp_path):
     (tmp_path / "wide.txt").write_bytes("wide\n".encode("utf-16"))
     read = call("read_file", path="wide.txt", show_linenos=False)
     assert read["content"] == "wide\n"
@@ -590,7 +590,7 @@ def test_no_lines_around_a_match_unless_they_are_asked_for(call):
     assert call("ripgrep_search", pattern="write")["results"][0]["content"] == "TODO: write"
 
 
-def test_more_lines_around_a_match_than_are_shown_is_said(call):
+def test_a_field_says_if_more_context_lines_were_requested(call):
     for name, arguments in (
         ("ripgrep_snippets", {"context_before": 200}),
         ("ripgrep_search", {"rg_args": "-C200"}),
@@ -614,7 +614,7 @@ def test_a_long_line_is_cut_around_its_match_and_says_so(call, tmp_path):
     assert after == "z" * 400
 
 
-def test_what_a_search_left_out_is_told(call, tmp_path):
+def test_a_search_reports_what_it_left_out(call, tmp_path):
     (tmp_path / ".gitignore").write_text("*.log\n")
     (tmp_path / "a.log").write_text("hidden treasure\n")
     (tmp_path / "a.bin").write_bytes(b"TODO\0")
@@ -727,7 +727,7 @@ def test_ripgrep_search_rg_args(call, rg_args):
     ], None),
     ("-x -P", [], None),
 ])  # fmt: skip
-def test_what_rg_args_ask_to_see(call, rg_args, results, total):
+def test_rg_args_select_what_is_shown(call, rg_args, results, total):
     found = call("ripgrep_search", pattern="TODO", rg_args=rg_args)
     assert found["results"] == results
     assert found.get("total_count") == total
@@ -746,7 +746,7 @@ def test_one_u_opens_ignored_files_and_two_open_hidden_files_too(call, tmp_path)
     assert (paths(""), paths("-u"), paths("-uu")) == ([], ["a.log"], [".hidden", "a.log"])
 
 
-def test_the_bounds_are_told(tmp_path):
+def test_descriptions_state_the_bounds(tmp_path):
     """In the descriptions, as they are in force."""
     limits = Limits(list_entries=7, read_bytes=8000, line_chars=90, grep_results=11, grep_line_chars=120)
     for bounds, said in (

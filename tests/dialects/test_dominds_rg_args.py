@@ -84,7 +84,7 @@ def test_arguments_are_kept_in_meaning(rg_args, meant):
     assert given.options == {**USUAL, **meant}
 
 
-def test_what_is_put_around_a_pattern_leaves_it_its_meaning(tmp_path):
+def test_options_around_a_pattern_keep_its_meaning(tmp_path):
     (tmp_path / "a.txt").write_text("one\nOne two\nthree\n")
 
     def lines(pattern, rg_args):
@@ -158,7 +158,7 @@ def test_other_arguments_are_refused_by_name(rg_args, named):
 
 
 def test_refused_arguments_run_nothing(tmp_path):
-    """Of the real program each of these runs a command or reads what lies outside; here nothing happens."""
+    """With the real rg, each of these runs a command or reads a file outside the root."""
     (tmp_path / "root").mkdir()
     (tmp_path / "root/a.txt").write_text("needle\n")
     program = tmp_path / "program"
@@ -329,7 +329,7 @@ def by_place(results):
 
 
 def first_of_each(matched, most):
-    """Of each file the first matches: ripgrep shows as matches also those in the lines after the last."""
+    """Return the first matches of each file; ripgrep also shows matches in the lines after the last."""
     counts = Counter()
     kept = []
     for path, line in matched:

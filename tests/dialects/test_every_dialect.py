@@ -1,8 +1,8 @@
-"""What holds in every dialect: the same scenario, the same journal, the same hostile paths and permissions.
+"""Tests for every dialect: the same scenario, the same journal, the same hostile paths and permissions.
 
-A dialect joins by an entry in `SPOKEN`: how it says what an agent does. An act is a name and arguments, or a
-function of the speaker that makes them, where something has to be looked up first. What its document has no
-tool for is left out; in the scenario, `agentfs` says it, over the same workspace.
+An entry in `SPOKEN` adds a dialect: the call for each act of an agent. A call is a name and arguments, or a
+function of the speaker that makes them if it must look something up first. Acts for which a dialect has no
+tool are left out. In the scenario, the dialect `agentfs` does them in the same workspace.
 """
 
 import difflib
@@ -277,7 +277,7 @@ def test_hostile_paths_are_refused(tmp_path, dialect, act, path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="FIFOs of POSIX")
-def test_what_cannot_be_read_is_not_suggested_to_be_read(tmp_path, dialect):
+def test_unreadable_files_are_not_suggested_for_reading(tmp_path, dialect):
     (tmp_path / ".env").write_text("A=1\n")
     (tmp_path / "a.txt").write_text("x\n")
     os.mkfifo(tmp_path / "fifo")
@@ -341,7 +341,7 @@ def test_permissions_hold(tmp_path, dialect, policy, reads, changes):
     assert (tmp_path / "src/new.txt").exists() is (changes and "write" in say)
 
 
-def test_who_is_asked_is_told_the_tool_and_the_diff(tmp_path, dialect):
+def test_a_permission_request_has_the_tool_and_the_diff(tmp_path, dialect):
     asked = []
     (tmp_path / "a.txt").write_text("secret\n")
     with Workspace(tmp_path, policy=Policy(permission=lambda request: asked.append(request) or True)) as ws:
@@ -355,7 +355,7 @@ def test_who_is_asked_is_told_the_tool_and_the_diff(tmp_path, dialect):
     assert ("-secret\n+changed\n" in request.diff) is (act == "edit")
 
 
-def test_a_tool_that_is_not_there_is_refused_in_the_form_of_the_dialect(ws, dialect):
+def test_an_unknown_tool_is_refused_in_the_form_of_the_dialect(ws, dialect):
     """As any other refusal is: by the same fields, and with the names that there are."""
     tools = ws.tools(dialect=dialect)
     wrong, unknown = tools.call(tools.names[0], {"no_such": 1}), tools.call("no_such_tool", {})
@@ -374,7 +374,7 @@ def shape_of(result):
     return set(result.data), fields
 
 
-def test_what_one_dialect_has_read_another_may_write(tmp_path):
+def test_one_dialect_may_write_files_that_another_has_read(tmp_path):
     readers = [name for name, words in SPOKEN.items() if "read" in words]
     writers = [name for name, words in SPOKEN.items() if "write" in words]
     for reader in readers:

@@ -609,7 +609,7 @@ def test_ls_of_links_and_of_much(do, tmp_path):
     assert (len(much["entries"]), much["truncated"], much["total"]) == (500, True, 501)
 
 
-def test_what_a_programmer_set_stands(tmp_path):
+def test_limits_of_the_programmer_are_kept(tmp_path):
     (tmp_path / "a").write_text("0123456789\n" * 9)
     with Workspace(tmp_path, limits=Limits(line_chars=5, grep_results=2)) as ws:
         do = speaking(ws)

@@ -63,7 +63,7 @@ ARGUMENTS = {
 }  # fmt: skip
 
 
-def test_every_parameter_is_there_and_no_other(ws):
+def test_the_schema_has_exactly_the_documented_parameters(ws):
     found = {}
     for tool in ws.tools(dialect="wave").schemas("anthropic"):
         schema = tool["input_schema"]

@@ -96,7 +96,7 @@ def test_the_callback_gets_all_facts(tree):
     assert (read.method, read.changes, read.diff, read.tool) == ("read", False, "", None)
 
 
-def test_a_call_that_would_fail_is_not_asked_if_reading_is_allowed(tree):
+def test_the_user_is_not_asked_about_a_failing_call_if_reading_is_allowed(tree):
     asked = []
     with Workspace(tree, policy=Policy(allow=["read"], permission=asked.append)) as ws:
         tools = ws.tools()
@@ -354,7 +354,7 @@ def test_an_asynchronous_callback_is_awaited_on_the_loop_of_the_caller(tree):
     asyncio.run(main())
 
 
-def test_a_preview_is_not_asked_and_is_allowed_in_plan_mode(tree):
+def test_a_preview_is_allowed_in_plan_mode_without_asking(tree):
     with Workspace(tree, policy=Policy(mode="plan")) as ws:
         assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
     assert (tree / "src" / "a.txt").read_text() == "one\n"

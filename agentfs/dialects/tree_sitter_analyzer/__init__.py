@@ -214,7 +214,6 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
 
 
 def _grep_options(given: ContentQuery) -> dict[str, Any]:
-    """Return the arguments of `grep` for a query."""
     output_format = given.format
     if not given.query:
         raise own_error("no_query", "query")
