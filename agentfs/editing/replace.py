@@ -39,6 +39,7 @@ from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import diagnose, explain_glob_path, skip_report
+from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.text import (
@@ -50,6 +51,7 @@ from agentfs.text import (
     first_names,
     fitted,
     footer,
+    notes_of,
     one_line,
     plural,
     unified_diff,
@@ -134,14 +136,15 @@ def replace_in_files(
     options.check()
     if root.policy.read_only:
         raise read_only()
-    wanted = options.search
+    given = options.search
     try:
-        pattern = wanted.compile(captures=True)
+        pattern = given.compile(captures=True)
+        wanted, glob_note = watched(with_meant_globs)(root, limits, given)
         found = watched(search)(root, limits, wanted)
     except InvalidPatternError as error:
         raise _about_old_string(error) from None
     except NotFoundError as error:
-        explain_glob_path(root, limits, wanted, error, matching=True)
+        explain_glob_path(root, limits, given, error, matching=True)
         raise
     _check_complete(found, limits)
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
@@ -153,7 +156,7 @@ def replace_in_files(
     if found.skipped.too_large:
         _check_named(root, limits, options)
     if not files:
-        raise _nothing_found(root, limits, options, found)
+        raise _nothing_found(root, limits, options, wanted, glob_note, found)
     total = sum(file.replacements for file in files)
     if options.expect not in {None, total}:
         raise _unexpected(options, files, total)
@@ -170,7 +173,7 @@ def replace_in_files(
                     (node.digest, decode(node.load()).text) for node in nodes if isinstance(node, FileNode)
                 )
                 record_edit(tracker, file.change.path, before, after, file.hunks, file.external)
-    return _result(limits, options, files, total, found, notes)
+    return _result(limits, options, files, total, found, notes, glob_note)
 
 
 def _changed_files(
@@ -315,15 +318,17 @@ def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
                 raise too_large(file.path, file.stat.st_size, limits.file_bytes)
 
 
-def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: Finding) -> AgentFSError:
+def _nothing_found(
+    root: Root, limits: Limits, options: ReplaceOptions, wanted: GrepOptions, note: str, found: Finding
+) -> AgentFSError:
     if found.total_matches:
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
     where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
-    hints = map(_in_own_terms, watched(diagnose)(root, limits, options.search, found))
+    hints = map(_in_own_terms, watched(diagnose)(root, limits, wanted, found))
     return NoMatchError(
         Advice(_OLD, f" is not in {searched}; nothing was changed."),
-        hint=Joined("\n", *hints, footer(skip_report(found.skipped, can_open=False))),
+        hint=Joined("\n", *hints, footer(note, skip_report(found.skipped, can_open=False))),
         details={"searched_files": found.searched},
     )
 
@@ -373,6 +378,7 @@ def _result(
     total: int,
     found: Finding,
     applied: Sequence[str],
+    glob_note: str,
 ) -> ReplaceResult:
     notes = [*applied]
     if options.regex and _SHELL_GROUP.search(options.new_string):
@@ -393,6 +399,8 @@ def _result(
 
     def render(most: int) -> ReplaceResult:
         rendered = with_text(result, head, above=_count_lines(files, most), below=shown)
-        return with_note(rendered, left_out) if left_out else rendered
+        for note in notes_of(glob_note, left_out):
+            rendered = with_note(rendered, note)
+        return rendered
 
     return fitted(limits, Shrink(len(files), render))

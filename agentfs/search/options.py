@@ -68,7 +68,7 @@ class ListOptions:
 
 @dataclass(frozen=True)
 class GlobOptions:
-    """The arguments of `Workspace.glob`; here, `pattern` may also be a list of globs."""
+    """The arguments of `Workspace.glob`."""
 
     method: ClassVar[str] = "glob"
     glob_argument: ClassVar[str] = "pattern"
