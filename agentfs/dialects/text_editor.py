@@ -1,7 +1,7 @@
 """The dialect `text-editor`: Anthropic's `str_replace_based_edit_tool`, one tool with four commands.
 
 Messages begin with the words that the models know; the workspace's own text follows.
-`docs/reference/dialects/text-editor.md` lists what is kept of the contract.
+`docs/reference/dialects/text-editor.md` compares it with the contract.
 """
 
 import re

@@ -169,8 +169,8 @@ def test_relative_paths_start_in_the_workdir(ws, tmp_path, absolute):
     assert read.content == '1|import os\n[line 1 of 6; more: Read(file_path="main.py", offset=2, limit=1)]'
     assert call("Read", file_path=str(tmp_path / "src/main.py")).file_path == "main.py"
     assert call("Read", file_path="../README.md").file_path == "../README.md"
-    assert call("LS", path=".").content.splitlines() == ["util/", "empty.txt  0 B", "main.py  66 B"]
-    assert call("LS", path="..").content.splitlines() == ["../src/", "../README.md  23 B"]
+    assert call("LS", path=".").content.splitlines() == ["util/", "empty.txt", "main.py"]
+    assert call("LS", path="..").content.splitlines() == ["../src/", "../README.md"]
     assert call("Glob", pattern="*.js").content == "util/text.js"
     assert call("Glob", pattern="*.md", path=str(tmp_path)).content == "../README.md"
     assert call("Grep", pattern="TODO").content.startswith("main.py\nutil/text.js\n")
@@ -494,8 +494,8 @@ def test_multi_edit(call, tmp_path):
 
 def test_ls(call):
     listed = call("LS", path="src").content.splitlines()
-    assert listed == ["src/util/", "src/empty.txt  0 B", "src/main.py  66 B"]
-    assert call("LS", path="src", ignore=["*.txt", "util"]).content.splitlines()[0] == "src/main.py  66 B"
+    assert listed == ["src/util/", "src/empty.txt", "src/main.py"]
+    assert call("LS", path="src", ignore=["*.txt", "util"]).content.splitlines()[0] == "src/main.py"
     assert call("LS").error["code"] == "invalid_argument"
 
 

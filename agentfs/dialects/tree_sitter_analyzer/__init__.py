@@ -1,6 +1,6 @@
 """The dialect `tree-sitter-analyzer`: three search tools whose output formats differ in their cost of tokens.
 
-`docs/reference/dialects/tree-sitter-analyzer.md` lists what is kept of the contract.
+`docs/reference/dialects/tree-sitter-analyzer.md` compares it with the contract.
 """
 
 import inspect
