@@ -1,4 +1,4 @@
-"""V4A patches: read as leniently as the reference does, and placed only where a hunk's lines stand once."""
+"""V4A patches: parsed as leniently as by the reference; a hunk's lines must occur once in the file."""
 
 import difflib
 import time
@@ -185,9 +185,9 @@ def test_a_patch_that_difflib_makes_gives_its_text_or_is_refused(before, after, 
                 lines += [f"-{line}" for line in before[i1:i2]] + [f"+{line}" for line in after[j1:j2]]
     hunks = "\n".join(lines[1:]).split("@@\n")[1:]
     assume(hunks)
-    # Lines that are only added have nothing that says where.
+    # A hunk with only added lines does not tell its place.
     assume(not any(all(line.startswith("+") for line in hunk.split("\n") if line) for hunk in hunks))
-    # Without a line end, a blank last line is none.
+    # Without a final line end, there is no blank last line.
     assume(ended or (before[-1] and after[-1]))
     text = "\n".join(before) + ("\n" if ended else "")
     (operation,) = read_patch(patch(*lines))

@@ -39,7 +39,7 @@ def root(ws):
 
 
 def speaking(ws):
-    """Return a function that makes a call and gives its output as the document has it."""
+    """Return a function that makes a call and returns its output as an object."""
     tools = ws.tools(dialect="codescout")
 
     def do(name, **arguments):
@@ -494,7 +494,7 @@ def test_create_file(ws, tmp_path):
 ])  # fmt: skip
 @pytest.mark.parametrize("content", ["x\n\u00e9\n", "x\r\ny\r\n", "x\r\ny\n", "\ufeffx\n", "no end", ""])
 def test_create_file_writes_exactly_the_content(do, tmp_path, before, content):
-    """It kept the line ends, the encoding and the byte order mark of the file that it replaced."""
+    """create_file kept the line ends, the encoding and the byte order mark of the old file."""
     file = tmp_path / "project/file"
     file.write_bytes(before)
     assert do("create_file", path="file", content=content)[0] == "ok"

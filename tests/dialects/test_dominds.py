@@ -21,7 +21,7 @@ from agentfs.dialects.dominds.rg_args import ALLOWED
 from tests.dialects.trees import lay_out, lay_out_large
 from tests.tool_calls import accepts
 
-# How long the first texts take to make tells of the machine; each file that is tried replaces the one before.
+# A slow machine makes the first texts slowly. Each file that is tried replaces the previous one.
 UNHURRIED = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
@@ -64,7 +64,7 @@ def caller(ws):
     return call
 
 
-# What the document writes, parameter by parameter: type, required; `case` is in four tools, not one.
+# The parameters of the document: type, required. Unlike there, `case` is in four tools instead of one.
 ARGUMENTS = {
     "list_dir": {"path": ("string", False)},
     "read_file": {
@@ -85,8 +85,7 @@ ARGUMENTS = {
         "pattern": ("string", True), "path": ("string", False), "rg_args": (["array", "string"], False),
     },
 }  # fmt: skip
-# What the document returns, in its order, and the sum of the counts; an answer that leaves nothing out has
-# just these.
+# The fields of the document, in its order, and the sum of the counts. A complete answer has only these.
 FIELDS = {
     "list_dir": ({}, ["status", "path", "entries"]),
     "read_file": ({"path": "README.md"}, ["status", "path", "total_lines", "size_bytes", "content"]),
@@ -182,7 +181,7 @@ def test_an_answer_has_the_fields_of_the_document(call, name):
 
 
 def test_every_output_is_yaml(ws, call):
-    """`status` is ok or error, whatever happens: also for wrong arguments, and for what nobody foresaw."""
+    """`status` is ok or error, even for wrong arguments and unexpected exceptions."""
     tools = ws.tools(dialect="dominds")
     for name, (arguments, _) in FIELDS.items():
         assert call(name, **arguments)["status"] == "ok"
@@ -417,7 +416,7 @@ def test_read_file_show_linenos(call):
 
 
 def test_read_file_counts(call, tmp_path):
-    """A last line without its end counts, a final line end begins none, and form feeds end no line."""
+    """A last line without a line end counts. A form feed does not end a line."""
     for content, lines in (
         (b"", 0),
         (b"a", 1),
@@ -747,7 +746,7 @@ def test_one_u_opens_ignored_files_and_two_open_hidden_files_too(call, tmp_path)
 
 
 def test_descriptions_state_the_bounds(tmp_path):
-    """In the descriptions, as they are in force."""
+    """The descriptions state the limits of the workspace, not the defaults."""
     limits = Limits(list_entries=7, read_bytes=8000, line_chars=90, grep_results=11, grep_line_chars=120)
     for bounds, said in (
         (None, {"list_dir": "500 ", "read_file": "100,000 bytes", "ripgrep_files": "100 files",
@@ -780,7 +779,7 @@ def test_advice_names_parameters_of_the_tool(call):
 
 
 ODD = ": #'\"-?!&*%@`|>{}[],~\n\t\r\x85\u2028\ufeff\u202e\udce9\udc80"
-# A path that begins with two backslashes, or with a drive and one, is refused as one of Windows.
+# A path that begins with two backslashes, or with a drive, is refused as a Windows path.
 NAMES = st.text(st.one_of(st.sampled_from(ODD), st.characters()), min_size=1, max_size=20).filter(
     lambda name: name not in {".", ".."} and not set(name) & {"/", "\0"} and not re.match(r"\\\\|\w:\\", name)
 )
@@ -790,12 +789,12 @@ NAMES = st.text(st.one_of(st.sampled_from(ODD), st.characters()), min_size=1, ma
 @settings(UNHURRIED, max_examples=60)
 @given(st.sets(NAMES, min_size=1, max_size=4))
 def test_any_name_of_a_file_is_read_back_from_the_yaml(tmp_path_factory, names):
-    """As the workspace shows it, and read_file finds the file by it."""
+    """The name is the one that the workspace shows, and read_file accepts it."""
     root = tmp_path_factory.mktemp("names")
     for name in names:
-        with suppress(OSError, UnicodeEncodeError):  # too long, or no name to this system
+        with suppress(OSError, UnicodeEncodeError):  # too long, or invalid on this system
             (root / name).write_text("needle\n")
-    with Workspace(root, policy=Policy(protect=Protect(read=[]))) as ws:  # any name may be a protected one
+    with Workspace(root, policy=Policy(protect=Protect(read=[]))) as ws:  # any name may be protected
         call = caller(ws)
         expected = [entry.name for entry in ws.ls(include_ignored=True).entries]
         assert [entry["name"] for entry in call("list_dir")["entries"]] == expected

@@ -1,4 +1,4 @@
-"""YAML that parsers read back: PyYAML (1.1) and ruamel.yaml (1.1 and 1.2) are the judges, not our eyes."""
+"""YAML that parsers read back: checked with PyYAML (1.1) and ruamel.yaml (1.1 and 1.2)."""
 
 import io
 import re
@@ -42,10 +42,10 @@ def typed(value):
     return [typed(item) for item in value] if isinstance(value, list) else type(value)
 
 
-# How long the first texts take to make says something of the machine, and nothing of what is tested.
+# A slow machine makes the first texts slowly; that is not an error.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-# All of Unicode, lone surrogates too, and what parsers care for far more often than chance would have it.
+# All of Unicode, lone surrogates too, and with characters special to parsers more often than by chance.
 CARED_FOR = [
     *"\n\n\n  \t\r:#-|>?!&*[]{}%@`'\"\\,~=.0123456789_",
     "\x00", "\x07", "\x1b", "\x7f", "\x80", "\x85", "\x9f", "\xa0", "\xad", "\u2028", "\u2029", "\u202e",

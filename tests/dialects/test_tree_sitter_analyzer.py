@@ -94,7 +94,7 @@ def hits(call):
     return hits
 
 
-# What the document writes, input by input: type, required, default.
+# The inputs of the document: type, required, default.
 LISTING = {
     "roots": ("array", True), "pattern": ("string", None), "glob": ("boolean", False),
     "types": ("array", None), "extensions": ("array", None), "exclude": ("array", None),
@@ -697,7 +697,7 @@ def test_optimize_paths_goes_with_every_format_and_loses_nothing(call, ws):
 
 
 def _whole(found):
-    """Return what was found with whole paths again, made from what the answer itself has."""
+    """Restore the full paths of an answer from the answer itself."""
     if isinstance(found, int):
         return found
     if isinstance(found, dict) and "meta" in found:
@@ -770,14 +770,14 @@ def test_short_paths_save_10_to_30_percent(project, scope):
     assert 0.7 <= short / full <= 0.9
 
 
-# What each format takes at most, whatever is searched.
+# The most tokens of each format in any search.
 ROOM = {"total_only": 10, "count_only_matches": 200, "summary_only": 2000, "group_by_file": 10_000}
 
 
 @pytest.mark.parametrize("tool", ["search_content", "find_and_grep"])
 @pytest.mark.parametrize("mode", ROOM)
 def test_the_ladder_bounds_everything_that_the_model_gets(tmp_path, tool, mode):
-    """With what is told beside the answer: what was left out, what was lowered, what is missing."""
+    """The notes count too: names left out, numbers lowered, matches missing."""
     for number in range(300):
         directory = tmp_path / f"directory-{number % 7}/{'x' * (number % 40)}y"
         directory.mkdir(parents=True, exist_ok=True)
@@ -1093,7 +1093,7 @@ def test_hints_speak_of_the_tools_there_are(call):
     assert "pass pattern=" in wrong["hint"]
 
 
-# Events, and what is remembered
+# Events and caching
 
 
 def test_events_carry_the_format_and_data_the_tokens_saved(project, ws):
@@ -1124,7 +1124,7 @@ def test_tokens_saved_are_near_the_cost_of_the_full_results(project):
 
 
 def test_nothing_is_answered_from_memory(call, tmp_path):
-    """The document's cache gave old answers; here each call looks."""
+    """The document's cache returned old answers; here each call searches again."""
     asked = {"roots": ["."], "query": "TODO", "total_only": True}
     assert call("search_content", **asked).content == "5"
     stat = (tmp_path / "README.md").stat()
@@ -1135,7 +1135,7 @@ def test_nothing_is_answered_from_memory(call, tmp_path):
     assert call("search_content", **{**asked, "query": "todo", "case": "sensitive"}).content == "1"
 
 
-# What the program that the document is of did wrong
+# Faults of the program that the document describes
 
 
 def test_a_query_is_never_taken_for_an_option(hits, tmp_path):

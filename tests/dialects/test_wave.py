@@ -42,7 +42,7 @@ def execute(ws, name, args, **context):
     return asyncio.run(plugin.execute(args, {"workdir": ".", **context}))
 
 
-# What the document writes, parameter by parameter: name, type, required, choices, default.
+# The parameters of the document: name, type, required, choices, default.
 ARGUMENTS = {
     "Read": {"file_path": ("string", True), "offset": ("integer", False), "limit": ("integer", False)},
     "Write": {"file_path": ("string", True), "content": ("string", True)},
@@ -188,7 +188,7 @@ def test_relative_paths_start_in_the_workdir(ws, tmp_path, absolute):
 
 
 def test_every_path_of_an_answer_works_from_the_workdir(ws, tmp_path):
-    """Wave showed paths from the root, which nothing found that was called with them from the workdir."""
+    """Wave showed paths from the root, which failed when they were passed back from the workdir."""
     (tmp_path / ".gitignore").write_text("*.log\n")
     (tmp_path / "src/a.log").write_text("needle\n")
     (tmp_path / "link.py").symlink_to("src/main.py")
@@ -587,7 +587,7 @@ def test_the_preset_changes_nothing():
 
 
 def test_a_plugin_describes_its_tools_once_and_keeps_its_threads(ws, monkeypatch):
-    """Each call had a toolset and a pool of its own, which took nine times the time of the call."""
+    """Each call made its own toolset and thread pool, which took nine times as long as the call."""
     found = {plugin.name: plugin for plugin in plugins(ws)}
     described: list[object] = []
     monkeypatch.setattr(toolset, "make_tool", lambda spec, **_: described.append(spec))

@@ -199,7 +199,7 @@ def test_each_of_several_callbacks_is_shown_the_call_as_the_one_before_it_change
 
 
 class Naive:
-    """A gate as a naive loop has it: ask with the arguments that the model sent, then act."""
+    """A naive gate: ask with the arguments that the model sent, then act."""
 
     def __init__(self, ws, ask, denied=None):
         self.ws, self.ask, self.denied = ws, ask, denied
@@ -515,7 +515,7 @@ DIALECT_MISSES = [
     *(("agentfs", name.split(",")[0], arguments) for name, arguments in MISSES.items()), *DIALECT_MISSES
 ])  # fmt: skip
 def test_an_error_quotes_nothing_of_a_file_before_the_callback_allowed_it(tree, dialect, name, arguments):
-    """Attack: a change that cannot be made, which is answered with lines of the file."""
+    """Attack: a change fails, and the error shows lines of the file."""
     (tree / "s.py").write_text("\n".join(SECRET_LINES) + "\n")
     asked = []
     policy = Policy(permission=lambda request: bool(asked.append(request)))

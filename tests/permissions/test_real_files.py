@@ -1,4 +1,4 @@
-"""A rule is checked on the file that is opened or written, whatever name leads to it."""
+"""A rule is checked on the file that is opened or written, under any name of the file."""
 
 import os
 import threading
