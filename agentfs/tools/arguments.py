@@ -44,7 +44,7 @@ from agentfs.tools.spec import Tool, exposable, make_tool
 MAX_CHARACTERS = 64 * 1024 * 1024
 _MAX_REPORTED = 12
 _MAX_UNKNOWN = 100  # reading stops after this many unknown names
-_MAX_NEAREST = 12  # the nearest name is looked up only for the first ones
+_MAX_NEAREST = 12  # unknown names whose nearest name is looked up
 _ONE_OR_MORE = UnionOf((String(), ListOf(String())))
 
 
@@ -364,7 +364,7 @@ def _translate(
         except AgentFSError:
             raise
         except ValueError as error:
-            reader.add_problem(row.name, f"`{row.name}` cannot be taken: {error}")
+            reader.add_problem(row.name, f"`{row.name}` is not accepted: {error}")
             continue
         if row.name in names:
             del values[names[row.name]]
