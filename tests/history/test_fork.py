@@ -12,7 +12,7 @@ from agentfs import AgentFSError, Policy, Workspace
 from agentfs.history import store
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
-ONLY_PARENT = "What was changed before this process was forked, only the parent process can undo."
+ONLY_PARENT = "Only the parent process can undo changes that were made before the fork."
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_a_transaction_is_committed_only_by_its_own_process(ws, tmp_path):
         tx = stack.enter_context(ws.transaction())
         tx.write("new.txt", "one\n")
         said = in_a_copy(stack.close)
-        assert "belongs to the process from which this one was forked" in said
+        assert "belongs to the parent of this forked process" in said
         assert not (tmp_path / "new.txt").exists()
     assert (tmp_path / "new.txt").read_text() == "one\n"
 
