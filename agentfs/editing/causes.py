@@ -1,10 +1,10 @@
 """Find the text that a missing `old_string` was probably meant to match.
 
-The functions return spans: ranges of offsets in the LF view. Each finds text that differs from the old
-text in one way only, for example in case. Only `closest_blocks` guesses: lines that are equal, apart
-from surrounding white space, vote for the start of the block. If no line is equal, words vote. A word
-that the file lacks counts as the most similar word in the file. Among the starts with the most votes,
-the most similar ones win.
+The functions return spans: ranges of offsets in the LF view. Each finds text that differs from the old text
+in one way only, for example in case. Only `closest_blocks` guesses: lines that are equal, apart from
+surrounding white space, vote for the start of the block. If no line is equal, words vote. A word that is not
+in the file counts as the most similar word of the file. Among the starts with the most votes, the most
+similar ones win.
 """
 
 import math

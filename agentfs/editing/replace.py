@@ -5,7 +5,6 @@ The files are found as `grep` finds them. Each is changed in memory, then all ar
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -25,13 +24,12 @@ from agentfs.errors import (
     InvalidPatternError,
     NoChangeError,
     NoMatchError,
-    NotAFileError,
     NotFoundError,
     TooLargeError,
     must_be,
 )
 from agentfs.fs import Change, Current, FileNode, Root, quote, watched
-from agentfs.fs.oserrors import read_only, too_large
+from agentfs.fs.oserrors import read_only
 from agentfs.history.report import changed_meanwhile, patch_lines
 from agentfs.history.store import Store
 from agentfs.limits import Limits
@@ -221,8 +219,6 @@ def replace_in_files(
         files = _changed_files(change_of, options, found)
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
-    if found.skipped.too_large:
-        _check_named(root, limits, options)
     if not files:
         raise _nothing_found(root, limits, options, wanted, glob_note, found)
     total = sum(file.replacements for file in files)
@@ -400,14 +396,6 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
             "places": [f"  {error.message}" for error in list(faults.values())[:_MOST_NAMED]],
         },
     )
-
-
-def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
-    """Raise an error if a path names a file that is too large to be changed, because searches skip it."""
-    for path in paths_of(options.path):
-        with suppress(NotAFileError), root.open_file(path) as file:
-            if file.stat.st_size > limits.file_bytes:
-                raise too_large(file.path, file.stat.st_size, limits.file_bytes)
 
 
 def _nothing_found(
