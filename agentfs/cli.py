@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import re
 import shlex
 import sys
 import time
@@ -63,7 +64,41 @@ _COMMON: dict[str, dict[str, Any]] = {
     "--color": {"choices": COLOR_CHOICES, "default": "auto", "help": "colors (default: auto)"},
     "--dialect": {"default": "agentfs", "metavar": "NAME", "help": "offer the tools of this dialect"},
 }
+# The commands that take several paths and print a line for each entry.
 _PATH_COMMANDS = {"ls", "glob", "find", "grep"}
+# Short options, as `rg` and `fd` have them.
+_SHORT = {
+    "grep": {
+        "ignore_case": "-i",
+        "smart_case": "-S",
+        "word": "-w",
+        "whole_line": "-x",
+        "line_numbers": "-n",
+        "fixed_strings": "-F",
+        "multiline": "-U",
+        "invert": "-v",
+        "after": "-A",
+        "before": "-B",
+        "context": "-C",
+        "glob": "-g",
+        "type": "-t",
+        "max_count": "-m",
+        "follow_symlinks": "-L",
+    },
+    "find": {
+        "types": "-t",
+        "extensions": "-e",
+        "glob": "-g",
+        "exclude": "-E",
+        "max_depth": "-d",
+        "follow_symlinks": "-L",
+    },
+    "glob": {"types": "-t", "exclude": "-E"},
+}
+_OUTPUT_MODES = {
+    "-l": ("--files-with-matches", "files_with_matches", "print only the paths of files with matches"),
+    "-c": ("--count", "count", "print only the number of matching lines of each file"),
+}
 _LONGEST_LINE = 10 * MIB  # characters of a matching line that goes to a pipe
 
 
@@ -105,14 +140,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parse(sys.argv[1:] if argv is None else argv)
     except SystemExit as end:  # argparse has printed help or an error
         return end.code if isinstance(end.code, int) else FAILED
     status: int = arguments.run(arguments)
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser, commands = _parser()
+    command = commands.get(argv[0]) if argv else None
+    if command is None or "--" in argv:  # the other method drops the argument after a `--`
+        return parser.parse_args(argv)
+    return command.parse_intermixed_args(argv[1:])  # options may follow paths
+
+
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser, and the parser of each command."""
     parser = argparse.ArgumentParser(prog="agentfs", description="File tools for LLM agent loops.")
     parser.add_argument("--version", action="version", version=f"agentfs {agentfs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -166,7 +210,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.set_defaults(run=_serve)
 
     _add_history(commands)
-    return parser
+    return parser, commands.choices
 
 
 def _add_common(command: Any, *names: str) -> None:
@@ -214,11 +258,18 @@ def _add_tool(commands: Any, tool: Tool) -> None:
         argument_default=argparse.SUPPRESS,
     )
     for parameter in tool.parameters:
-        _add_parameter(command, parameter)
+        _add_parameter(command, tool.name, parameter)
     group = command.add_argument_group("about the command")
     if tool.name in _PATH_COMMANDS:
         null_help = "print data, with a NUL after each path instead of a line feed (for `xargs -0`)"
         group.add_argument("-0", "--null", action="store_true", help=null_help)
+    if tool.name == "grep":
+        regexp_help = "search for this pattern; may be repeated, and all other arguments are paths"
+        command.add_argument("-e", "--regexp", action="append", metavar="PATTERN", help=regexp_help)
+        for option, (long, mode, mode_help) in _OUTPUT_MODES.items():
+            command.add_argument(
+                option, long, action="store_const", dest="output_mode", const=mode, help=mode_help
+            )
     _add_common(group, "--json", "--color")
     if tool.name in _HISTORY_COMMANDS:
         _add_state(group)
@@ -227,21 +278,30 @@ def _add_tool(commands: Any, tool: Tool) -> None:
     command.set_defaults(run=_run_tool, tool=tool)
 
 
-def _add_parameter(command: argparse.ArgumentParser, parameter: Parameter) -> None:
+def _add_parameter(command: argparse.ArgumentParser, tool: str, parameter: Parameter) -> None:
     text = parameter.full_description().replace("%", "%%")
     settings = _settings(parameter.value_kind, parameter.name)
     if parameter.required:
         if parameter.name == "content":
             text += " `-` reads standard input."
         settings.pop("action", None)
+        if tool == "grep":  # `-e` also takes the pattern
+            settings["nargs"] = "?"
         command.add_argument(parameter.name, help=text, **settings)
         return
     if parameter.name in _POSITIONAL:
-        command.add_argument(parameter.name, help=text, nargs="?", default=parameter.default, **settings)
+        if tool in _PATH_COMMANDS:
+            settings |= {"nargs": "*", "default": []}
+        else:
+            settings |= {"nargs": "?", "default": parameter.default}
+        command.add_argument(parameter.name, help=text, **settings)
         return
     if settings.get("action") == "store_true" and parameter.default is not False:
         settings["action"] = argparse.BooleanOptionalAction
-    command.add_argument(f"--{parameter.name.replace('_', '-')}", help=text, dest=parameter.name, **settings)
+    names = [f"--{parameter.name.replace('_', '-')}"]
+    if short := _SHORT.get(tool, {}).get(parameter.name):
+        names.insert(0, short)
+    command.add_argument(*names, help=text, dest=parameter.name, **settings)
 
 
 def _settings(kind: Kind, name: str) -> dict[str, Any]:
@@ -294,6 +354,10 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     given = {p.name: getattr(arguments, p.name) for p in tool.parameters if hasattr(arguments, p.name)}
     if given.get("content") == "-":
         given["content"] = _standard_input()
+    calls = [given]
+    if tool.name in _PATH_COMMANDS:
+        paths = _paths_after_pattern(arguments, given)
+        calls = [{**given, "path": path} for path in paths] or calls
     limits = None
     if not arguments.json and wants_data(arguments.color):
         limits = Limits(grep_line_chars=_LONGEST_LINE)
@@ -301,7 +365,25 @@ def _run_tool(arguments: argparse.Namespace) -> int:
         # Every tool is a command, so an error may suggest any of them.
         expose = {tool.name: exposable(getattr(workspace, tool.name))}
         tools = workspace.tools("all", expose=expose)
-        return _show(arguments, workspace, _call_with_progress(tools, tool.name, given), given)
+        statuses = [
+            _show(arguments, workspace, _call_with_progress(tools, tool.name, call), call) for call in calls
+        ]
+    return FAILED if FAILED in statuses else min(statuses)
+
+
+def _paths_after_pattern(arguments: argparse.Namespace, given: dict[str, Any]) -> list[str]:
+    """Take the paths out of the given arguments; with `-e` all positional arguments are paths."""
+    paths: list[str] = given.pop("path")
+    if patterns := getattr(arguments, "regexp", None):
+        if "pattern" in given:
+            paths.insert(0, given["pattern"])
+        if len(patterns) > 1:
+            fixed = given.pop("fixed_strings", False)
+            patterns = ["|".join(f"(?:{re.escape(each) if fixed else each})" for each in patterns)]
+        given["pattern"] = patterns[0]
+    elif arguments.tool.name == "grep" and "pattern" not in given:
+        raise InvalidArgumentError("grep needs a PATTERN, or -e PATTERN.")
+    return paths
 
 
 def _call(arguments: argparse.Namespace) -> int:

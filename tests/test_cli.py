@@ -141,6 +141,18 @@ def tree(tmp_path):
     (["grep", "IMPORT", "--ignore-case", "--output-mode", "count"], 0, "b.txt:1\n"),
     (["grep", "import", "--glob", "*.py", "--glob", "*.txt", "--output-mode", "count"], 0, "b.txt:1\n"),
     (["grep", "absent"], 1, ""),
+    (["grep", "-in", "IMPORT", "-g", "*.py", "."], 0, "a.py:1:import os\n"),
+    (["grep", "IMPORT", ".", "-i", "-tpy"], 0, "a.py:1:import os\n"),
+    (["grep", "import", "-c"], 0, "b.txt:1\n"),
+    (["grep", "-l", "-e", "nothing", "-e", "p.int"], 0, "a.py\nb.txt\n"),
+    (["grep", "-lF", "-e", "nothing", "-e", "p.int", "a.py", "b.txt"], 0, "b.txt\n"),
+    (["grep", "-e", "import", "b.txt"], 0, "b.txt:1:import nothing\n"),
+    (["grep", "--", "-c", "."], 1, ""),
+    (["grep", "-w", "impor"], 1, ""),
+    (["grep", "import", "b.txt", "a.py"], 0, "b.txt:1:import nothing\na.py:1:import os\n"),
+    (["grep", "print", "b.txt", "a.py"], 0, "a.py:2:print(os)\n"),
+    (["find", "-t", "f", "-t", "d", "-e", "py"], 0, "a.py\n"),
+    (["glob", "*.txt", "sub", "."], 0, "b.txt\n"),
     (["glob", "*.py"], 0, "a.py"),
     (["glob", "*.rs"], 1, ""),
     (["ls", "--depth", "2"], 0, "a.py"),
@@ -162,13 +174,19 @@ def test_tools_are_called_as_a_shell_does(tree, arguments, status, printed):
 
 @pytest.mark.parametrize("arguments", [
     ["grep"], ["grep", "("], ["read", "missing"], ["read", "../x"], ["grep", "x", "--limit", "many"],
-    ["grep", "x", "--output-mode", "no"], ["write", "b.txt", "x"], ["nothing"],
+    ["grep", "x", "--output-mode", "no"], ["write", "b.txt", "x"], ["nothing"], ["grep", "x", "missing"],
 ])  # fmt: skip
 def test_a_failure_is_2_and_on_standard_error(tree, arguments):
     done = run(*arguments, cwd=tree)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_missing_path_among_others_is_a_failure_that_prints_the_others(tree):
+    done = run("grep", "import", "missing", "b.txt", cwd=tree)
+    assert (done.returncode, done.stdout) == (2, "b.txt:1:import nothing\n")
+    assert "missing" in done.stderr
 
 
 def test_an_error_of_one_command_advises_another(tree):
