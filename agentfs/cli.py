@@ -3,12 +3,14 @@
 import argparse
 import contextlib
 import json
+import math
+import os
 import re
 import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import agentfs
@@ -37,6 +39,7 @@ from agentfs.terminal import (
     write_output,
 )
 from agentfs.text import footer, to_json
+from agentfs.text.nearest import nearest
 from agentfs.tools.arguments import parse_arguments
 from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.tools.spec import Tool, exposable, make_tool
@@ -53,8 +56,16 @@ _HISTORY_COMMANDS = {"undo", "redo", "checkpoint", "rollback"}
 _POSITIONAL = {"path", "steps", "name"}
 # Options that several commands have.
 _COMMON: dict[str, dict[str, Any]] = {
-    "--root": {"default": ".", "metavar": "DIR", "help": "the workspace (default: here)"},
-    "--state": {"default": None, "metavar": "DIR", "help": "persist journal and read history in DIR"},
+    "--root": {
+        "default": ".",
+        "metavar": "DIR",
+        "help": "the workspace (default: that of AGENTFS_ROOT, or here)",
+    },
+    "--state": {
+        "default": None,
+        "metavar": "DIR",
+        "help": "persist journal and read history in DIR (default: that of AGENTFS_STATE, if set)",
+    },
     "--connect": {
         "default": None,
         "metavar": "COMMAND",
@@ -64,6 +75,8 @@ _COMMON: dict[str, dict[str, Any]] = {
     "--color": {"choices": COLOR_CHOICES, "default": "auto", "help": "colors (default: auto)"},
     "--dialect": {"default": "agentfs", "metavar": "NAME", "help": "offer the tools of this dialect"},
 }
+# Environment variables with defaults of options; an empty one counts as unset.
+_VARIABLES = {"--root": "AGENTFS_ROOT", "--state": "AGENTFS_STATE"}
 # The commands that take several paths and print a line for each entry.
 _PATH_COMMANDS = {"ls", "glob", "find", "grep"}
 # Short options, as `rg` and `fd` have them.
@@ -99,7 +112,21 @@ _OUTPUT_MODES = {
     "-l": ("--files-with-matches", "files_with_matches", "print only the paths of files with matches"),
     "-c": ("--count", "count", "print only the number of matching lines of each file"),
 }
-_LONGEST_LINE = 10 * MIB  # characters of a matching line that goes to a pipe
+_MOST = 2**31 - 1
+# Limits of results that go to a pipe. A matching line may have 10 MiB.
+_UNCUT = Limits(
+    read_lines=_MOST,
+    read_bytes=_MOST,
+    line_chars=_MOST,
+    list_entries=_MOST,
+    glob_results=_MOST,
+    grep_results=_MOST,
+    grep_line_chars=10 * MIB,
+    walk_entries=_MOST,
+    timeout=math.inf,
+    output_tokens=_MOST,
+    count_tokens=lambda _: 0,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -125,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OutputError as failure:
         sys.stdout = None  # or Python complains again when it flushes at exit
         if isinstance(failure.__cause__, BrokenPipeError):  # the reader is gone, as after `| head`
-            return NOTHING_FOUND
+            return 0
         reason = getattr(failure.__cause__, "strerror", None)
         print_error(f"agentfs: Standard output cannot be written: {reason}.")
         return FAILED
@@ -150,6 +177,9 @@ def _run(argv: Sequence[str] | None) -> int:
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser, commands = _parser()
     command = commands.get(argv[0]) if argv else None
+    if command is None and argv and not argv[0].startswith("-"):
+        near = nearest(argv[0], commands)
+        parser.error(f"{argv[0]!r} is not a command." + (f" Did you mean {near!r}?" if near else ""))
     if command is None or "--" in argv:  # the other method drops the argument after a `--`
         return parser.parse_args(argv)
     return command.parse_intermixed_args(argv[1:])  # options may follow paths
@@ -215,7 +245,14 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
 
 def _add_common(command: Any, *names: str) -> None:
     for name in names:
-        command.add_argument(name, **_COMMON[name])
+        settings = _COMMON[name]
+        if default := _from_environment(name):
+            settings = {**settings, "default": default}
+        command.add_argument(name, **settings)
+
+
+def _from_environment(option: str) -> str | None:
+    return os.environ.get(_VARIABLES.get(option, "")) or None
 
 
 def _add_history(commands: Any) -> None:
@@ -236,9 +273,11 @@ def _add_history(commands: Any) -> None:
 
 
 def _add_state(command: Any) -> None:
-    command.add_argument("--state", required=True, metavar="DIR", help="the state directory")
-    root_help = "the workspace (default: that of the state directory)"
-    command.add_argument("--root", default=None, metavar="DIR", help=root_help)
+    state = _from_environment("--state")
+    state_help = "the state directory (default: that of AGENTFS_STATE)"
+    command.add_argument("--state", required=state is None, default=state, metavar="DIR", help=state_help)
+    root_help = "the workspace (default: that of AGENTFS_ROOT, or of the state directory)"
+    command.add_argument("--root", default=_from_environment("--root"), metavar="DIR", help=root_help)
 
 
 def _tools() -> list[Tool]:
@@ -358,16 +397,24 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     if tool.name in _PATH_COMMANDS:
         paths = _paths_after_pattern(arguments, given)
         calls = [{**given, "path": path} for path in paths] or calls
-    limits = None
-    if not arguments.json and wants_data(arguments.color):
-        limits = Limits(grep_line_chars=_LONGEST_LINE)
+    limits = _UNCUT if wants_data(arguments.color) else None
     with _open(arguments.root, arguments.state, limits=limits) as workspace:
         # Every tool is a command, so an error may suggest any of them.
         expose = {tool.name: exposable(getattr(workspace, tool.name))}
         tools = workspace.tools("all", expose=expose)
-        statuses = [
-            _show(arguments, workspace, _call_with_progress(tools, tool.name, call), call) for call in calls
-        ]
+        statuses: list[int] = []
+        for call in calls:
+            result = _call_with_progress(tools, tool.name, call)
+            # The data of one result is at most 64 MiB, so a pipe gets one result after the other.
+            while result.next and limits is _UNCUT and tool.name in _PATH_COMMANDS and "limit" not in given:
+                _show(
+                    arguments,
+                    workspace,
+                    replace(result, data={**cast("dict[str, Any]", result.data), "notes": ()}),
+                    call,
+                )
+                result = _call_with_progress(tools, tool.name, result.next["arguments"])
+            statuses.append(_show(arguments, workspace, result, call))
     return FAILED if FAILED in statuses else min(statuses)
 
 
