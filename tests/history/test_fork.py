@@ -182,8 +182,8 @@ def test_a_content_that_changed_in_the_temporary_file_is_never_written(ws, tmp_p
         ws.write("a.txt", text)
     database = ws._journal.store.database
     database.write([(damage, ())])
-    with pytest.raises(AgentFSError, match="damaged in the temporary file"):
+    with pytest.raises(AgentFSError, match="in the temporary file is damaged"):
         ws.undo()
-    with pytest.raises(AgentFSError, match="damaged in the temporary file"):
+    with pytest.raises(AgentFSError, match="in the temporary file is damaged"):
         ws.changes()
     assert (tmp_path / "a.txt").read_text() == texts[-1]
