@@ -37,6 +37,7 @@ from agentfs.limits import Limits
 from agentfs.outputs import OutputStore
 from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, Permission, PermissionRequest, Rule
 from agentfs.policy import Policy
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import ReplaceResult
 from agentfs.text.nearest import nearest
 from agentfs.tools.declaration import declaration_of, declarations, declare
@@ -59,6 +60,7 @@ class Guarded(Protocol):
     limits: Limits
     _root: Root
     _journal: Journal
+    _read_tracker: ReadTracker
     _outputs: OutputStore
     _guarded_by: str
 
@@ -183,7 +185,8 @@ def _perform(
         try:
             return method(workspace, *args, **kwargs)
         except NotFoundError as error:
-            search.diagnose.explain_missing(workspace._root, workspace.limits, method.__name__, error)
+            seen = workspace._root, workspace.limits, workspace._read_tracker
+            search.diagnose.explain_missing(*seen, method.__name__, error)
             raise
         finally:
             if changes:
