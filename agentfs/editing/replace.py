@@ -5,7 +5,6 @@ The files are found as `grep` finds them. Each is changed in memory, then all ar
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -24,13 +23,12 @@ from agentfs.errors import (
     InvalidPatternError,
     NoChangeError,
     NoMatchError,
-    NotAFileError,
     NotFoundError,
     TooLargeError,
     must_be,
 )
 from agentfs.fs import Change, Current, FileNode, Root, quote, watched
-from agentfs.fs.oserrors import read_only, too_large
+from agentfs.fs.oserrors import read_only
 from agentfs.history.report import changed_meanwhile, patch_lines
 from agentfs.history.store import Store
 from agentfs.limits import Limits
@@ -39,6 +37,7 @@ from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import diagnose, explain_glob_path, skip_report
+from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.text import (
@@ -50,6 +49,7 @@ from agentfs.text import (
     first_names,
     fitted,
     footer,
+    notes_of,
     one_line,
     plural,
     unified_diff,
@@ -134,14 +134,15 @@ def replace_in_files(
     options.check()
     if root.policy.read_only:
         raise read_only()
-    wanted = options.search
+    given = options.search
     try:
-        pattern = wanted.compile(captures=True)
+        pattern = given.compile(captures=True)
+        wanted, glob_note = watched(with_meant_globs)(root, limits, given)
         found = watched(search)(root, limits, wanted)
     except InvalidPatternError as error:
         raise _about_old_string(error) from None
     except NotFoundError as error:
-        explain_glob_path(root, limits, wanted, error, matching=True)
+        explain_glob_path(root, limits, given, error, matching=True)
         raise
     _check_complete(found, limits)
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
@@ -150,10 +151,8 @@ def replace_in_files(
         files = _changed_files(change_of, options, found)
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
-    if found.skipped.too_large:
-        _check_named(root, limits, options)
     if not files:
-        raise _nothing_found(root, limits, options, found)
+        raise _nothing_found(root, limits, options, wanted, glob_note, found)
     total = sum(file.replacements for file in files)
     if options.expect not in {None, total}:
         raise _unexpected(options, files, total)
@@ -170,7 +169,7 @@ def replace_in_files(
                     (node.digest, decode(node.load()).text) for node in nodes if isinstance(node, FileNode)
                 )
                 record_edit(tracker, file.change.path, before, after, file.hunks, file.external)
-    return _result(limits, options, files, total, found, notes)
+    return _result(limits, options, files, total, found, notes, glob_note)
 
 
 def _changed_files(
@@ -307,23 +306,17 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
     )
 
 
-def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
-    """Raise an error if a path names a file that is too large to be changed, because searches skip it."""
-    for path in paths_of(options.path):
-        with suppress(NotAFileError), root.open_file(path) as file:
-            if file.stat.st_size > limits.file_bytes:
-                raise too_large(file.path, file.stat.st_size, limits.file_bytes)
-
-
-def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: Finding) -> AgentFSError:
+def _nothing_found(
+    root: Root, limits: Limits, options: ReplaceOptions, wanted: GrepOptions, note: str, found: Finding
+) -> AgentFSError:
     if found.total_matches:
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
     where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
-    hints = map(_in_own_terms, watched(diagnose)(root, limits, options.search, found))
+    hints = map(_in_own_terms, watched(diagnose)(root, limits, wanted, found))
     return NoMatchError(
         Advice(_OLD, f" is not in {searched}; nothing was changed."),
-        hint=Joined("\n", *hints, footer(skip_report(found.skipped, can_open=False))),
+        hint=Joined("\n", *hints, footer(note, skip_report(found.skipped, can_open=False))),
         details={"searched_files": found.searched},
     )
 
@@ -373,6 +366,7 @@ def _result(
     total: int,
     found: Finding,
     applied: Sequence[str],
+    glob_note: str,
 ) -> ReplaceResult:
     notes = [*applied]
     if options.regex and _SHELL_GROUP.search(options.new_string):
@@ -393,6 +387,8 @@ def _result(
 
     def render(most: int) -> ReplaceResult:
         rendered = with_text(result, head, above=_count_lines(files, most), below=shown)
-        return with_note(rendered, left_out) if left_out else rendered
+        for note in notes_of(glob_note, left_out):
+            rendered = with_note(rendered, note)
+        return rendered
 
     return fitted(limits, Shrink(len(files), render))

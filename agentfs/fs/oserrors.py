@@ -190,9 +190,9 @@ def write_protected(path: str, mode: int) -> RefusedError:
 
 
 def too_large(path: str, size: int, limit: int) -> TooLargeError:
-    """Return `too_large` for a file over the limit for searches and changes."""
+    """Return `too_large` for a file over the limit for changes."""
     return TooLargeError(
-        f"{quote(path)} has {plural(size, 'byte')}; the limit for search and changes is {limit}.",
+        f"{quote(path)} has {plural(size, 'byte')}; the limit for changes is {limit}.",
         hint=Advice("Read it by pages: call ", call("read", path=path, offset=1), "."),
         details={"path": path, "size": size, "limit": limit},
     )

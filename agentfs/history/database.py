@@ -25,7 +25,7 @@ _APPLICATION_ID = 0x61677466
 _TIMEOUT = 5.0  # seconds to wait for a reader that recovers the database, or for another program
 _WAL_BYTES = 4 * 1024 * 1024
 _SMALLEST = 512  # bytes of a page
-# Checksums, because SQLite keeps none of what it stores. Texts that may hold lone surrogates are bytes.
+# SQLite stores no checksums. Texts that may hold lone surrogates are stored as bytes.
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB, checksum INTEGER) WITHOUT ROWID;
 CREATE TABLE steps (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
@@ -50,14 +50,14 @@ Statement = tuple[str, Sequence[Any]]
 
 
 class Damage(Exception):  # noqa: N818 - it becomes an error that says what to do
-    """The database holds what was not written to it; the argument says what."""
+    """The database is not as it was written; the argument says in which way."""
 
 
 class Database:
     """The database of a state directory, or without a path a temporary one. Thread-safe.
 
-    With a path and without a directory, which has the lock, it is only read. A temporary one is opened when
-    it is first used. It is in memory and in a file without a name, which is gone when it is closed.
+    Without a directory, which holds the lock, a database with a path is only read. A temporary database is
+    opened on first use. It is in memory and in an unnamed file, which disappears when it is closed.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class Database:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))  # so that it is never closed
 
     def opened(self) -> None:
-        """From now on leave the path out of errors: where the directory is, is not for a model to know."""
+        """Leave the path out of errors from now on: a model must not learn where the directory is."""
         self._opening = False
 
     def read(self, *queries: str | Statement) -> list[list[Any]]:
-        """Return the rows of each query, all of the same moment."""
+        """Return the rows of each query, in one transaction."""
         statements = [(query, ()) if isinstance(query, str) else query for query in queries]
         with self._lock, self._typed_errors():
             connection = self._usable()
@@ -110,7 +110,7 @@ class Database:
                     connection.execute("COMMIT")
 
     def read_checked(self, tables: Sequence[str], *queries: str) -> list[list[Any]]:
-        """Return the rows of each query; raises Damage where SQLite finds one of the tables corrupt."""
+        """Return the rows of each query; raises Damage if SQLite finds one of the tables corrupt."""
         found = self.read(*(f"PRAGMA quick_check({table})" for table in tables), *queries)
         for (result,), *_ in found[: len(tables)]:
             if result != "ok":
@@ -118,12 +118,12 @@ class Database:
         return found[len(tables) :]
 
     def defer(self, statements: Iterable[Statement]) -> None:
-        """Make statements part of the next transaction, at the latest that of `flush`."""
+        """Add statements to the next transaction, at the latest that of `flush`."""
         with self._lock:
             self._deferred += statements
 
     def flush(self) -> None:
-        """Carry out what was deferred; if that fails, it is part of the next transaction."""
+        """Carry out the deferred statements; if that fails, they stay deferred."""
         if self._deferred:
             with suppress(AgentFSError):
                 try:
@@ -133,9 +133,9 @@ class Database:
                     self.write(())
 
     def write(self, statements: Iterable[Statement], *, sync: bool = False) -> None:
-        """Carry out what was deferred and these statements as one transaction; raises FileIOError (io).
+        """Carry out the deferred statements and these as one transaction; raises FileIOError (io).
 
-        With `sync` it is brought to the disk, as far as the policy asks for it.
+        With `sync` the transaction is brought to the disk, unless the policy's durability is "fast".
         """
         with self._lock, self._typed_errors():
             connection = self._usable()
@@ -157,7 +157,7 @@ class Database:
                     connection.execute("PRAGMA synchronous=NORMAL")
 
     def truncate_log(self) -> None:
-        """Move the write-ahead log into the database, so that deleted rows are on the disk no more."""
+        """Move the write-ahead log into the database, so that deleted rows leave the disk."""
         with self._lock, self._typed_errors():
             self._usable().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -186,8 +186,8 @@ class Database:
     def _usable(self) -> "sqlite3.Connection":
         if self._forked:
             raise FileIOError(
-                "The history of this workspace belongs to the process that this one is a copy of.",
-                hint="Nothing was changed. Open a workspace of its own in this process.",
+                "The history of this workspace belongs to the process from which this one was forked.",
+                hint="Nothing was changed. Open another workspace in this process.",
             )
         if self._directory is not None:
             self._directory.check_usable()
@@ -196,7 +196,7 @@ class Database:
         connection = self._connection
         if connection is None:
             connection = self._connection = self._open_temporary()
-        if connection.in_transaction:  # an interrupt came before it was rolled back
+        if connection.in_transaction:  # an interrupt came before the rollback
             self._roll_back(connection)
         return connection
 
@@ -218,7 +218,7 @@ class Database:
         connection: sqlite3.Connection = _sqlite3().connect(
             name, uri=uri, isolation_level=None, check_same_thread=False, timeout=_TIMEOUT
         )
-        # Else the error for a damaged text quotes it.
+        # Otherwise the error for a damaged text would quote it.
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         return connection
 
@@ -226,7 +226,7 @@ class Database:
         size, log_size = (
             os.path.getsize(name) if os.path.exists(name) else 0 for name in (file, file + "-wal")
         )
-        if 0 < size < _SMALLEST or (not size and log_size):  # which SQLite would take for a new database
+        if 0 < size < _SMALLEST or (not size and log_size):  # SQLite would treat it as a new database
             raise self.damaged("its content is missing")
         mode = "ro" if self._directory is None else "rw"
         name = f"file:{''.join(f'%{byte:02x}' for byte in os.fsencode(file))}?mode={mode}"
@@ -248,15 +248,15 @@ class Database:
             self._create(connection, "WAL")
         elif application != _APPLICATION_ID:
             raise InvalidArgumentError(
-                f"{quote(self.path)} is not a state directory of agentfs: its file {quote(FILE)} is another"
-                " program's.",
+                f"{quote(self.path)} is not a state directory of agentfs: its file {quote(FILE)} belongs to"
+                " another program.",
                 hint="Give an empty directory, or one that does not exist yet.",
                 details=details,
             )
         elif version != VERSION:
             raise InvalidArgumentError(
-                f"The state directory {quote(self.path)} has version {version} of the format, and this"
-                f" agentfs knows version {VERSION}.",
+                f"The state directory {quote(self.path)} has version {version} of the format; this"
+                f" agentfs reads version {VERSION}.",
                 hint="Use the agentfs that wrote it, or give a new directory.",
                 details={**details, "version": version},
             )
@@ -315,13 +315,13 @@ class Database:
 
 
 def _sqlite3() -> ModuleType:
-    import sqlite3  # noqa: PLC0415 - a Python may lack it, and only a journal of some size needs it
+    import sqlite3  # noqa: PLC0415 - a Python may lack it, and only a large journal needs it
 
     return sqlite3
 
 
 def put_meta(key: str, value: Any) -> Statement:
-    """Return what writes a row of the table "meta"."""
+    """Return the statement that writes a row of the table "meta"."""
     data = to_json(value)
     return "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, data, checksum(key, data))
 

@@ -1,7 +1,6 @@
-"""A read tracker that persists: everything that it comes to record is written to a database.
+"""A read tracker that writes its records to a database.
 
-It is written as far as there is disk space. What is missing counts as unread, which makes `write` ask for a
-read: the safe side. So no call that only reads ever fails for it.
+A full disk is no error: versions that could not be written count as unread, and `write` asks for a read.
 """
 
 import json
@@ -23,8 +22,8 @@ from agentfs.history.database import (
 )
 from agentfs.read_tracker import Key, ReadRecord, ReadTracker
 
-_RETRY_SECONDS = 5.0  # until a full disk is tried again
-_MOST_UNWRITTEN = 10_000  # versions; if more are unwritten, everything is written anew
+_RETRY_SECONDS = 5.0  # after a failed write
+_MOST_UNWRITTEN = 10_000  # versions; beyond that, everything is written anew
 _READ_HISTORY = """
     SELECT path, revision, number, record, reads.checksum, text, texts.checksum
     FROM reads LEFT JOIN texts USING (path, revision) ORDER BY number
@@ -43,14 +42,14 @@ class PersistentReadTracker(ReadTracker):
     """
 
     def __init__(self, database: Database) -> None:
-        """Restore the read history, or begin a new one; raises FileIOError (io) if neither is possible."""
+        """Restore the read history, or begin a new one; raises FileIOError (io) if both fail."""
         super().__init__()
         self.damage = ""
         self._database: Database | None = None
         self._unwritten: dict[Key, None] = {}
         self._must_clear = False  # delete what is in the database before the next write
-        self._retry_at = 0.0  # when a write is tried again after one that failed
-        self._stored: set[Key] = set()  # of the texts in the database
+        self._retry_at = 0.0  # time of the next attempt after a failed write
+        self._stored: set[Key] = set()  # keys of the texts in the database
         self._number = 0
         try:
             self._restore(database)
@@ -77,7 +76,7 @@ class PersistentReadTracker(ReadTracker):
                 self._database.truncate_log()
 
     def close(self) -> None:
-        """Write what could not be written before, if there is space by now."""
+        """Write down everything, if there is space."""
         with self._lock:
             self._try_to_write()
             self._database = None
@@ -113,7 +112,7 @@ class PersistentReadTracker(ReadTracker):
                     self._stored.add((path, revision))
                 self._restore_version(path, revision, json.loads(record), text)
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise Damage("a row holds what no read history writes") from None
+            raise Damage("a row has a form that no read history writes") from None
 
     def _restore_version(self, path: str, revision: str, plain: dict[str, Any], text: str | None) -> None:
         record = ReadRecord(revision, is_read=False)
@@ -133,7 +132,7 @@ class PersistentReadTracker(ReadTracker):
                 self._retry_at = time.monotonic() + _RETRY_SECONDS
 
     def _write(self, database: Database) -> None:
-        """Write the versions that have changed as they are now, in one transaction."""
+        """Write the changed versions in one transaction."""
         statements = [*_CLEAR] if self._must_clear else []
         keys = self._known() if self._must_clear else self._unwritten
         for key in keys:

@@ -24,7 +24,7 @@ from agentfs.text import plural
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
 
 
-MakeLedger = Callable[..., Ledger]  # of a database and `unfinished`, whether a change in it is under way
+MakeLedger = Callable[..., Ledger]  # its arguments: a database, and `unfinished` if a change is under way
 
 
 class State(NamedTuple):
@@ -32,12 +32,12 @@ class State(NamedTuple):
 
     journal: Journal
     read_tracker: PersistentReadTracker
-    messages: tuple[str, ...]  # what was found and repaired
+    messages: tuple[str, ...]  # about repairs
     database: Database
     directory: StateDirectory
 
     def close(self) -> None:
-        """Write what is left to be written, and let others use the directory."""
+        """Write down everything, and let others use the directory."""
         self.journal.close()
         self.read_tracker.close()
         self.database.close()
@@ -99,7 +99,7 @@ def open_state(
 def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journal:
     """Return the journal of a state directory to look at, also while a workspace uses it.
 
-    What is under way at this moment is not in it. `root` is the tree that the directory is to belong to.
+    A change that is under way is not in it. `root` is the tree to which the directory must belong.
     """
     database = _existing(path)
     if root is not None:
@@ -133,7 +133,7 @@ def _root(database: Database) -> str | None:
     try:
         return str(json.loads(rows[0][0])) if rows else None
     except (ValueError, TypeError):
-        raise database.damaged("the root is not as it was written") from None
+        raise database.damaged("the root is damaged") from None
 
 
 def _check_root(database: Database, root: str, *, new: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The directory outside the tree in which a workspace keeps its history: checked, private, locked."""
+"""The state directory of a workspace: its checks, its permissions and its lock."""
 
 import errno
 import os
@@ -21,8 +21,8 @@ _USE_ANOTHER = "Give the path of a directory, or one that does not exist yet."
 class StateDirectory:
     """A state directory, locked against other workspaces until it is closed.
 
-    It is created if it is missing. It must lie outside the tree, and only this user may write to it. Nothing
-    but the files of the database may be there unless the database is.
+    It is created if it is missing. It must lie outside the tree, and only this user may write to it. Without
+    a database in it, it must be empty.
     """
 
     def __init__(self, path: str | os.PathLike[str], root_path: str) -> None:
@@ -54,7 +54,7 @@ class StateDirectory:
             let_go(fd)
 
     def after_fork(self) -> None:
-        """Release the child's copy of the lock, which else would outlive the parent."""
+        """Release the child's copy of the lock, which would otherwise outlive the parent."""
         self.close()
 
     def check_usable(self) -> None:
@@ -77,7 +77,7 @@ class StateDirectory:
             ) from None
 
     def _check_owned(self) -> set[str]:
-        """Return the names in the directory, which is closed to others while it has no database."""
+        """Return the names in the directory; without a database, close it to other users."""
         status = self._directory.status()
         if not stat.S_ISDIR(status.st_mode):
             raise _invalid(f"The state directory {quote(self.path)} is a file.", self.path)

@@ -1,7 +1,7 @@
 """A journal in a database, with the contents that its steps need.
 
-A change is written down before it is made, and its outcome afterwards. A content stays as long as anything
-references its `Content`.
+A change is written down before it is made, and its outcome afterwards. A content stays as long as its
+`Content` is referenced, or the snapshot has it.
 """
 
 import json
@@ -53,14 +53,14 @@ _DROP_CONTENT = (
 
 
 class Ledger(Protocol):
-    """Notes the outcome of each change, in the transactions of the journal."""
+    """Records the outcome of each change, in the transactions of the journal."""
 
     def begun(self) -> Sequence[Statement]:
-        """Return the statements that note a change before it is made."""
+        """Return the statements that record a change before it is made."""
         ...
 
     def settled(self, whole: bool | None) -> Sequence[Statement]:
-        """Return the statements that note if it was made: all of it, nothing, or a part (None)."""
+        """Return the statements that record whether it was made: all of it, nothing, or a part (None)."""
         ...
 
 
@@ -74,36 +74,36 @@ class Loaded(NamedTuple):
 
 
 class Content:
-    """One content that is kept for as long as this object is referenced; calling it returns the bytes."""
+    """A content that is kept as long as this object is referenced; calling it returns the bytes."""
 
     __slots__ = ("__weakref__", "_store", "digest", "unwritten")
 
     def __init__(self, store: "Store", digest: str) -> None:
         self._store = store
         self.digest = digest
-        self.unwritten: bytes | None = None  # the row of the database that is still to be written
+        self.unwritten: bytes | None = None  # the row that the database does not have yet
 
     def __call__(self) -> bytes:
-        """Return the bytes; raises FileIOError if they are not as they were kept."""
+        """Return the bytes; raises FileIOError if they are damaged."""
         return self._store.read(self)
 
 
 class Store:
-    """Keeps a journal and its contents in a database, of a temporary one only the contents. Thread-safe.
+    """Keeps a journal and its contents in a database; in a temporary one only the contents. Thread-safe.
 
-    What is begun is finished before anything else is begun, under the lock of the journal.
+    A step that is begun is finished before the next one begins, under the lock of the journal.
     """
 
     def __init__(self, database: Database | None = None) -> None:
         self.database = database or Database()
         self._lock = Lock()
         self._contents: dict[str, ref[Content]] = {}
-        self._unneeded = deque[str]()  # digests of contents that nothing references any more
+        self._unneeded = deque[str]()  # digests of unreferenced contents
         self._stored = set[str]()  # digests of contents in the database
         self._unwritten = WeakSet[Content]()
         self._unwritten_bytes = 0  # at least
         self._checkpoint_number = 0
-        self._was_moved = True  # since the last step: then there may be undone steps, or an unfinished move
+        self._was_moved = True  # since the last step: there may be undone steps, or an unfinished move
         self.ledger: Ledger | None = None
 
     def keep(self, change: Change) -> Change:
@@ -114,7 +114,7 @@ class Store:
         return Change(change.path, before, after)
 
     def load(self) -> Loaded:
-        """Read the journal; raises FileIOError (io) if it is not as it was written."""
+        """Read the journal; raises FileIOError (io) if it is damaged."""
         try:
             meta_rows, step_rows, checkpoint_rows, digest_rows, last, in_snapshot = (
                 self.database.read_checked(
@@ -189,9 +189,9 @@ class Store:
             self.database.truncate_log()
 
     def read(self, content: Content) -> bytes:
-        """Return the bytes of a content; raises FileIOError where they are not as they were kept."""
+        """Return the bytes of a content; raises FileIOError if they are damaged."""
         packed = content.unwritten
-        if packed is not None:  # in memory, so it is what its digest was made of
+        if packed is not None:
             return _unpack(packed)
         (rows,) = self.database.read(
             ("SELECT data FROM contents WHERE digest = ?", (bytes.fromhex(content.digest),))
@@ -231,7 +231,7 @@ class Store:
         self._write(_contents(changes), [_DROP_BEGUN, put_meta("move", plain), *self._begun()], sync=True)
 
     def finish_step(self, made: Step | None, position: int, *, whole: bool | None) -> None:
-        """Write down, with the next transaction, what was made of a step: until then the tree shows it.
+        """Write down the outcome of a step with the next transaction; until then the tree tells it.
 
         `whole` is whether all of it was made; None for a part, or if that is not known.
         """
@@ -332,7 +332,7 @@ class Store:
         self._drop_unneeded()
 
     def close(self) -> None:
-        """Write down what could not be written before, if there is space; drop a temporary database."""
+        """Write down the deferred statements, if there is space; drop a temporary database."""
         self.database.flush()
         if self.database.temporary:
             self.database.close()
@@ -385,7 +385,7 @@ class Store:
     def _write(
         self, contents: Iterable[Content], statements: Sequence[Statement], *, sync: bool = False
     ) -> None:
-        """Write contents that the database does not have, before some statements in one transaction."""
+        """Write new contents and then some statements, in one transaction."""
         new = [content for content in contents if content.unwritten is not None]
         add = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
         rows: list[Statement] = [(add, (bytes.fromhex(each.digest), each.unwritten)) for each in new]
@@ -396,8 +396,8 @@ class Store:
             self._unwritten.discard(content)
 
     def _drop_unneeded(self) -> None:
-        """Delete the contents that nothing references, after the steps that had them; see `defer`."""
-        with self._lock:  # so that a content that is kept again is written after it was deleted
+        """Delete unreferenced contents, after the steps that had them; see `defer`."""
+        with self._lock:  # a content that is kept again must be written after its deletion
             while self._unneeded:
                 digest = self._unneeded.popleft()
                 if self._known(digest) is not None:

@@ -1,17 +1,15 @@
 """Read slices of lines from loaded texts and from files that are too large to load."""
 
-import codecs
 import math
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from agentfs.fs import OpenFile
+from agentfs.fs import OpenFile, join_returns, text_pieces
 from agentfs.results import Newline
 from agentfs.text import UNKNOWN_8BIT, bom_of, codec_of, line_start
 
-BLOCK = 256 * 1024  # bytes read at once, which fit into a processor's cache
 MAX_PAGE_CHARS = 1024 * 1024  # the most characters of a long line that are loaded
 
 
@@ -69,7 +67,7 @@ class LineCount(NamedTuple):
     def texts_from(self, file: OpenFile, number: int) -> Iterator[str]:
         """Decode the file from a line on, in pieces. Raises UnicodeDecodeError if it is no longer text."""
         ahead = number - 1
-        for _, text in _decode(file, self.encoding, len(self.bom), math.inf if self.exact else self.size):
+        for _, text in text_pieces(file, self.encoding, len(self.bom), math.inf if self.exact else self.size):
             found = text.count(self.end) if ahead else 0
             if found < ahead:
                 ahead -= found
@@ -156,7 +154,7 @@ def _drop_columns(bodies: Sequence[str], column: int, end: str, *, ended: bool) 
 
 def _skip_columns(texts: Iterator[str], count: int, end: str) -> Iterator[str]:
     """Skip up to `count` characters of the first line, but not its line end."""
-    texts = _join_returns(texts)
+    texts = join_returns(texts)
     for text in texts:
         found = text.find(end)
         inside = min(count, found if found >= 0 else len(text))
@@ -167,18 +165,6 @@ def _skip_columns(texts: Iterator[str], count: int, end: str) -> Iterator[str]:
         if count == 0 or found >= 0:
             return chain([text[inside:]] if inside < len(text) else [], texts)
     return iter(())
-
-
-def _join_returns(texts: Iterator[str]) -> Iterator[str]:
-    r"""Yield the text in pieces that do not split `\r\n`."""
-    pending = ""
-    for piece in texts:
-        text = pending + piece
-        pending = "\r" if text.endswith("\r") else ""
-        if text != pending:
-            yield text.removesuffix("\r")
-    if pending:
-        yield pending
 
 
 def _rest_of_line(texts: Iterator[str], end: str) -> int:
@@ -197,7 +183,7 @@ def _count(file: OpenFile, bom: bytes, codec: str, deadline: float) -> LineCount
     feeds = pairs = returns = 0
     size, last, exact = len(bom), "", True
     try:
-        for position, text in _decode(file, codec, len(bom)):
+        for position, text in text_pieces(file, codec, len(bom)):
             size = position
             feeds += text.count("\n")
             if "\r" in text:
@@ -217,17 +203,3 @@ def _count(file: OpenFile, bom: bytes, codec: str, deadline: float) -> LineCount
     total = feeds or returns
     ended = last == ("\n" if feeds else "\r") or (not exact and total > 0)
     return LineCount(codec, bom, newline, total + (not ended and last != ""), size, exact)
-
-
-def _decode(
-    file: OpenFile, encoding: str, position: int, stop: float = math.inf
-) -> Iterator[tuple[int, str]]:
-    """Decode the file from a position on. Yield pieces of text, each with the position after it."""
-    name = "latin-1" if encoding == UNKNOWN_8BIT else encoding
-    decoder = codecs.getincrementaldecoder(name)("strict")
-    last = False
-    while not last and position < stop:
-        raw = file.read_at(position, int(min(BLOCK, stop - position)))
-        position += len(raw)
-        last = len(raw) < BLOCK and position < stop
-        yield position, decoder.decode(raw, last)

@@ -48,7 +48,7 @@ def kind_of(
     """Return the kind of a type hint.
 
     Args:
-        hint: The hint. In `Annotated`, a kind replaces it, and a `ModelType` replaces it for models.
+        hint: The hint. A kind in `Annotated` replaces it; a `ModelType` replaces it for models.
         for_program: Set if the values come from a program, which passes dataclasses as instances.
         known: The kinds of some classes.
         within: The enclosing records.

@@ -73,7 +73,7 @@ def first_line(text: str) -> str:
 
 
 def _file_path(tool: Tool | None, values: Mapping[str, Any]) -> str | None:
-    """Return the file that a call is about; an optional `path` is only where a search starts."""
+    """Return the file that a call is about; an optional `path` is the start of a search instead."""
     for parameter in tool.parameters if tool else ():
         if parameter.target == "path" and parameter.required:
             path = values.get(parameter.name)

@@ -82,7 +82,7 @@ class Runner:
         return self in _slot_owners.get()
 
     def _submit(self, context: Context, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function in a thread, within a context; a call that holds a slot takes no other."""
+        """Run a function in a thread, within a context; a call that holds a slot takes no second one."""
         if not self._has_slot:
             return self._threads.submit(context.run, self._run_in_slot, function, *arguments)
         thread = ThreadPoolExecutor(1, "agentfs-inner")  # all threads of the pool may wait for inner calls

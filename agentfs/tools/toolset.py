@@ -41,8 +41,8 @@ class Toolset:
     parameters before the `*` of its signature; the others keep their defaults. An `async` function runs on
     the event loop of `acall` and `arun`. `call` and `run` give it an event loop of its own.
 
-    `tools + [function]` has more tools. `len(tools)` counts them, `"read" in tools` looks one up by name, and
-    iterating over a toolset gives each as an `agentfs.tools.spec.Tool`. A toolset never changes, and is as
+    `tools + [function]` adds tools. `len(tools)` counts them, `"read" in tools` looks one up by name, and
+    iteration yields each as an `agentfs.tools.spec.Tool`. A toolset never changes, and is as
     thread-safe as its callables.
     """
 
@@ -112,7 +112,7 @@ class Toolset:
         return name in self._tools
 
     def __add__(self, more: Iterable[Callable[..., Any] | ToolSpec | Tool]) -> Self:
-        """Return a toolset with more tools and the settings of this one, whose `render` they do not get."""
+        """Return a toolset with more tools and the same settings; the added tools do not get its `render`."""
         return self._with((*self, *Toolset(more)))
 
     def only(self, names: str | Sequence[str]) -> Self:
@@ -125,7 +125,7 @@ class Toolset:
             The toolset, with the settings of this one.
 
         Raises:
-            UnknownToolError: There is no tool of one of the names (`unknown_tool`).
+            UnknownToolError: One of the names is not the name of a tool (`unknown_tool`).
         """
         return self._with(self._tools[name] for name in self._known(names))
 
@@ -139,7 +139,7 @@ class Toolset:
             The toolset, with the settings of this one.
 
         Raises:
-            UnknownToolError: There is no tool of one of the names (`unknown_tool`).
+            UnknownToolError: One of the names is not the name of a tool (`unknown_tool`).
         """
         left_out = self._known(names)
         return self._with(tool for tool in self if tool.name not in left_out)
@@ -372,7 +372,7 @@ class Toolset:
         return [plain_function(tool, run, run_async) for tool in self]
 
     async def _dispatch(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
-        """Execute a call and report its events; only with `on_loop` does it wait on the event loop."""
+        """Execute a call and report its events; `on_loop` is True if an event loop runs it."""
         if not self._events.active:
             return await self._execute(name, arguments, on_loop=on_loop)
         started, at = self._events.report_start(name, arguments), time.perf_counter()

@@ -129,7 +129,7 @@ def test_the_database_of_another_program(root, state, application):
     state.mkdir(mode=0o700)
     sql(state, "CREATE TABLE mine (x)", f"PRAGMA application_id = {application}")
     before = snapshot(state)
-    assert "another program's" in refused(root, state)
+    assert "belongs to another program" in refused(root, state)
     before["agentfs.lock"] = ("file", 0o600, str(os.getpid()).encode())
     assert snapshot(state) == before
 
