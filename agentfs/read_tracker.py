@@ -339,7 +339,7 @@ class ReadTracker:
                 self._changed(path, each)
 
     def _drop(self, path: str, revision: str, *, keep_record: bool = False) -> None:
-        """Drop the text and line ids of a revision, and also its record unless `keep_record` keeps a read."""
+        """Drop a revision with its text and line ids. With `keep_record`, keep the record of a read."""
         record = self._files[path][revision]
         self._size -= self._texts.pop((path, revision), 0)
         if record.ids is not None:
