@@ -242,8 +242,8 @@ def ask(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def run_awaitable(awaitable: Awaitable[Any]) -> Any:
-    """Await on the event loop that waits for the current call, or on a new loop."""
-    import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
+    """Await an object on the event loop that waits for the current call, or on a new loop."""
+    import asyncio  # noqa: PLC0415 - most programs that import agentfs never need it
 
     coroutine = _awaited(awaitable)
     execution = current.get()

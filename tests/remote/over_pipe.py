@@ -46,7 +46,7 @@ _LOCAL = {
         "test_a_workspace_that_cannot_be_opened_leaves_no_descriptor_open",
         "test_globs_that_models_send_are_not_kept",
         "test_delete_does_not_list_all_of_a_large_directory",
-        "test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_stays",
+        "test_a_change_with_few_descriptors_is_made_or_not_made_and_leaves_no_second_name",
         "test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together",
         "test_one_that_is_dropped_without_being_closed_holds_nothing",
         "test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards",
