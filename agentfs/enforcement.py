@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import takewhile
 from operator import methodcaller
+from os import PathLike, fspath
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agentfs import call_context, search
@@ -64,6 +65,9 @@ class Guarded(Protocol):
     def _check_open(self) -> None: ...
 
 
+_G = TypeVar("_G", bound=Guarded)
+
+
 def guard_methods(cls: _C) -> _C:
     """Make the public methods of a class check their arguments, and those that are tools the permission.
 
@@ -101,6 +105,27 @@ def check_rules(policy: Policy, cls: type[Any]) -> None:
             )
         if rule.glob is not None:
             _compiled(rule.glob)
+
+
+def view_of(
+    workspace: _G,
+    limits: Limits | None,
+    policy: Policy | None,
+    workdir: str | PathLike[str] | None,
+    only: Sequence[str | PathLike[str]] | None,
+) -> _G:
+    """Return a copy of a workspace for `Workspace.view`."""
+    other = copy(workspace)
+    other._guarded_by = ""
+    other.limits, other.policy = limits or workspace.limits, policy or workspace.policy
+    check_rules(other.policy, type(workspace))
+    root = workspace._root.with_policy(other.policy)
+    if only is not None:
+        root = root.restricted_to([fspath(each) for each in only])
+        root.recovery_notes = ()  # they name files of all directories
+        other._outputs = OutputStore()
+    other._root = root if workdir is None else root.starting_in(fspath(workdir))
+    return other
 
 
 def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import editing, history, search, tools
 from agentfs import watch as watching
-from agentfs.enforcement import check_rules, guard_methods
+from agentfs.enforcement import check_rules, guard_methods, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history import methods
@@ -54,6 +54,7 @@ Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
 _Spans: TypeAlias = Sequence[tuple[int, int, str]]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
+Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(str)]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 
@@ -241,23 +242,15 @@ class Workspace:
                 that changed anything outside them cannot be undone, and texts kept before are not
                 available. A view of a view can only narrow this further. By default the same.
 
+        Returns:
+            The view.
+
         Raises:
             AgentFSError: `invalid_argument` if the policy changes rules that a view may not change. For
                 `workdir`: `not_found`, `not_a_directory`, `outside_workspace`. For `only`:
                 `outside_workspace`.
         """
-        other = copy(self)
-        other._guarded_by = ""  # noqa: SLF001 - its own attribute
-        other.limits = limits or self.limits
-        other.policy = policy or self.policy
-        check_rules(other.policy, type(self))
-        root = self._root.with_policy(other.policy)
-        if only is not None:
-            root = root.restricted_to([os.fspath(each) for each in only])
-            root.recovery_notes = ()  # they name files of all directories
-            other._outputs = OutputStore()  # noqa: SLF001 - its own attribute
-        other._root = root if workdir is None else root.starting_in(os.fspath(workdir))  # noqa: SLF001 - its own
-        return other
+        return view_of(self, limits, policy, workdir, only)
 
     def tool_names(self) -> list[str]:
         """Return the names of the methods that can be tools; the default tools come first."""
@@ -307,7 +300,7 @@ class Workspace:
             budget: Most tokens of the whole answer.
 
         Returns:
-            The files as `read` shows them, and the call for those that the budget or the time left out.
+            The files as `read` shows them, and the call for the files that budget or time left out.
 
         Raises:
             AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. An
@@ -593,7 +586,7 @@ class Workspace:
 
         Args:
             path: File, link or directory, relative to the workspace root.
-            to: Its new path, where nothing may be yet; missing directories are made.
+            to: Its new path, which must be free; missing directories are made.
 
         Returns:
             What was moved.
@@ -647,7 +640,7 @@ class Workspace:
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
     def glob(
         self,
-        pattern: str,
+        pattern: Globs,
         path: Paths = ".",
         limit: int | None = None,
         offset: int = 0,
@@ -837,7 +830,7 @@ class Workspace:
             before: Lines to show before each match.
             after: Lines to show after each match.
             fixed_strings: Take the pattern as plain text.
-            word: Only matches with no word character on either side.
+            word: Only matches without a word character on either side.
             smart_case: Match upper and lower case alike unless the pattern has a capital.
             exclude: Globs of files and directories to leave out.
             files: Search these files in place of `path`: their paths, or a result of `find`.

@@ -40,9 +40,9 @@ class CompiledRegex(Protocol):
         """Find the first match; TimeoutError after `timeout` seconds."""
 
     def finditer(
-        self, text: str, /, *, timeout: float | None = None, concurrent: bool = False
+        self, text: str, position: int = 0, /, *, timeout: float | None = None, concurrent: bool = False
     ) -> Iterator[re.Match[str]]:
-        """Find all matches; TimeoutError if together they take more than `timeout` seconds."""
+        """Find all matches from a position on; TimeoutError if they take more than `timeout` seconds."""
         ...
 
 

@@ -74,22 +74,51 @@ class LineSearch:
         self._window = window
         self._max_length = pattern.max_length
         self.too_long = 0  # number of lines (with `multiline`: texts) that were too long to search
+        self.reached = 0  # end of the last match of `part_hits`
         self._until_check = 0
         # A literal of one character is in too many lines to be useful.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
         self._untimed_length = untimed_length(plan)
 
-    def hits(self, text: str) -> Iterator[LineMatch]:
-        r"""Yield the matching lines of a text with `\n` for every line end, in order."""
+    @property
+    def max_length(self) -> int:
+        """The length of the longest line (with `multiline`: text) that is searched."""
+        return self._max_length
+
+    def hits(self, text: str, position: int = 0) -> Iterator[LineMatch]:
+        r"""Yield the matching lines of a text with `\n` for every line end, from a line start on."""
         if self._multiline:
             if self._is_bounded(text):
-                yield from self._grouped(text, _spans(self._sliced(text)))
+                yield from self._grouped(text, _spans(self._sliced(text, position)))
             return
-        for start, end in _chunks(text):
+        for start, end in _chunks(text, position):
             for hit in self._hits_in(text if end - start == len(text) else text[start:end]):
                 hit.start += start
                 hit.end += start
                 yield hit
+
+    def part_hits(self, text: str, start: int, stop: int) -> Iterator[LineMatch]:
+        """Yield the matches in a part of one line that begin between two positions.
+
+        The text ahead of `start` belongs to this line, or to the lines before it.
+        """
+        begin = 0 if self._multiline else text.rfind("\n", 0, start) + 1
+        line = text[begin:]
+        self.reached = start
+        if self._can_use_literals(line) and next(self._candidates(line), None) is None:
+            return
+
+        def spans() -> Iterator[tuple[int, int]]:
+            for first, last in _spans(self._sliced(line, start - begin)):
+                if begin + first >= stop:
+                    return
+                self.reached = begin + last
+                yield first, last
+
+        for hit in self._grouped(line, spans()):
+            hit.start += begin
+            hit.end += begin
+            yield hit
 
     def matches(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
         """Yield each match in the lines of `hits`, with the offset of the searched part of the text."""
@@ -101,11 +130,10 @@ class LineSearch:
                 yield hit.start, match
 
     def count(self, text: str, counts: Counts) -> None:
-        """Count the hits and matches, faster than `hits`; after a TimeoutError, the counts so far remain."""
-        if self._multiline:
-            for hit in self.hits(text):
-                counts.add(hit, text.count("\n", hit.start, hit.end))
-            return
+        """Count the hits and matches in single lines, faster than `hits`.
+
+        After a TimeoutError, the counts so far remain.
+        """
         for start, end in _chunks(text):
             self._count_in(text if end - start == len(text) else text[start:end], counts)
 
@@ -179,13 +207,13 @@ class LineSearch:
                 if behind is None or (start + first, start + last) > behind:
                     yield start + first, start + last
 
-    def _sliced(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield all matches, searching in slices of time until the deadline."""
+    def _sliced(self, text: str, position: int = 0) -> Iterator[re.Match[str]]:
+        """Yield all matches from a position on, searching in slices of time until the deadline."""
         seconds, done, pace = _FIRST_SLICE, 0, 1.0
         while True:
             began, used = time.monotonic(), timeout_clock()
             timeout = min(seconds, self._seconds_left() * pace)
-            found = self._expression.finditer(text, timeout=timeout, concurrent=True)
+            found = self._expression.finditer(text, position, timeout=timeout, concurrent=True)
             try:
                 for number, match in enumerate(found):
                     if number >= done:
@@ -319,9 +347,8 @@ def _lines_with(text: str, literal: str, lines: Iterable[tuple[int, int]]) -> It
     return ((start, end) for start, end in lines if text.find(literal, start, end) >= 0)
 
 
-def _chunks(text: str) -> Iterator[tuple[int, int]]:
+def _chunks(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
     """Cut a text at line ends into chunks of at least `_CHUNK` characters."""
-    start = 0
     while start < len(text):
         end = text.find("\n", start + _CHUNK - 1)
         end = len(text) if end < 0 else end + 1

@@ -18,6 +18,7 @@ from agentfs.results import FileCount, GlobResult, GrepResult, Match
 from agentfs.search.collect import check_offset
 from agentfs.search.diagnose import diagnose, explain_glob_path, report_of, stop_report
 from agentfs.search.find import path_lines
+from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.text import (
@@ -69,8 +70,9 @@ def grep_files(
         options = replace(options, path=kept.path)
     if options.encoding is not None:  # kept texts were read without it
         root = root.unwatched
+    meant, glob_note = (options, "") if text is not None else with_meant_globs(root, limits, options)
     try:
-        found = search(root, limits, options, text=text)
+        found = search(root, limits, meant, text=text)
     except NotFoundError as error:
         explain_glob_path(root, limits, options, error)
         raise
@@ -78,8 +80,10 @@ def grep_files(
         found.matches = _with_line_ids(root, limits, tracker, found.matches)
     hints: list[str] = []
     if not found.total_lines and found.skipped.reached is None and text is None:
-        hints = diagnose(root, limits, options, found)
-    result = _render(limits, options, found, hints, tracker, round((time.monotonic() - began) * 1000))
+        hints = diagnose(root, limits, meant, found)
+    remarks = glob_note, _context_note(limits, options), _empty_group_note(options)
+    elapsed_ms = round((time.monotonic() - began) * 1000)
+    result = _render(limits, options, found, hints, remarks, tracker, elapsed_ms)
     if options.line_ids and text is not None:
         return with_note(result, NO_LINE_IDS)
     return result
@@ -126,6 +130,7 @@ def _render(
     options: GrepOptions,
     found: Finding,
     hints: Sequence[str],
+    remarks: Sequence[str],
     tracker: ReadTracker | None,
     elapsed_ms: int,
 ) -> GrepResult:
@@ -152,7 +157,6 @@ def _render(
     most = min(_most_shown(found.matches, limits) if by_line else limits.output_tokens, on_page)
     few = exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
     stopped = _stop(limits, options, found) if found.skipped.reached else ""
-    remarks = _context_note(limits, options), _empty_group_note(options)
     skip_report = report_of(options, found.skipped, tracker, found=found.total_lines > 0)
 
     def answer(count: int, context: int | None = None) -> GrepResult:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from agentfs.advice import NextCall
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
-from agentfs.limits import HARD_FILE_BYTES, Limits
+from agentfs.limits import LARGEST, Limits
 from agentfs.patterns.compile import Pattern, compile_pattern
 from agentfs.patterns.syntax import escape, has_capital
 from agentfs.results import GlobResult
@@ -68,7 +68,7 @@ class ListOptions:
 
 @dataclass(frozen=True)
 class GlobOptions:
-    """The arguments of `Workspace.glob`; here, `pattern` may also be a list of globs."""
+    """The arguments of `Workspace.glob`."""
 
     method: ClassVar[str] = "glob"
     glob_argument: ClassVar[str] = "pattern"
@@ -217,15 +217,10 @@ class GrepOptions:
         after = (self.context or 0) if self.after is None else self.after
         return min(before, limits.context_lines), min(after, limits.context_lines)
 
-    def file_bytes(self, limits: Limits) -> int:
-        """Return the size of the largest file that is searched."""
-        if self.max_filesize is None:
-            return limits.file_bytes
-        return min(parse_filesize(self.max_filesize), HARD_FILE_BYTES)
-
-    def wants_size(self, limit: int) -> bool:
-        """Return True if the caller asked to leave out files over this size."""
-        return self.max_filesize is not None and parse_filesize(self.max_filesize) == limit
+    @property
+    def max_bytes(self) -> int:
+        """The size of the largest file to search."""
+        return LARGEST if self.max_filesize is None else parse_filesize(self.max_filesize)
 
     def compile(self, *, captures: bool = False) -> Pattern:
         """Compile the pattern; its matches have groups only with `captures`."""

@@ -9,14 +9,15 @@ from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, too_large, typed
+from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.literals import Prefilter, decode_content, is_plain
+from agentfs.patterns.literals import Prefilter, SkipReason, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import Batch, FileSource, Outcome, Reader, Reading
 from agentfs.search.options import GrepOptions, paths_of
+from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, windows
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.visit import Excluded
 
@@ -83,7 +84,8 @@ class _Searcher:
         self.pattern = options.compile()
         self.deadline = call_context.deadline(call_context.granted(options.timeout, limits.timeout))
         self.source = FileSource(root, limits, options, self.deadline, among)
-        self.buffer = ReadBuffer(options.file_bytes(limits))
+        self.max_filesize = options.max_bytes
+        self.buffer = ReadBuffer(min(limits.file_bytes, self.max_filesize))
         self.candidates: set[Any] | None = None  # the kept texts that contain a required literal
         self.prefilter = Prefilter(self.pattern.plan, options.encoding)
         self.texts = root.texts if self.prefilter.finders else None
@@ -101,7 +103,7 @@ class _Searcher:
 
     def search_kept_text(self, text: str) -> None:
         self.found.searched = 1
-        self._search_text(paths_of(self.options.path)[0], text)
+        self._search_windows(paths_of(self.options.path)[0], one_window(text))
 
     def search_files(self) -> None:
         for batch in self.source.batches():
@@ -159,13 +161,13 @@ class _Searcher:
         if isinstance(source, int):
             return self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if source.content == BINARY:
-            return "too_large" if source.stat().st_size > self.buffer.limit else BINARY
+            return "too_large" if source.stat().st_size > self.max_filesize else BINARY
         if self.candidates is not None and source in self.candidates and source.content == _PLAIN:
             return bytes(source.text)
         found = self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
-        elif not source.content:
+        elif found != "too_large" and not source.content:
             source.content = _PLAIN if is_plain(self.buffer) else "other"
         if found is not None and self.candidates is not None:
             self.candidates.add(source)  # the same text may be read again through a link
@@ -182,18 +184,39 @@ class _Searcher:
             self.found.searched -= 1
             self.found.ended_in = reader.path_of(entry)
             raise TimeoutError
+        path = reader.path_of(entry)
+        if outcome == "too_large":
+            reason = self._search_large(path)
+            if reason is None:
+                return
+            outcome = reason
         if not isinstance(outcome, bytes):
-            limit = self.buffer.limit
-            if self.source.is_one_file and outcome == "too_large" and not self.options.wants_size(limit):
-                path = reader.path_of(entry)
-                raise too_large(path, max(self.root.entry(path).size or 0, limit + 1), limit)
-            if self.source.is_one_file and not isinstance(outcome, str):
-                raise typed(outcome, reader.path_of(entry)) from None
+            if self.source.is_one_file and isinstance(outcome, Exception):
+                raise typed(outcome, path) from None
             self._skip(outcome)
         elif (text := decode_content(outcome, self.options.encoding)) is None:
             self._skip("undecodable")
         else:
-            self._search_text(reader.path_of(entry), text)
+            self._search_windows(path, one_window(text))
+
+    def _search_large(self, path: str) -> SkipReason | OSError | AgentFSError | None:
+        """Search a file that is larger than the buffer; return the reason if it is skipped."""
+        most = self.max_filesize
+        self.prefilter.found_in_any_case = True  # it does not see this file
+        try:
+            with self.root.open_file(path) as file:
+                if most == self.buffer.limit or file.stat.st_size > most:
+                    return "too_large"
+                pieces = text_of_large(file, self.options.encoding, self._check_time)
+                if isinstance(pieces, str):
+                    return pieces
+                size, multiline = min(WINDOW, self.line_search.max_length), self.options.multiline
+                self._search_windows(path, windows(pieces, size, self.around, multiline=multiline))
+        except TimeoutError:
+            raise
+        except (OSError, AgentFSError) as error:
+            return error
+        return None
 
     def _skip(self, outcome: str | OSError | AgentFSError) -> None:
         if not isinstance(outcome, str):
@@ -201,29 +224,58 @@ class _Searcher:
         self.skipped[outcome] += 1
         self.found.searched -= 1
 
-    def _search_text(self, path: str, text: str) -> None:
+    def _search_windows(self, path: str, every: Iterator[Window]) -> None:
         """Search a text, count its matches, and keep the matches of the page."""
         line_search, max_count = self.line_search, self.options.max_count
         found, page = self.found, self.found.page
         counts, first = Counts(), found.entries
         samples = self.samples if page.first <= first < page.end else 0
+        counts_only = max_count is None and not samples and (not self.by_line or first >= page.end)
+        counts_only = counts_only and not self.options.multiline
         kept: list[LineMatch] = []
-        excerpts = _Excerpts(path, text, self.around, self.limits.grep_line_chars, self.options.overlap)
+        following: int | None = None  # where the next match begins
+        shown = in_match = enough = False
+        excerpts = _Excerpts(path, self.around, self.limits.grep_line_chars, self.options.overlap)
         too_long = line_search.too_long
         try:
-            if max_count is None and not samples and (not self.by_line or first >= page.end):
-                line_search.count(text, counts)
-            else:
-                for line_match in line_search.hits(text):
+            for window in every:
+                if not window.continues:
+                    in_match = False
+                    if enough:
+                        break
+                text, start, stop = window.text, window.start, window.stop
+                excerpts.enter(window)
+                if counts_only and not window.is_part:
+                    line_search.count(text if stop - start > len(text) else text[start:stop], counts)
+                    continue
+                following = None
+                parts = window.is_part
+                hits = line_search.part_hits(text, start, stop) if parts else line_search.hits(text, start)
+                for hit in hits:
+                    if in_match:  # the line was counted with its first part
+                        counts.matches += hit.matches
+                        break
                     number = first + counts.hits
-                    if page.first <= number < page.end if self.by_line else counts.hits < samples:
-                        kept.append(line_match)
+                    is_shown = page.first <= number < page.end if self.by_line else counts.hits < samples
+                    if hit.start >= stop:
+                        following = hit.start if is_shown else None
+                        break
+                    if is_shown:
+                        kept.append(hit)
                         if len(kept) > _MAX_WAITING:
                             self._keep(excerpts, kept[:-1], following=kept[-1].start)
                             del kept[:-1]
-                    counts.add(line_match, text.count("\n", line_match.start, line_match.end))
-                    if max_count is not None and counts.lines >= max_count:
+                    counts.add(hit, text.count("\n", hit.start, hit.end))
+                    in_match = parts
+                    window.resume = max(window.resume, hit.end + 1)
+                    if enough := max_count is not None and counts.lines >= max_count:
                         break
+                if parts:
+                    window.resume = max(stop, line_search.reached)
+                if kept:
+                    shown = True
+                    self._keep(excerpts, kept, following)
+                    kept.clear()
         except TimeoutError:
             found.ended_in = path
             raise
@@ -232,15 +284,17 @@ class _Searcher:
         finally:
             self.skipped["long_lines"] += line_search.too_long > too_long
             if counts.lines:
-                self._add_file(path, excerpts, counts, kept)
+                self._add_file(path, excerpts, counts, kept, shown=shown or bool(kept))
 
-    def _add_file(self, path: str, excerpts: "_Excerpts", counts: Counts, kept: list[LineMatch]) -> None:
+    def _add_file(
+        self, path: str, excerpts: "_Excerpts", counts: Counts, kept: list[LineMatch], *, shown: bool
+    ) -> None:
         """Add the findings of one file."""
         found, page = self.found, self.found.page
         found.total_files += 1
         found.total_lines += counts.lines
         found.total_matches += counts.matches
-        on_page = bool(kept) if self.by_line else page.first <= found.entries < page.end
+        on_page = shown if self.by_line else page.first <= found.entries < page.end
         if on_page:
             found.counts[path] = FileCount(counts.lines, counts.matches)
         if self.by_line:
@@ -270,14 +324,19 @@ class _Searcher:
 class _Excerpts:
     """Converts line matches of a file to matches in order; without `overlap`, no line is in two matches."""
 
-    def __init__(self, path: str, text: str, around: tuple[int, int], line_chars: int, overlap: bool) -> None:
+    def __init__(self, path: str, around: tuple[int, int], line_chars: int, overlap: bool) -> None:
         self._path = path
-        self._text = text
         self._before, self._after = around
         self._line_chars = line_chars
         self._overlap = overlap
-        self._number, self._counted = 1, 0  # the number of the line that begins at `_counted`
         self._free = 0  # start of the first line that is in no match yet
+
+    def enter(self, window: Window) -> None:
+        """Go on with the next window."""
+        self._text = window.text
+        self._context, self._ahead = window.context, window.ahead
+        self._number, self._counted = window.number, 0  # of the line that begins there
+        self._free = max(self._context, self._free - window.dropped)
 
     def take(self, line_matches: Sequence[LineMatch], following: int | None) -> Iterator[Match]:
         """Yield a match for each line match; `following` is the start of the next line match, if any."""
@@ -289,8 +348,9 @@ class _Excerpts:
             lines_before = _lines_before(text, self._free, found.start, self._before)
             end = len(text) if end is None or self._overlap else end  # noqa: PLW2901 - the default for None
             lines_after, taken = _lines_after(text, found.end + 1, end, self._after)
-            self._free = 0 if self._overlap else taken
-            shown, spans, cut = _cut_around(text[found.start : found.end], found.spans, line_chars)
+            self._free = self._context if self._overlap else taken
+            ahead = 0 if found.start else self._ahead
+            shown, spans, cut = _cut_around(text[found.start : found.end], found.spans, line_chars, ahead)
             yield Match(
                 path=self._path,
                 line=self._number,
@@ -329,16 +389,16 @@ def without_marks(match: Match) -> tuple[str, list[tuple[int, int]]]:
 
 
 def _cut_around(
-    text: str, spans: Sequence[tuple[int, int]], line_chars: int
+    text: str, spans: Sequence[tuple[int, int]], line_chars: int, ahead: int
 ) -> tuple[str, list[tuple[int, int]], tuple[int, int]]:
     """Cut a long text around its first match; return it with moved spans and the cut lengths."""
     limit = line_chars * _BLOCK_LINES if "\n" in text else line_chars
-    if len(text) <= limit:
+    if len(text) <= limit and not ahead:
         return text, list(spans), (0, 0)
     first = spans[0][0] if spans else 0
     start = max(0, min(first - limit // 4, len(text) - limit))
-    end = start + limit
-    mark, rest = cut_mark(start), len(text) - end
+    end = min(start + limit, len(text))
+    mark, rest = cut_mark(ahead + start), len(text) - end
     shift = len(mark) - start
     kept = [(max(a, start) + shift, min(b, end) + shift) for a, b in spans if a <= end and b >= start]
-    return f"{mark}{text[start:end]}{cut_mark(rest)}", kept, (start, rest)
+    return f"{mark}{text[start:end]}{cut_mark(rest)}", kept, (ahead + start, rest)

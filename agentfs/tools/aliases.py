@@ -50,7 +50,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "type": ("file_type", "filetype", "types", "language", "lang"),
     "output_mode": ("mode", "output", "output_format"),
     "ignore_case": ("case_insensitive", "i", "insensitive"),
-    "context": ("context_lines", "lines_of_context", "c"),
+    "context": ("context_lines", "lines_of_context"),
     "multiline": ("multi_line",),
     "limit": (
         "max_results", "head_limit", "max_lines", "num_lines", "line_count", "max_entries",
@@ -100,11 +100,13 @@ class Habits(NamedTuple):
         hidden: Parameters after the `*` that a model may send although no schema shows them. None of them
             permits more changes.
         foreign: Parameters of other products' tools.
+        lists: Parameters that also take a list, although the schema shows one text.
     """
 
     aliases: Mapping[str, tuple[str, ...]] = {}
     hidden: tuple[str, ...] = ()
     foreign: tuple[Habit, ...] = ()
+    lists: tuple[str, ...] = ()
 
 
 def _first_line(line: int, given: _Arguments) -> _Arguments:
@@ -185,6 +187,10 @@ def _counted(count: int, _: _Arguments) -> _Arguments:
     return {"expect": count} | ({"replace_all": True} if count > 1 else {})
 
 
+def _count_or_context(value: bool | int, _: _Arguments) -> _Arguments:
+    return {"context": value} if not isinstance(value, bool) else {"output_mode": "count"} if value else {}
+
+
 def _tail(count: int, _: _Arguments) -> _Arguments:
     return {"offset": -count}
 
@@ -199,6 +205,7 @@ _RESPECT = Habit(  # Gemini CLI
     {True: {"include_ignored": False}, False: {"include_ignored": True}}, ("respect_git_ignore",),
 )  # fmt: skip
 _DRY_RUN = {"preview": ("dry_run",)}  # the filesystem server of MCP
+_PATHS = {"path": ("paths", "files", "directories")}
 _STEPS = {"steps": ("count", "n", "num", "number", "times", "num_steps")}
 
 # By method.
@@ -252,12 +259,13 @@ HABITS: dict[str, Habits] = {
     ),
     "edit_lines": Habits(_DRY_RUN, ("preview",)),
     "ls": Habits(
-        {"hidden": _HIDDEN},
+        {"hidden": _HIDDEN, **_PATHS},
         ("hidden", "ignore"),
         (Habit("recursive", _BOOLEAN, {True: {"depth": 0}, False: {"depth": 1}}, _RECURSIVE), _RESPECT),
+        ("path",),
     ),
     "glob": Habits(
-        {"pattern": ("name", "file_mask"), "hidden": _HIDDEN, "exclude": _EXCLUDE},
+        {"pattern": ("name", "file_mask", "patterns"), "hidden": _HIDDEN, "exclude": _EXCLUDE, **_PATHS},
         ("hidden", "exclude", "anchored"),
         (
             Habit("recursive", _BOOLEAN, _depth_of_glob, _RECURSIVE),
@@ -265,10 +273,12 @@ HABITS: dict[str, Habits] = {
                   {False: "a glob matches case; write both cases, such as `[Rr]eadme*`"}),
             _RESPECT,
         ),
+        ("pattern", "path"),
     ),
     "find": Habits(
-        {"glob": ("name",), "types": ("type",), "exclude": _EXCLUDE},
+        {"glob": ("name",), "types": ("type",), "exclude": _EXCLUDE, **_PATHS},
         ("extensions", "max_depth", "hidden", "exclude", "size"),
+        lists=("path",),
     ),
     "grep": Habits(
         {
@@ -283,6 +293,7 @@ HABITS: dict[str, Habits] = {
             "multiline": ("u",),
             "hidden": ("include_hidden", "show_hidden"),
             "exclude": _EXCLUDE,
+            **_PATHS,
         },
         (
             *("before", "after", "line_numbers", "fixed_strings", "word", "smart_case", "exclude", "hidden"),
@@ -298,8 +309,11 @@ HABITS: dict[str, Habits] = {
             # Gemini CLI has `names_only`.
             Habit("files_only", _BOOLEAN, {True: {"output_mode": "files_with_matches"}},
                   ("l", "files_with_matches", "names_only")),
+            # `grep -c` counts; `-C 3` and `-c 3` are lines of context.
+            Habit("c", UnionOf((_BOOLEAN, _INTEGER)), _count_or_context, ("count",)),
             _RESPECT,
         ),
+        ("path",),
     ),
     "move": Habits(
         {
@@ -320,8 +334,10 @@ HABITS: dict[str, Habits] = {
             "word": ("whole_word", "match_whole_word"),
             "regex": ("use_regex", "is_regex", "is_regexp"),
             **_DRY_RUN,
+            **_PATHS,
         },
         ("preview", "word", "regex"),
+        lists=("path",),
     ),
 }  # fmt: skip
 # Parameters that only explain the call, in Cursor and VS Code, Windsurf, OpenHands, Cline, and Gemini CLI.

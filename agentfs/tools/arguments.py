@@ -31,6 +31,7 @@ from agentfs.tools.kinds import (
     ArgumentProblem,
     ArgumentReader,
     Kind,
+    ListOf,
     Parameter,
     String,
     UnionOf,
@@ -44,6 +45,7 @@ MAX_CHARACTERS = 64 * 1024 * 1024
 _MAX_REPORTED = 12
 _MAX_UNKNOWN = 100  # reading stops after this many unknown names
 _MAX_NEAREST = 12  # the nearest name is looked up only for the first ones
+_ONE_OR_MORE = UnionOf((String(), ListOf(String())))
 
 
 class BoundArguments(NamedTuple):
@@ -324,7 +326,10 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     for each in used:
         if each.name in given:
             reader.add_coercion(each.name, "though not in the schema")
-    parameters = (*tool.parameters, *used)
+    parameters = tuple(
+        each._replace(kind=_ONE_OR_MORE) if each.target in habits.lists else each
+        for each in (*tool.parameters, *used)
+    )
     read = reader.read_members(parameters, values)
     if not reader.problems:
         tool = tool._replace(parameters=parameters)

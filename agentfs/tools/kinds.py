@@ -22,7 +22,10 @@ if TYPE_CHECKING:  # the remote side of `connect` has no providers
     from agentfs.providers.provider import Schema, SchemaRules
 
 _INTEGER = re.compile(r"\s*([+-]?[0-9]{1,19})(\.0*)?\s*")
-_NUMBER = re.compile(r"\s*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?\s*")
+# `float` does not strip `\x1f`, which `\s` matches without re.ASCII.
+_NUMBER = re.compile(
+    r"\s*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?\s*", re.ASCII
+)
 _MAX_PROBLEMS = 100  # reading a list stops after this many
 _fspath: Callable[[Any], Any] = os.fspath
 

@@ -46,7 +46,7 @@ class ToolSpec:
     visible names; the callable's own names and well-known aliases are accepted too.
 
     Attributes:
-        target: A plain function or a bound method, with type hints and a docstring.
+        target: A function, which may be `async`, or a bound method, with type hints and a docstring.
         name: The name of the tool; by default that of the callable.
         description: The description of the tool; by default from the docstring.
         parameters: The visible name of a parameter; it need not be an identifier, for example "-A".
@@ -98,6 +98,7 @@ class Tool(NamedTuple):
         effect: The effect, or None if it is unknown.
         methods: The workspace methods that it stands in for, with the arguments that select each.
         spec: The spec.
+        render: The `render` of the toolset for which it was made.
     """
 
     name: str
@@ -107,6 +108,12 @@ class Tool(NamedTuple):
     effect: Effect | None
     methods: Mapping[str, Mapping[str, Any]]
     spec: ToolSpec
+    render: Callable[[RenderContext], ToolResult] | None = None
+
+    @property
+    def is_async(self) -> bool:
+        """True if the callable is a coroutine function."""
+        return inspect.iscoroutinefunction(self.spec.target)
 
     @property
     def own_name(self) -> str:
@@ -127,21 +134,12 @@ class Tool(NamedTuple):
 def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose: Sequence[str] = ()) -> Tool:
     """Make a tool of a callable; raise `invalid_argument` with every problem of its declaration."""
     spec = target if isinstance(target, ToolSpec) else ToolSpec(target)
-    own_name = getattr(spec.target, "__name__", None)
+    own_name: Any = getattr(spec.target, "__name__", None)
     name = f"{prefix}{spec.name or own_name}"
-    if not isinstance(own_name, str) or not _TOOL_NAME.fullmatch(name):
-        raise InvalidArgumentError(
-            f"{repr(spec.name or spec.target)[:100]} cannot be a tool: "
-            "it has no name of ASCII letters, digits and underscores.",
-            hint="Pass a plain function or a bound method; wrap a lambda or a partial in a `def`.",
-        )
+    check_tool_name(name if isinstance(own_name, str) else "", spec.name or spec.target)
     docstring = read_docstring(inspect.getdoc(spec.target))
     description = spec.description or docstring.description
     problems = [] if description else ["its docstring has no text before the sections"]
-    if inspect.iscoroutinefunction(spec.target):
-        problems.append(
-            "it is a coroutine function; tools are plain functions, and `acall` runs them in a thread"
-        )
     try:
         hints = get_type_hints(spec.target, include_extras=True)
     except Exception as error:  # noqa: BLE001 - evaluating a string can raise anything
@@ -178,6 +176,16 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
     effect = spec.effect or effect_of(spec.target, returns)
     methods = {own_name: dict[str, Any]()} if spec.methods is None else spec.methods
     return Tool(name, description, tuple(parameters), returns, effect, methods, spec)
+
+
+def check_tool_name(name: str, named: Any) -> None:
+    """Raise `invalid_argument` if a provider refuses the name of a tool."""
+    if not _TOOL_NAME.fullmatch(name):
+        raise InvalidArgumentError(
+            f"{repr(named)[:100]} cannot be a tool: "
+            "it has no name of at most 64 ASCII letters, digits and underscores.",
+            hint="Pass a plain function or a bound method; wrap a lambda or a partial in a `def`.",
+        )
 
 
 def _problem_of_hidden(declared: inspect.Parameter, spec: ToolSpec) -> list[str]:

@@ -405,7 +405,7 @@ def test_write_writes_the_line_ends_given(call, tmp_path, before, content):
     written = call("Write", file_path="file", content=content)
     bom = before[:3] if before.startswith(b"\xef") else b""
     assert (tmp_path / "file").read_bytes() == bom + content.encode()
-    note = "the line ends are those given, LF; the file had CRLF"
+    note = "the line ends are LF, as given; the file had CRLF"
     assert (note in written.content) is (content == "x\ny\n" and before.count(b"\n") == before.count(b"\r\n"))
 
 

@@ -103,13 +103,13 @@ def test_the_mark_of_a_cut_line_is_explained_and_the_line_suggested(ws, tmp_path
     shown = shown_line(ws, 2)
     error = no_match(ws, f"x = 1\n{shown}", "x = 1\na = []")
     assert (error.details["cause"], error.details["lines"]) == ("near", [1, 2])
-    assert "⟦+2894 characters⟧ is the mark for a part of a long line that was not shown" in str(error)
+    assert "⟦+2894 characters⟧ stands for a part of a long line that was not shown" in str(error)
     ws.edit("f", error.details["suggestion"], "x = 1\na = []")
     assert (tmp_path / "f").read_text() == "x = 1\na = []\ny = 2\n"
     # A new text with the mark would lose the rest of the line.
     (tmp_path / "f").write_text("b" * 3000)
     assert "suggestion" not in no_match(ws, shown_line(ws, 1), f"c{shown_line(ws, 1)}").details
-    assert "is the mark for" in str(no_match(ws, "other ⟦+12 characters⟧", "c"))
+    assert "stands for a part of a long line" in str(no_match(ws, "other ⟦+12 characters⟧", "c"))
 
 
 def test_a_mark_that_the_file_has_is_text(ws, tmp_path):

@@ -226,7 +226,7 @@ def test_the_answer_says_which_step_found_it(ws, tmp_path):
     assert result.applied_via in {"indentation", "exact"}
     result = ws.edit("f", "if a: \n        c", "if a:\n        d")
     assert result.applied_via == "trailing_whitespace"
-    assert "white space at line ends ignored" in result.text
+    assert "by ignoring white space at line ends" in result.text
 
 
 def test_an_edit_of_an_externally_changed_file_succeeds_and_shows_the_change_once(ws, tmp_path):
