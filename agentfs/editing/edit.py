@@ -287,7 +287,7 @@ def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replace
         if not 0 <= start <= end <= size:
             raise InvalidArgumentError(
                 f"The span from {start} to {end} is outside {quote(path)}, which has "
-                f"{plural(size, 'character')} with each line end as one.",
+                f"{plural(size, 'character')} counting each line end as one.",
                 details={"path": path, "span": [start, end], "size": size},
             )
         texts = [view.lf(new) for _, _, new in same]
@@ -304,7 +304,7 @@ def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replace
 
 
 def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> AgentFSError:
-    """Return the error for failed edits, given by their numbers. Only the first `tried` were tried."""
+    """Return the error for failed edits, by their numbers. Of `total` edits, the first `tried` were tried."""
     number, first = next(iter(errors.items()))
     if total == 1:
         return first

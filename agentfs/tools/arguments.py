@@ -34,6 +34,7 @@ from agentfs.tools.kinds import (
     Kind,
     ListOf,
     Parameter,
+    PathOf,
     String,
     UnionOf,
     describe_names,
@@ -45,7 +46,7 @@ from agentfs.tools.spec import Tool, exposable, make_tool
 MAX_CHARACTERS = 64 * 1024 * 1024
 _MAX_REPORTED = 12
 _MAX_UNKNOWN = 100  # reading stops after this many unknown names
-_MAX_NEAREST = 12  # the nearest name is looked up only for the first ones
+_MAX_NEAREST = 12  # unknown names whose nearest name is looked up
 _ONE_OR_MORE = UnionOf((String(), ListOf(String())))
 
 
@@ -303,7 +304,7 @@ def _spellings(
 def _means_omitted(member: Parameter, value: Any) -> bool:
     """Return True for null, and text that means null, if the member may be left out."""
     omitted = value is None
-    if isinstance(value, str) and not isinstance(member.value_kind, (String, UnionOf)):
+    if isinstance(value, str) and not isinstance(member.value_kind, (String, PathOf, UnionOf)):
         omitted = value.strip().lower() in ("", "null", "none")
     return omitted and not member.required and not member.takes_null
 
@@ -379,7 +380,7 @@ def _translate(
         except AgentFSError:
             raise
         except ValueError as error:
-            reader.add_problem(row.name, f"`{row.name}` cannot be taken: {error}")
+            reader.add_problem(row.name, f"`{row.name}` is not accepted: {error}")
             continue
         if row.name in names:
             del values[names[row.name]]

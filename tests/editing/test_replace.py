@@ -159,7 +159,7 @@ def test_one_write_protected_file_refuses_the_whole_call(tmp_path, name):
         fails(lambda: ws.replace("old", "new", ["a", name]), ProtectedError, tmp_path)
 
 
-def test_a_second_name_of_a_protected_file_is_not_changed(ws, tmp_path):
+def test_a_hard_link_to_a_protected_file_is_not_changed(ws, tmp_path):
     put(tmp_path, {"a": "old", ".mcp.json": "old"})
     os.link(tmp_path / ".mcp.json", tmp_path / "innocent")
     assert fails(lambda: ws.replace("old", "new"), ProtectedError, tmp_path).details["paths"] == ["innocent"]
@@ -189,7 +189,7 @@ def test_expect_is_the_number_of_replacements(ws, tmp_path):
     fails(lambda: ws.replace("x", "y", expect=0), InvalidArgumentError, tmp_path)
 
 
-def test_the_number_that_is_suggested_works(tmp_path):
+def test_the_suggested_number_works(tmp_path):
     put(tmp_path, {"a": "old old", "b": "old"})
     with Workspace(tmp_path) as ws:
         tools = ws.tools("all")
@@ -211,7 +211,7 @@ def test_a_pattern_has_groups_that_the_new_text_names(ws, tmp_path):
     assert (tmp_path / "a").read_text() == "name_of_name\\(x), size_of_size\\()\nset_name\n"
 
 
-def test_without_regex_a_backslash_is_one(ws, tmp_path):
+def test_a_backslash_is_literal_without_regex(ws, tmp_path):
     put(tmp_path, {"a": "a.b\n"})
     assert ws.replace("a.b", r"\1\n", word=True).replacements == 1
     assert (tmp_path / "a").read_text() == "\\1\\n\n"
@@ -228,7 +228,7 @@ def test_each_line_is_matched_alone_unless_the_pattern_names_line_ends(ws, tmp_p
     assert (tmp_path / "crlf").read_bytes() == b"two\r\n\r\none"
 
 
-def test_grep_finds_what_is_replaced(ws, tmp_path):
+def test_grep_finds_the_replaced_text(ws, tmp_path):
     put(tmp_path, {"a": "aaa\nab\n", "b": "ba\n", "c": "x\n"})
     for pattern in ("a+", "^a", "a|b", "(?i)A", "[ab]{2}"):
         found = ws.grep(pattern, output_mode="count")
@@ -237,7 +237,7 @@ def test_grep_finds_what_is_replaced(ws, tmp_path):
 
 
 @pytest.mark.parametrize("new", [r"\2", r"\g<other>", r"\d", "\\"])
-def test_a_group_that_is_not_there_is_an_error(ws, tmp_path, new):
+def test_an_unknown_group_is_an_error(ws, tmp_path, new):
     put(tmp_path, {"a": "old", "b": "old"})
     error = fails(lambda: ws.replace("o(l)d", new, regex=True), InvalidArgumentError, tmp_path)
     assert error.details["parameter"] == "new_string"
@@ -398,7 +398,7 @@ def test_a_long_text_and_one_of_several_lines_are_found(ws, tmp_path):
     )
 
 
-def test_what_makes_no_sense_is_refused(ws, tmp_path):
+def test_invalid_arguments_are_refused(ws, tmp_path):
     put(tmp_path, {"a": "old"})
     for act, error in (
         (lambda: ws.replace("", "x"), InvalidArgumentError),
@@ -413,7 +413,7 @@ def test_what_makes_no_sense_is_refused(ws, tmp_path):
         fails(act, error, tmp_path)
 
 
-def test_no_match_hints_where_the_text_would_be(ws, tmp_path):
+def test_the_no_match_error_names_ignored_files_with_the_text(ws, tmp_path):
     put(tmp_path, {"a": "x", ".gitignore": "build\n", "build/b": "old"})
     error = fails(lambda: ws.replace("old", "new"), NoMatchError, tmp_path)
     assert "1 line in hidden or ignored files, as in build/ (ignored by .gitignore:1 build)" in str(error)
@@ -434,7 +434,7 @@ def test_a_parameter_that_would_have_matched_is_suggested(ws, tmp_path):
         assert all(each in str(error) for each in suggested), str(error)
 
 
-def test_the_call_that_is_suggested_for_a_path_that_is_a_glob_works(tmp_path):
+def test_the_call_suggested_for_a_glob_as_path_works(tmp_path):
     put(tmp_path, {"d/c.py": "old", "d/c.js": "old"})
     with Workspace(tmp_path) as ws:
         tools = ws.tools("all")
@@ -462,7 +462,7 @@ def test_a_watched_workspace_replaces_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("policy", ["break", "refuse"])
-def test_hard_links(tmp_path, policy):
+def test_the_policy_for_hard_links_is_followed(tmp_path, policy):
     put(tmp_path / "root", {"a": "old", "b": "old"})
     os.link(tmp_path / "root" / "a", tmp_path / "outside")
     with Workspace(tmp_path / "root", policy=Policy(hardlinks=policy)) as ws:
@@ -475,7 +475,7 @@ def test_hard_links(tmp_path, policy):
     assert (tmp_path / "root" / "a").read_text() == "new"
 
 
-def test_links_are_followed_only_where_they_are_named(tmp_path):
+def test_only_named_links_are_followed(tmp_path):
     put(tmp_path / "root", {"d/a": "old"})
     put(tmp_path / "out", {"b": "old"})
     (tmp_path / "root" / "link").symlink_to("d/a")
@@ -592,7 +592,7 @@ def test_permission_is_asked_once_with_the_whole_patch_and_the_files(tmp_path):
     assert requests[0].diff == done.diff
 
 
-def test_what_is_denied_changes_nothing(tmp_path):
+def test_a_denied_replacement_changes_nothing(tmp_path):
     put(tmp_path, {"a": "old\n", "d/b": "old\n"})
     deny = Policy(permission=lambda request: Deny("no"))
     rules = (["edit(d/**)"], ["change(d/**)"], ["replace(d/**)"], ["replace"])

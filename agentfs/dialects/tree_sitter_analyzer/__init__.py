@@ -1,6 +1,6 @@
 """The dialect `tree-sitter-analyzer`: three search tools whose output formats differ in their cost of tokens.
 
-`docs/reference/dialects/tree-sitter-analyzer.md` lists what is kept of the contract.
+`docs/reference/dialects/tree-sitter-analyzer.md` compares it with the contract.
 """
 
 import inspect
@@ -214,7 +214,6 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
 
 
 def _grep_options(given: ContentQuery) -> dict[str, Any]:
-    """Return the arguments of `grep` for a query."""
     output_format = given.format
     if not given.query:
         raise own_error("no_query", "query")
