@@ -1,6 +1,5 @@
 """Large files are searched in windows, with the results of a search of the full text."""
 
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,7 +21,23 @@ def found(ws, pattern, file_bytes, **more):
 
 LINES = st.lists(st.text("ab é\r", max_size=9), max_size=60)
 PATTERNS = [
-    *("a", "ab", "aa|b é", "^", "^a", "b$", "^a?$", "[ab]+", "é", r"\bab\b", "(?<=a)b", "a(?=b)", "A", "a{2}", ".*")
+    *(
+        "a",
+        "ab",
+        "aa|b é",
+        "^",
+        "^a",
+        "b$",
+        "^a?$",
+        "[ab]+",
+        "é",
+        r"\bab\b",
+        "(?<=a)b",
+        "a(?=b)",
+        "A",
+        "a{2}",
+        ".*",
+    )
 ]
 SPANNING = ["a\nb", "b\n+a", r"^ab$\n", "(?<=\n)a", r"\Aa", r"b\Z", "a[^a]b", r"\n\n", "^", "$"]
 
