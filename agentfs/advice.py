@@ -33,7 +33,7 @@ class ParameterName(NamedTuple):
 
 
 class Retry(NamedTuple):
-    """The answered call with other arguments, and without some of its own."""
+    """The answered call again: with changed `arguments`, and `without` some of the others."""
 
     arguments: Mapping[str, Any]
     without: tuple[str, ...] = ()

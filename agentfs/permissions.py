@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from agentfs.errors import InvalidArgumentError
 
 Mode = Literal["default", "accept_edits", "plan", "bypass"]
-# What a method does to the files. "manage" deletes, moves or restores them; "none" needs no permission.
+# The effect of a method on files. "manage" deletes, moves or restores them; "none" needs no permission.
 Effect = Literal["none", "read", "search", "edit", "write", "manage"]
 READING: tuple[Effect, ...] = ("none", "read", "search")
 CHANGING: tuple[Effect, ...] = ("edit", "write", "manage")
-# The names that a rule may use besides those of methods, with the effects that each covers.
+# The names besides those of methods that a rule may have, with the effects that each covers.
 GROUPS: dict[str, tuple[Effect, ...]] = {
     "read": ("read",),
     "search": ("search",),

@@ -405,8 +405,8 @@ class EditResult(Result):
         diff: The change as a unified diff.
         changed: First and last line of each changed range, in the file as it is now.
         revision: A hash of the content now.
-        lines_changed: For `edit_lines`: the sum over its changes of the lines named or the lines given,
-            whichever are more.
+        lines_changed: For `edit_lines`: the sum, over its changes, of the larger number of old and new
+            lines.
         newline: The line end that the file had, "mixed", or None if it had none.
     """
 

@@ -42,7 +42,7 @@ def program(name: str) -> str | None:
 
 
 def needs(name: str) -> pytest.MarkDecorator:
-    """Return the mark of tests that are skipped where a reference program is missing."""
+    """Return the mark of tests that are skipped if a reference program is missing."""
     return pytest.mark.skipif(program(name) is None, reason=f"{name} is not installed")
 
 
@@ -83,14 +83,14 @@ settings.load_profile("unhurried")
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
 
-# Hundreds of processes that the tests start would compile the package, each for itself.
+# Otherwise each of the hundreds of processes that the tests start compiles the package.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A shell lets what it runs in the background ignore SIGINT, and each process that the tests start.
+# A shell makes its background processes ignore SIGINT, and the tests' processes inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# And the locks of the tests would lie in the user's own cache: see what is run here, and by each process that
-# the tests start.
+# Keep the locks of the tests out of the user's own cache. This module and each process that the tests start
+# run `isolated`.
 ISOLATED = str(Path(__file__).parent / "isolated")
 os.environ["AGENTFS_TESTS_HOME"] = tempfile.mkdtemp(prefix="agentfs-tests-")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ISOLATED, os.environ.get("PYTHONPATH")]))
@@ -127,7 +127,7 @@ def django(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     """Django's sdist, fetched by pip once, unpacked, and made a git repository for git to judge by."""
     if program("git") is None:
         pytest.skip("git is not installed")
-    # Where pytest's cache would have it, which is there without its plugin too.
+    # In the directory of pytest's cache, but without needing its plugin.
     downloads = request.config.rootpath / ".pytest_cache" / "d" / "sdist"
     downloads.mkdir(parents=True, exist_ok=True)
     name = "*jango-5.1.4.tar.gz"

@@ -21,15 +21,18 @@ MODULES = sorted(
 MESSAGES = [path for path in MODULES if path.is_relative_to(ROOT / "agentfs")]  # elsewhere, strings are data
 
 # A place that breaks a rule for a reason: file, a part of its text, and the reason.
-ALLOWED: dict[tuple[str, str], str] = {}
+ALLOWED: dict[tuple[str, str], str] = {
+    ("agentfs/cli.py", "entries entries"): "progress is reported every 500 entries"
+}
 
 BAD_STARTS = re.compile(r"(What|Where|Of|How|Whether|Which|That)\b")
 BAD_WORDS = re.compile(
-    r"\bbut for\b|\bof which\b|\bshall\b|\bin it\.|\b(?:has|have) come to\b|\bsomebody else\b"
+    r"\bbut for\b|\bof which\b|\bshall\b|\b(?:has|have) come to\b|\bsomebody else\b"
     r"|(?<!here )\b(?:is|are) no (?!longer\b|more than\b)|\b(?:is|are) to (?:be|have)\b"
     r"|\bthe (?:far|near) side\b|\bis not there any more\b",
     re.IGNORECASE,
 )
+BAD_IN_MESSAGES = re.compile(BAD_WORDS.pattern + r"|\bin it\.", re.IGNORECASE)  # a message names its object
 COUNTED = re.compile(
     r" (?:bytes|calls|characters|columns|directories|edits|entries|files|ids|links|lines|matches|names"
     r"|pages|places|replacements|rows|steps)\b"
@@ -133,12 +136,12 @@ def test_no_docstring_begins_with_a_clause():
 
 @pytest.mark.parametrize("kind", ["docstring", "comment", "message"])
 def test_no_text_in_a_module_has_a_word_to_decode(kind):
-    modules = MESSAGES if kind == "message" else MODULES
+    modules, words = (MESSAGES, BAD_IN_MESSAGES) if kind == "message" else (MODULES, BAD_WORDS)
     found = [
         text
         for path in modules
         for text in python_texts(path)
-        if text.kind == kind and BAD_WORDS.search(text.text) and not allowed(text)
+        if text.kind == kind and words.search(text.text) and not allowed(text)
     ]
     assert not found, "\n".join(map(str, found))
 

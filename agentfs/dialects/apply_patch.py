@@ -2,7 +2,7 @@
 
 Parsing is as lenient as OpenAI's own: it takes blanks around markers, a heredoc around the patch, a first
 hunk without `@@`, and blank lines between hunks or as blank context. Locating is stricter: the lines of a
-hunk must occur exactly once. `docs/reference/dialects/apply-patch.md` lists what is kept of the contract.
+hunk must occur exactly once. `docs/reference/dialects/apply-patch.md` compares it with the contract.
 """
 
 import re
@@ -41,7 +41,7 @@ _HEREDOC = re.compile(
     re.DOTALL,
 )
 
-# The grammar that the API holds the model to if the tool is a freeform one.
+# The grammar that the API enforces if the tool is freeform.
 GRAMMAR = r"""
 start: begin operation+ end
 begin: "*** Begin Patch" LF
@@ -232,7 +232,7 @@ def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> tuple[list
 
 
 def _without_final_newline(spans: list[Span], size: int) -> list[Span]:
-    """Adapt changes of whole lines to a text without a final line end, which it does not get either."""
+    """Adapt changes of whole lines to a text without a final line end, and add none."""
     start, new = size + 1, ""
     while spans and spans[-1][1] == start:
         start, _, added = spans.pop()
@@ -337,7 +337,7 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def _changes(lines: Sequence[str], start: int, old: Sequence[str], new: Sequence[str]) -> list[Span]:
-    """Return the changes of a hunk at an offset at which the file has `old`, with `new` fitted to that."""
+    """Return the changes of a hunk whose old lines are at `start`: the file's lines `old` become `new`."""
     spans: list[Span] = []
     before, after = iter(old), iter(new)
     position = start

@@ -1,6 +1,6 @@
 """The dialect `codescout`: six file tools whose replies are JSON with absolute paths.
 
-`docs/reference/dialects/codescout.md` lists what is kept of the contract.
+`docs/reference/dialects/codescout.md` compares it with the contract.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,7 @@ from agentfs.dialects.toolkit import (
     left_out_field,
     newline_of,
     past_end_of_lines,
+    plural,
     problem_of,
     with_preset,
     without_empty,
@@ -247,7 +248,9 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
             totals = _totals(context, found, len(files), "files", advice)
             pattern = context.arguments["pattern"]
             if not files and "/" not in pattern:
-                totals["note"] += f"\n{pattern} matches in that directory only, **/{pattern} below it too."
+                totals["note"] += (
+                    f"\n`{pattern}` matches only in that directory, `**/{pattern}` also below it."
+                )
             return as_json(context, {"files": files, **totals})
         case WriteResult() as written:
             replaced = () if written.created else ("an existing file was overwritten",)
@@ -272,7 +275,7 @@ def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dic
         if last is not None:
             rest = f"start_line={read.end_line + 1} and end_line={min(last, read.total_lines)}"
             advice = f"For the rest pass {rest}"
-        hint = f"File has {read.total_lines} lines. {advice}"
+        hint = f"File has {plural(read.total_lines, 'line')}. {advice}"
         page["overflow"] = _overflow(read.end_line - read.start_line + 1, read.total_lines, hint)
     if cut:
         advice = "Give both start_line and end_line to read these lines whole"
@@ -294,7 +297,7 @@ def _paging(context: RenderContext, listed: ListResult) -> dict[str, Any]:
         return {}
     count = len(listed.entries)
     advice = f'Use a more specific path, or detail_level="full" with offset={count} to go on'
-    hint = f"Directory has {listed.total} entries. {advice}"
+    hint = f"Directory has {plural(listed.total, 'entry', 'entries')}. {advice}"
     return {"overflow": _overflow(count, listed.total, hint)}
 
 

@@ -1,6 +1,6 @@
 """The dialect `rye`: six file tools with line ids, which are valid until the file changes.
 
-`docs/reference/dialects/rye.md` lists what is kept of the contract.
+`docs/reference/dialects/rye.md` compares it with the contract.
 """
 
 import re
@@ -34,7 +34,7 @@ _EXCLUDE = [f"{name}/" for name in IGNORED]
 _ID_CHARS = len("[LID:] ")  # added to each line around its id
 _IDS = ("line_id", "start_line_id", "end_line_id")
 _LINE_CHARS = 2000
-_ALWAYS_SKIPPED = ("vcs",)  # not worth a mention, as every call leaves it out
+_ALWAYS_SKIPPED = ("vcs",)  # not mentioned, because every call leaves it out
 _MOST_SORTED = 100_000  # most paths that glob sorts
 _MAX_LISTED_IDS = 500  # in the details of an error
 _NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
@@ -83,7 +83,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def grep(pattern: str, path: str = ".", glob: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
 
-        A match has its line id for edit_lines if its present version has been read.
+        A match has its line id for edit_lines if the file was read as it is now.
 
         Args:
             pattern: Regex pattern to search for; escape `( ) [ . *` to match them literally.

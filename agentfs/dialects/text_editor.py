@@ -1,7 +1,7 @@
 """The dialect `text-editor`: Anthropic's `str_replace_based_edit_tool`, one tool with four commands.
 
-Messages begin as the models know them, and the workspace's own follow.
-`docs/reference/dialects/text-editor.md` lists what is kept of the contract.
+Messages begin with the words that the models know; the workspace's own text follows.
+`docs/reference/dialects/text-editor.md` compares it with the contract.
 """
 
 import re
@@ -218,7 +218,7 @@ def _edited(edited: EditResult) -> str:
 
 
 def _snippet(diff: str) -> list[str]:
-    """Return the new lines of a diff and those around them, each with its number."""
+    """Return the new lines of a diff and their context lines, each with its number."""
     lines: list[str] = []
     number = omitted = 0
     for line in diff[diff.find("\n@@ ") + 1 :].split("\n"):

@@ -22,6 +22,7 @@ from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
 from agentfs.fs import Current
 from agentfs.fs import quote as quote
+from agentfs.lazy import load_installed as load_installed
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
@@ -196,7 +197,7 @@ def content_of(match: Match) -> dict[str, Any]:
 
 
 def edited_text(workspace: Workspace, path: str, text: str, edits: Sequence[Edit], *, first: int = 1) -> str:
-    """Return what edits make of the text of a new file; errors number them from `first`."""
+    """Apply edits to the text of a new file and return the outcome; errors number the edits from `first`."""
     data = text.encode(errors="surrogatepass")
     draft = Draft(Current(path, path, data, None), workspace.limits, encoding="utf-8")
     return apply_edits(draft, edits, workspace.policy.match, first=first).text

@@ -155,7 +155,7 @@ class WorkspaceServer:
             # Concurrent calls wait for the same answer.
             if self._roots_request is None or self._roots_request.done():
                 self._roots_request = asyncio.create_task(self._ask_for_roots(session))
-                # Its error is raised in waiting calls. Without any, asyncio must not log it.
+                # Waiting calls raise its error. If no call waits, asyncio must not log it.
                 self._roots_request.add_done_callback(lambda task: task.cancelled() or task.exception())
             await asyncio.shield(self._roots_request)
         return self._tools

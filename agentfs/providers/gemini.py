@@ -20,7 +20,7 @@ class Gemini(Provider):
     """The Gemini API and Vertex AI; the latter refuses `anyOf` beside a description."""
 
     formats: ClassVar[Mapping[str, Format]] = {
-        "gemini": Format(SchemaRules(unions=False, string_enums=True, identifiers=True))
+        "gemini": Format(SchemaRules(unions=False, string_enums=True, formats=False, identifiers=True))
     }
     merged = "parts"
 
@@ -33,7 +33,7 @@ class Gemini(Provider):
         return schema
 
     def read_call(self, call: Any) -> ToolCall | None:
-        """Return a function call, also one within a part; None for anything else."""
+        """Return a function call, including one inside a part; None for anything else."""
         inner = field(call, "function_call", "functionCall")
         call = call if inner is None else inner
         name = field(call, "name")

@@ -70,7 +70,7 @@ def start(digest: str, options: str) -> NoReturn:
 def _installed(digest: str) -> str:
     """Return the path of the package, in the first directory with room for it."""
     document = b""
-    failure = OSError("no private directory (mode 0700) can be made in ~/.cache, /tmp or /dev/shm")
+    failure = OSError("no private directory (mode 0700) can be created in ~/.cache, /tmp or /dev/shm")
     for cache in _cache_directories():
         path = os.path.join(cache, digest)
         if _digest_of(path) == digest:

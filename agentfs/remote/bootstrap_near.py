@@ -1,8 +1,8 @@
 """The local half of the bootstrap: start the server at a remote side that has only Python.
 
 The remote command is `python3 -I -S -q -i`. It needs no quoting, so it works with and without a shell on the
-way. The interpreter reads one line: the source of the remote half, with a call of it. That half asks for the
-package only if it is not installed.
+way. The interpreter reads one line, which has the source of the remote half and runs it. That half asks for
+the package only if it is not installed.
 """
 
 import contextlib
@@ -42,7 +42,9 @@ _LEFT_OUT = (
     "wcmatch/pathlib.py",
     "wcmatch/wcmatch.py",
 )
-_COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)  # left out; the line stays, for tracebacks
+_COMMENT = re.compile(
+    r"^[ \t]*#.*$", re.MULTILINE
+)  # removed; its line stays, for the line numbers of tracebacks
 _OLDEST = (3, 11)
 _MARK = b"agentfs-install "
 _MOST_NOISE = 100  # lines that a login script may print first

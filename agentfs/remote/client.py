@@ -154,7 +154,7 @@ class RemoteWorkspace(Workspace):
             recorded.result = cast("RecordedResult", block._end_block(RecordedResult))
 
     def _begin_block(self, method: str, arguments: Mapping[str, Any]) -> Self:
-        """Open a method of `protocol.BLOCKS` at the remote side; return the workspace inside the block."""
+        """Enter a block of `protocol.BLOCKS` at the remote side; return the workspace inside it."""
         inner = copy(self)
         inner._views = []
         name = uuid.uuid4().hex
@@ -173,7 +173,6 @@ class RemoteWorkspace(Workspace):
             connection.send({"abort": name})
 
     def _call(self, method: str, arguments: Mapping[str, Any], returns: Any, *, changes: bool = False) -> Any:
-        """Call a method of the remote side, and return its result."""
         answer, _ = self._request(method, arguments, changes=changes)
         try:
             value = protocol.decode(answer.get("value"))
@@ -228,7 +227,7 @@ class RemoteWorkspace(Workspace):
         with contextlib.nullcontext() if call is None else call.forwarding(exchange.cancel, changes=changes):
             answer, connection = self._link.call(exchange, self._block and self._block[1])
         if answer.get("raised") is True:
-            raise disconnected("The call was given up.", made=None if changes else False)
+            raise disconnected("The call was abandoned.", made=None if changes else False)
         if answer.get("cancelled") is True:
             raise call_context.Cancelled
         if "value" in answer:

@@ -64,13 +64,13 @@ class Exchange:
 
     Attributes:
         request: The message, without its number.
-        changes: Whether it may change something. A change is waited for even if it is cancelled.
+        changes: True if it may change something. A change is waited for even if it is cancelled.
         seconds: The time limit, apart from the time that answering questions takes.
         reply: Answers a question of the remote side.
         progress: Called with the number of entries that a search has seen.
         until: The `time.monotonic()` at which an answer is overdue.
-        sent: Whether a remote side may have received it.
-        cancelled: Whether the caller no longer wants the result.
+        sent: True if a remote side may have received it.
+        cancelled: True if the caller no longer wants the result.
         raised: An exception to raise here when the remote side has answered.
         inbox: The inbox at the latest connection.
     """
@@ -87,7 +87,7 @@ class Exchange:
     inbox: _Inbox = field(default_factory=_Inbox)
 
     def cancel(self) -> bool:
-        """Cancel it at the remote side, from any thread; return True if nobody need wait for that."""
+        """Cancel it at the remote side, from any thread; return True if no answer need be awaited."""
         self.cancelled = True
         self.inbox.put(_CANCEL)
         return not self.changes
@@ -417,7 +417,7 @@ def _opened(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     if "error" in answer:
         raise error_of(answer)
     if not protocol.is_instance(answer, _Opened):
-        raise disconnected("The remote side does not describe itself.", made=False)
+        raise disconnected("The first answer of the remote side is incomplete.", made=False)
     return cast("Mapping[str, Any]", protocol.shown(answer))
 
 

@@ -60,7 +60,7 @@ class SessionDirectory:
             root_path: The root of the workspace.
             name: The name of the session; None for a session that only this client knows.
             client: The client that owns the session from now on.
-            again: Whether this client owned it before. If another one has taken it over, this fails.
+            again: True if this client owned it before. If another one has taken it over, this fails.
 
         Raises:
             AgentFSError: `io` if the directory cannot be made, `busy` if the other process does not end,
@@ -94,7 +94,7 @@ class SessionDirectory:
             raise FileIOError(f"The directory of the session cannot be used: {error.strerror}.") from None
 
     def close(self) -> None:
-        """Release the session to others, as the end of the process does."""
+        """Release the session to others, as the end of the process would."""
         while self._fds:
             let_go(self._fds.pop())
 
@@ -149,7 +149,7 @@ class Outcomes:
     """The outcomes of the changes of a session, in the database of a state directory."""
 
     def __init__(self, database: Database, *, unfinished: bool) -> None:
-        """Open the table; `unfinished` tells if the journal has a change under way."""
+        """Open the table; `unfinished` is True if the journal has a change under way."""
         self._database = database
         self._noted = unfinished  # True while the table has the key of the change under way
         database.write([(_TABLE, ()), *([] if unfinished else [_SETTLE[None]])])

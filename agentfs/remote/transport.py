@@ -18,7 +18,7 @@ from agentfs.visible import escape_controls
 
 _ERROR_BYTES = 4096  # of standard error, kept for messages
 _EXIT_SECONDS = 2.0  # for a command to end after its input has ended
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05  # between two checks if it has ended
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05  # between two checks of a command for its end
 _HINTS = {
     True: "Read the files to see the change.",
     False: "This call changed nothing.",

@@ -50,7 +50,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "type": ("file_type", "filetype", "types", "language", "lang"),
     "output_mode": ("mode", "output", "output_format"),
     "ignore_case": ("case_insensitive", "i", "insensitive"),
-    "context": ("context_lines", "lines_of_context", "c"),
+    "context": ("context_lines", "lines_of_context"),
     "multiline": ("multi_line",),
     "limit": (
         "max_results", "head_limit", "max_lines", "num_lines", "line_count", "max_entries",
@@ -72,8 +72,8 @@ class Habit(NamedTuple):
     Attributes:
         name: Its name. If the method has the parameter too, `means` replaces the value that was sent.
         kind: The kind of its values.
-        means: The method's own arguments: a table by value, in which a text is the reason for a refusal; or
-            a function of the value and all arguments of the call, which raises ValueError to refuse.
+        means: The method's own arguments. Either a table from each value to them, or to the reason of a
+            refusal; or a function of the value and all arguments, which raises ValueError to refuse.
         aliases: Its other names.
     """
 
@@ -100,11 +100,13 @@ class Habits(NamedTuple):
         hidden: Parameters after the `*` that a model may send although no schema shows them. None of them
             permits more changes.
         foreign: Parameters of other products' tools.
+        lists: Parameters that also take a list, although the schema shows one text.
     """
 
     aliases: Mapping[str, tuple[str, ...]] = {}
     hidden: tuple[str, ...] = ()
     foreign: tuple[Habit, ...] = ()
+    lists: tuple[str, ...] = ()
 
 
 def _first_line(line: int, given: _Arguments) -> _Arguments:
@@ -185,6 +187,10 @@ def _counted(count: int, _: _Arguments) -> _Arguments:
     return {"expect": count} | ({"replace_all": True} if count > 1 else {})
 
 
+def _count_or_context(value: bool | int, _: _Arguments) -> _Arguments:
+    return {"context": value} if not isinstance(value, bool) else {"output_mode": "count"} if value else {}
+
+
 def _tail(count: int, _: _Arguments) -> _Arguments:
     return {"offset": -count}
 
@@ -199,6 +205,7 @@ _RESPECT = Habit(  # Gemini CLI
     {True: {"include_ignored": False}, False: {"include_ignored": True}}, ("respect_git_ignore",),
 )  # fmt: skip
 _DRY_RUN = {"preview": ("dry_run",)}  # the filesystem server of MCP
+_PATHS = {"path": ("paths", "files", "directories")}
 _STEPS = {"steps": ("count", "n", "num", "number", "times", "num_steps")}
 
 # By method.
@@ -207,7 +214,8 @@ HABITS: dict[str, Habits] = {
         {"limit": ("head",)},  # with `tail`, the filesystem server of MCP
         ("encoding",),  # several servers of MCP
         (
-            # Gemini CLI, Cline; VS Code and Windsurf in other case, Cursor `…_indexed…`, SWE-agent the last.
+            # Gemini CLI and Cline; VS Code and Windsurf in camel case. Cursor has `…_one_indexed…`, SWE-agent
+            # `line_number`.
             Habit("start_line", _INTEGER, _first_line,
                   ("start", "line_start", "from_line", "start_line_one_indexed", "line_number")),
             Habit("end_line", _INTEGER, _last_line,
@@ -215,7 +223,7 @@ HABITS: dict[str, Habits] = {
             # Anthropic's text editor; Roo writes "1-20".
             Habit("view_range", UnionOf((ListOf(_INTEGER), _STRING)), _line_range,
                   ("line_range", "lines", "range")),
-            # Cursor, which then ignores a range.
+            # Cursor; if it is true, a range is ignored there.
             Habit("should_read_entire_file", _BOOLEAN, aliases=("read_entire_file", "entire_file")),
             Habit("tail", _INTEGER, _tail),
         ),
@@ -226,7 +234,7 @@ HABITS: dict[str, Habits] = {
         (
             # True is dropped: the policy decides which files may be replaced.
             Habit("overwrite", _BOOLEAN, {False: {"overwrite": False}}),
-            Habit("create_directories", _BOOLEAN, {False: "missing directories are always made"},
+            Habit("create_directories", _BOOLEAN, {False: "missing directories are always created"},
                   ("create_dirs", "create_parents", "make_dirs", "mkdirs", "parents")),
             Habit("append", _BOOLEAN,
                   {True: "the whole file is written; to append, edit its last lines"}),
@@ -251,12 +259,13 @@ HABITS: dict[str, Habits] = {
     ),
     "edit_lines": Habits(_DRY_RUN, ("preview",)),
     "ls": Habits(
-        {"hidden": _HIDDEN},
+        {"hidden": _HIDDEN, **_PATHS},
         ("hidden", "ignore"),
         (Habit("recursive", _BOOLEAN, {True: {"depth": 0}, False: {"depth": 1}}, _RECURSIVE), _RESPECT),
+        ("path",),
     ),
     "glob": Habits(
-        {"pattern": ("name", "file_mask"), "hidden": _HIDDEN, "exclude": _EXCLUDE},
+        {"pattern": ("name", "file_mask", "patterns"), "hidden": _HIDDEN, "exclude": _EXCLUDE, **_PATHS},
         ("hidden", "exclude", "anchored"),
         (
             Habit("recursive", _BOOLEAN, _depth_of_glob, _RECURSIVE),
@@ -264,10 +273,12 @@ HABITS: dict[str, Habits] = {
                   {False: "a glob matches case; write both cases, such as `[Rr]eadme*`"}),
             _RESPECT,
         ),
+        ("pattern", "path"),
     ),
     "find": Habits(
-        {"glob": ("name",), "types": ("type",), "exclude": _EXCLUDE},
+        {"glob": ("name",), "types": ("type",), "exclude": _EXCLUDE, **_PATHS},
         ("extensions", "max_depth", "hidden", "exclude", "size"),
+        lists=("path",),
     ),
     "grep": Habits(
         {
@@ -282,6 +293,7 @@ HABITS: dict[str, Habits] = {
             "multiline": ("u",),
             "hidden": ("include_hidden", "show_hidden"),
             "exclude": _EXCLUDE,
+            **_PATHS,
         },
         (
             *("before", "after", "line_numbers", "fixed_strings", "word", "smart_case", "exclude", "hidden"),
@@ -294,11 +306,14 @@ HABITS: dict[str, Habits] = {
             # VS Code, Windsurf.
             Habit("is_regex", _BOOLEAN, {False: {"fixed_strings": True}}, ("is_regexp", "use_regex")),
             Habit("recursive", _BOOLEAN, {False: {"max_depth": 1}}, _RECURSIVE),
-            # The last: Gemini CLI.
+            # Gemini CLI has `names_only`.
             Habit("files_only", _BOOLEAN, {True: {"output_mode": "files_with_matches"}},
                   ("l", "files_with_matches", "names_only")),
+            # `grep -c` counts; `-C 3` and `-c 3` are lines of context.
+            Habit("c", UnionOf((_BOOLEAN, _INTEGER)), _count_or_context, ("count",)),
             _RESPECT,
         ),
+        ("path",),
     ),
     "move": Habits(
         {
@@ -319,8 +334,10 @@ HABITS: dict[str, Habits] = {
             "word": ("whole_word", "match_whole_word"),
             "regex": ("use_regex", "is_regex", "is_regexp"),
             **_DRY_RUN,
+            **_PATHS,
         },
         ("preview", "word", "regex"),
+        lists=("path",),
     ),
 }  # fmt: skip
 # Parameters that only explain the call, in Cursor and VS Code, Windsurf, OpenHands, Cline, and Gemini CLI.
@@ -358,7 +375,7 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
 # Names that mean different things in different products, with the calls to propose. Each proposal adds the
 # arguments that the model sent.
 AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
-    "find": (call("glob"),),  # takes a regular expression here, a glob as a program
+    "find": (call("glob"),),  # a regular expression here, a glob in the program `find`
     "find_file": (call("glob"),),
     "file_search": (call("glob"),),  # VS Code takes a glob, Cursor a part of the name
     "search_file": (call("grep"), call("glob")),

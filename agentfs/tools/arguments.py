@@ -1,4 +1,4 @@
-"""From the name and arguments that a model sent to a tool and typed values, with every coercion recorded.
+"""Turn the name and arguments that a model sent into a tool and typed values; record every coercion.
 
 An unambiguous value is converted. All problems are collected, so that the model learns of them at once. Names
 and parameters of other products' tools are translated if the tool is a workspace method.
@@ -31,7 +31,9 @@ from agentfs.tools.kinds import (
     ArgumentProblem,
     ArgumentReader,
     Kind,
+    ListOf,
     Parameter,
+    PathOf,
     String,
     UnionOf,
     describe_names,
@@ -42,8 +44,9 @@ from agentfs.tools.spec import Tool, exposable, make_tool
 # The longest JSON text that is parsed: the largest file that can be written, with every character escaped.
 MAX_CHARACTERS = 64 * 1024 * 1024
 _MAX_REPORTED = 12
-_MAX_UNKNOWN = 100  # reading stops after so many unknown names
-_MAX_NEAREST = 12  # the nearest name is looked up for so many of them
+_MAX_UNKNOWN = 100  # reading stops after this many unknown names
+_MAX_NEAREST = 12  # unknown names whose nearest name is looked up
+_ONE_OR_MORE = UnionOf((String(), ListOf(String())))
 
 
 class BoundArguments(NamedTuple):
@@ -56,7 +59,7 @@ class BoundArguments(NamedTuple):
 
 
 def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[Tool, Any, Coercion]:
-    """Return the tool that an unknown name means, with its arguments; raise `unknown_tool` without one."""
+    """Return the tool meant by an unknown name, and its arguments; raise `unknown_tool` if there is none."""
     near = None
     proposals: list[Advice] = []
     if isinstance(name, str):
@@ -168,7 +171,7 @@ def _parse_json(text: str) -> Any:
     except _NotJSONError:
         raise
     except ValueError:  # Python's own bound on the digits of an integer
-        raise _NotJSONError("not taken: a number in it has too many digits") from None
+        raise _NotJSONError("not accepted: a number in it has too many digits") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -262,7 +265,7 @@ def _spellings(
 ) -> dict[str, str | None]:
     """Return the name that each spelling in lower snake case means, or None if it is ambiguous.
 
-    The name in another case takes precedence over the callable's own name, which does over aliases.
+    The visible name in another case comes first, then the callable's own name, then aliases.
     """
     tables = (ALIASES, more_aliases)
     by_precedence = (
@@ -288,7 +291,7 @@ def _spellings(
 def _means_omitted(member: Parameter, value: Any) -> bool:
     """Return True for null, and text that means null, if the member may be left out."""
     omitted = value is None
-    if isinstance(value, str) and not isinstance(member.value_kind, (String, UnionOf)):
+    if isinstance(value, str) and not isinstance(member.value_kind, (String, PathOf, UnionOf)):
         omitted = value.strip().lower() in ("", "null", "none")
     return omitted and not member.required and not member.takes_null
 
@@ -324,7 +327,10 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     for each in used:
         if each.name in given:
             reader.add_coercion(each.name, "though not in the schema")
-    parameters = (*tool.parameters, *used)
+    parameters = tuple(
+        each._replace(kind=_ONE_OR_MORE) if each.target in habits.lists else each
+        for each in (*tool.parameters, *used)
+    )
     read = reader.read_members(parameters, values)
     if not reader.problems:
         tool = tool._replace(parameters=parameters)
@@ -359,7 +365,7 @@ def _translate(
         except AgentFSError:
             raise
         except ValueError as error:
-            reader.add_problem(row.name, f"`{row.name}` cannot be taken: {error}")
+            reader.add_problem(row.name, f"`{row.name}` is not accepted: {error}")
             continue
         if row.name in names:
             del values[names[row.name]]

@@ -12,7 +12,7 @@ from agentfs.results import Result
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-# By class of result: the effect of functions that declare none.
+# The effect of functions that declare none, by the class of their result.
 _effects_by_result: dict[Any, Effect] = {}
 
 

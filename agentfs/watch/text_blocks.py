@@ -1,4 +1,4 @@
-"""The texts of files in memory, in a few large blocks, so that one pass finds all that contain a literal."""
+"""File texts in a few large blocks of memory, so that one pass finds all texts that contain a literal."""
 
 from array import array
 from bisect import bisect_right
@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 _BLOCK_SIZE = 16 * 1024 * 1024
-_LEAST_BLOCKS = 16  # that a store has room for
-_DEAD_SHARE = 8  # a block is copied when one part of so many is of texts that were dropped
+_LEAST_BLOCKS = 16  # blocks that a store has room for, at least
+_DEAD_SHARE = 8  # a block is copied when more than an eighth of it is dropped texts
 
-Find = Callable[[bytearray, int, int], int]  # the place between two positions, or -1
+Find = Callable[[bytearray, int, int], int]  # returns a place between two positions, or -1
 
 
 class TextOwner(Protocol):
     """A file whose text may be in a block."""
 
     block: "Block | None"
-    index: int  # in the block
-    content: str  # what its reader has found it to be; "" for nothing, and when it is dropped
+    index: int  # position in the block
+    content: str  # the kind of content, set by the reader; "" when the text is dropped
 
     @property
     def text(self) -> memoryview:
@@ -36,7 +36,7 @@ class Block:
         self.dead = 0  # bytes of texts that were dropped
         self.starts = array("q")
         self.owners: list[TextOwner | None] = []
-        self.used = 0  # the last search that a text of it took part in
+        self.used = 0  # the number of the last search that used one of its texts
 
     def text(self, index: int) -> memoryview:
         """Return a text."""
@@ -57,7 +57,7 @@ class Block:
 
 
 class TextBlocks:
-    """Texts, up to a number of bytes."""
+    """Texts of files, up to a number of bytes in total."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -68,7 +68,7 @@ class TextBlocks:
 
     @property
     def count(self) -> int:
-        """How many texts are kept."""
+        """The number of kept texts."""
         return sum(len(block.owners) - block.owners.count(None) for block in self._blocks)
 
     @property
@@ -78,24 +78,19 @@ class TextBlocks:
 
     @property
     def kept_bytes(self) -> int:
-        """The memory that they take."""
+        """The memory that the kept texts take."""
         return sum(block.end for block in self._blocks)
 
     def resize(self, max_bytes: int) -> None:
-        """Set the number of bytes; drop the texts that were used longest ago if they are more."""
+        """Change the limit, and drop the texts that were used longest ago if they exceed it."""
         self.max_bytes = max_bytes
         while self._allocated > max_bytes and self._blocks:
             self._remove(min(self._blocks, key=lambda block: block.used))
 
-    def clear(self) -> None:
-        """Drop all."""
-        while self._blocks:
-            self._remove(self._blocks[-1])
-
     def reserve(self, size: int) -> Block | None:
-        """Return a block with room for a text of some size and a byte behind it; None when there is none.
+        """Return a block with room for a text and one more byte, or None.
 
-        A block that neither this search nor the one before took a text from makes room.
+        A block from which neither this search nor the last one took a text makes room.
         """
         needed = size + 1
         blocks = self._blocks
@@ -115,7 +110,7 @@ class TextBlocks:
         except MemoryError:
             return None
         self._allocated += length
-        # Behind those with room: a text of its own size fills its block.
+        # The last block is tried first: a block that one text fills goes to the front.
         blocks.insert(0 if needed == length else len(blocks), block)
         return block
 
@@ -142,7 +137,7 @@ class TextBlocks:
                         owner.content = content
 
     def mark_used(self, owners: Iterable[object]) -> None:
-        """Note that the search under way takes the texts of some owners, if it may come to dropping some."""
+        """Mark the texts of some owners as used by this search, unless memory is plentiful."""
         if self._allocated < self.max_bytes - 2 * self._block_size:
             return
         for block in {getattr(owner, "block", None) for owner in owners}:
@@ -150,9 +145,9 @@ class TextBlocks:
                 block.used = self.search
 
     def containing(self, finders: Sequence[Find], check: Callable[[], object]) -> set[Any]:
-        """Return whose texts contain what one of `finders` finds; `check` may raise to stop.
+        """Return the owners of texts in which one of `finders` finds something; `check` may raise to stop.
 
-        A few more may be among them: what is found may reach from the end of a text into the next.
+        There may be a few more, because a find may reach from the end of a text into the next.
         """
         owners: set[Any] = set()
         for block in self._blocks:

@@ -138,3 +138,18 @@ def test_a_carriage_return_that_is_shown_is_explained(ws, tmp_path):
     assert "⟦U+000D⟧ is a carriage return" in ws.edit("mixed", "b", "B").text
     (tmp_path / "crlf").write_bytes(b"a\r\nb\r\nc\r\n")
     assert "U+000D" not in ws.edit("crlf", "b", "B").text
+
+
+def test_regression_a_diff_shows_carriage_returns_only_if_line_ends_change(ws, tmp_path):
+    (tmp_path / "crlf").write_bytes(b"a\r\nb\r\nc")
+    (tmp_path / "lf").write_bytes(b"a\nb\n")
+    no_end = "\n\\ No newline at end of file"
+    assert ws.edit("crlf", "c", "C\nd").text.endswith(f" @@\n a\n b\n-c{no_end}\n+C\n+d{no_end}")
+    ws.edit("lf", "a", "A")
+    assert "U+000D" not in ws.replace("b", "B", "crlf", preview=True).text
+    assert "U+000D" not in ws.changes().text
+    assert ws.changes().patch.count(b"\r\n") == 3
+    ws.read("crlf")
+    converted = ws.write("crlf", "a\nb\nC\n", newline="given").text
+    assert "-a⟦U+000D⟧\n-b⟦U+000D⟧\n" in converted
+    assert "-a⟦U+000D⟧\n-b⟦U+000D⟧\n" in ws.changes().text

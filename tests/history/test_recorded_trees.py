@@ -88,7 +88,7 @@ def check_round(top: Path, seed: int) -> None:
     policy = Policy(overwrite="always", durability="fast")
     kept = state if draw.random() < 0.5 else None
     states = [snapshot(root)]
-    with Workspace(root, policy=policy, state=kept) as ws:
+    with Workspace(root, policy=policy, state=kept, watch=draw.random() < 0.5) as ws:
         for _ in range(draw.randrange(1, 6)):
             if draw.random() < 0.5:
                 with ws.recording("outside"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentfs import Workspace
+from agentfs import Limits, Workspace
 
 FOOTER = "left out: 2 hidden, 1 ignored by .gitignore:1 *.log"
 
@@ -55,6 +55,23 @@ def test_regression_every_answer_says_what_makes_it_incomplete(ws, tmp_path):
         assert "hidden" not in content
 
 
+@pytest.mark.parametrize("mode", ["content", "files_with_matches", "count", "summary", "total"])
+def test_every_output_mode_says_what_makes_the_answer_incomplete_each_time(ws, tmp_path, mode):
+    (tmp_path / "key.pem").write_text("value\n")
+    (tmp_path / "large.py").write_bytes(b"value\n" * 2**21)
+    for pattern in ("value", "value", "valu[e]", "absent", "absent"):
+        assert "1 protected, " in ws.grep(pattern, output_mode=mode).text
+        assert "1 too large" in ws.grep(pattern, output_mode=mode).text
+
+
+def test_a_search_that_only_has_room_for_its_totals_still_says_what_it_left_out(tmp_path):
+    (tmp_path / "a.py").write_text("value " * 1000)
+    (tmp_path / "key.pem").write_text("value\n")
+    with Workspace(tmp_path, limits=Limits(output_tokens=30, grep_line_chars=10_000)) as ws:
+        result = ws.grep("value")
+        assert result.text == "1000 matches on 1 line in 1 file.\n[left out: 1 protected]"
+
+
 def test_another_directory_has_its_own_footer(ws):
     assert FOOTER in ws.ls().text
     assert "left out: 1 hidden" in ws.ls("src").text
@@ -89,7 +106,7 @@ def test_many_names_are_listed_below_their_directories(tmp_path):
     (tmp_path / "many/deep/er").mkdir(parents=True)
     for number in range(15):
         (tmp_path / "many" / f"f{number:02}.py").touch()
-        (tmp_path / "many/deep/er" / f"g{number:02}.py").write_text("value\n" * 2000)
+        (tmp_path / "many/deep/er" / f"g{number:02}.py").write_text("value\n" * 20000)
     (tmp_path / "many/deep/one.py").touch()
     (tmp_path / "many/deep/ blank.py").touch()
     (tmp_path / "last.py").touch()
@@ -99,12 +116,12 @@ def test_many_names_are_listed_below_their_directories(tmp_path):
         assert found[:4] == ["last.py", "many/deep/ blank.py", "many/deep/er/", " g00.py"]
         assert found[18:] == ["many/deep/one.py", "many/", *files]
         tree = ws.ls(depth=0).text.split("\n")
-        sized = [f"   g{n:02}.py  12 KB" for n in range(15)]
+        sized = [f"   g{n:02}.py  117 KB" for n in range(15)]
         assert tree[:3] == ["many/", " deep/", "  er/"]
         assert tree[3:18] == sized
         assert tree[18:] == ["many/deep/ blank.py", "many/deep/one.py", "many/", *files, "last.py"]
         page = ws.ls(depth=0, offset=5, limit=21).text.split("\n")
-        assert page[:2] == ["many/deep/er/", " g02.py  12 KB"]
-        assert ws.ls("many/deep").text.split("\n")[-1] == "many/deep/one.py  0 B"
+        assert page[:2] == ["many/deep/er/", " g02.py  117 KB"]
+        assert ws.ls("many/deep").text.split("\n")[-1] == "many/deep/one.py"
         counted = ws.grep("value", output_mode="count")
-        assert counted.text.split("\n")[0] == "many/deep/er/g00.py: 2000"
+        assert counted.text.split("\n")[0] == "many/deep/er/g00.py: 20000"

@@ -1,5 +1,6 @@
 """`ls`."""
 
+import encodings
 import os
 
 import pytest
@@ -11,6 +12,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.search.find import list_directory
 from agentfs.search.options import ListOptions
+from agentfs.text import estimate_tokens
 
 
 @pytest.fixture
@@ -59,8 +61,8 @@ def test_the_text_shows_kinds_sizes_and_the_report_of_skipped_names(ls):
     assert ls().text.split("\n") == [
         "a/",
         "b/",
-        "Z.txt  5 B",
-        "a.txt  5 B",
+        "Z.txt",
+        "a.txt",
         (
             "[left out: 2 hidden, 1 ignored by .gitignore:1 *.log "
             "(pass include_ignored=true for hidden and ignored)]"
@@ -144,7 +146,23 @@ def test_a_name_cannot_forge_a_line(ls, tmp_path):
     (tmp_path / "a" / "one\n[0 entries]\x1b").touch()
     (tmp_path / "a" / os.fsdecode(b"caf\xe9")).touch()
     lines = ls("a").text.split("\n")
-    assert lines == ["a/caf\\xe9  0 B", "a/one⟦U+000A⟧[0 entries]⟦U+001B⟧  0 B", "a/x  5 B"]
+    assert lines == ["a/caf\\xe9", "a/one⟦U+000A⟧[0 entries]⟦U+001B⟧", "a/x"]
+
+
+def test_sizes_are_shown_from_100_kb_on_or_if_sorted_by_size(ls, tmp_path):
+    (tmp_path / "a" / "large").write_bytes(b"x" * 100 * 1024)
+    (tmp_path / "a" / "small").write_bytes(b"x" * (100 * 1024 - 1))
+    assert ls("a").text.split("\n")[:3] == ["a/large  100 KB", "a/small", "a/x"]
+    assert ls("a", sort="size").text.split("\n")[:3] == ["a/large  100 KB", "a/small  100 KB", "a/x  5 B"]
+
+
+def test_regression_a_listing_of_110_files_costs_at_most_686_tokens(tmp_path):
+    names = sorted(name for name in os.listdir(os.path.dirname(encodings.__file__)) if name[-3:] == ".py")
+    for number, name in enumerate(names[:110]):
+        (tmp_path / name).write_text("x" * 97 * number)
+    with Workspace(tmp_path) as ws:
+        assert estimate_tokens(ws.ls().text) <= 686
+        assert len(ws.ls().entries) == 110
 
 
 @pytest.mark.parametrize(

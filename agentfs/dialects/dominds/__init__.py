@@ -1,6 +1,6 @@
 """The dialect `dominds`: list_dir, read_file and five ripgrep_* tools, whose replies are YAML.
 
-`docs/reference/dialects/dominds.md` lists what is kept of the contract.
+`docs/reference/dialects/dominds.md` compares it with the contract.
 """
 
 import re
@@ -152,7 +152,6 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     limits = workspace.limits
     entries = f"At most {limits.list_entries:,} entries."
     page = f"At most {limits.read_bytes:,} bytes, and {limits.line_chars:,} characters of a line."
-    at_most = f"At most {limits.grep_results:,}"
     a_line = f"{limits.grep_line_chars:,} characters of a line"
     around = f"{limits.context_lines:,} lines on either side of a match"
     rg_note = f"rg_args takes `{ALLOWED}`; `--no-ignore -.` searches ignored and hidden files."
@@ -174,13 +173,20 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     return (
         spec(ls, entries, _directory, name="list_dir"),
         spec(read, page, _file, name="read_file", map_next_call=_follow),
-        spec(ripgrep_files, f"{at_most} files.", _files),
-        spec(ripgrep_snippets, f"{at_most} snippets, {a_line}, and {around}.", _snippets, renames=context),
-        spec(ripgrep_count, f"{at_most} files; `total_count` is the sum of all.", _counts),
-        spec(ripgrep_fixed, f"{at_most} matches, and {a_line}.", _snippets),
+        spec(ripgrep_files, f"At most {limits.grep_results:,} files.", _files),
+        spec(
+            ripgrep_snippets,
+            f"At most {limits.grep_results:,} snippets, {a_line}, and {around}.",
+            _snippets,
+            renames=context,
+        ),
+        spec(
+            ripgrep_count, f"At most {limits.grep_results:,} files; `total_count` is the sum of all.", _counts
+        ),
+        spec(ripgrep_fixed, f"At most {limits.grep_results:,} matches, and {a_line}.", _snippets),
         spec(
             grep,
-            f"{at_most} results, {a_line}, and {around}.\n{rg_note}",
+            f"At most {limits.grep_results:,} results, {a_line}, and {around}.\n{rg_note}",
             _search,
             name="ripgrep_search",
             map_retry=vary,
@@ -381,7 +387,7 @@ def _entry(entry: Entry) -> Document:
 
 
 def timestamp(seconds: float | None) -> str | None:
-    """Return a time in ISO 8601, in UTC, or None if no calendar has it."""
+    """Return a time in ISO 8601, in UTC, or None if the calendar does not have it."""
     if seconds is None:
         return None
     try:
@@ -417,7 +423,7 @@ def _matched_parts(match: Match) -> list[Document]:
 
 
 def _context_lines(context: RenderContext) -> int:
-    """Return how many lines the call wants on either side of a match."""
+    """Return the number of context lines that the call requests, the larger of before and after."""
     given = {**context.arguments, **read_arguments(context.arguments.get("rg_args")).options}
     return max(given.get(name) or 0 for name in _CONTEXT_PARAMETERS)
 

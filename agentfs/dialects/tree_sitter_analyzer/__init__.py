@@ -1,6 +1,6 @@
 """The dialect `tree-sitter-analyzer`: three search tools whose output formats differ in their cost of tokens.
 
-`docs/reference/dialects/tree-sitter-analyzer.md` lists what is kept of the contract.
+`docs/reference/dialects/tree-sitter-analyzer.md` compares it with the contract.
 """
 
 import inspect
@@ -22,6 +22,7 @@ from agentfs.dialects.toolkit import (
     first_line,
     parse_filesize,
     parse_types,
+    plural,
     problem_of,
 )
 from agentfs.dialects.tree_sitter_analyzer.contract import (
@@ -172,7 +173,7 @@ def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> li
     if isinstance(given, ContentQuery):
         most = workspace.limits.context_lines
         if max(given.context_before or 0, given.context_after or 0) > most:
-            notes.append(f"context was lowered to {most} lines on either side")
+            notes.append(f"context was lowered to {plural(most, 'line')} on either side")
         if parse_filesize(given.max_filesize or MAX_FILESIZE) > parse_filesize(MAX_FILESIZE):
             notes.append(f"max_filesize was lowered from {given.max_filesize} to {MAX_FILESIZE}, the maximum")
     for name in ("exclude", "include_globs", "exclude_globs"):
@@ -214,7 +215,6 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
 
 
 def _grep_options(given: ContentQuery) -> dict[str, Any]:
-    """Return the arguments of `grep` for a query."""
     output_format = given.format
     if not given.query:
         raise own_error("no_query", "query")

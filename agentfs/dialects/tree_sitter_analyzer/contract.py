@@ -25,7 +25,7 @@ class FileFilter:
 
     Attributes:
         roots: Directories to search, inside the project.
-        pattern: Regular expression to be found in the name of a file; with glob a glob for all of the name.
+        pattern: Regular expression to be found in the name of a file; with glob, a glob for the whole name.
         glob: Take pattern as a glob.
         types: What to find: f(ile), d(irectory), l(ink), x (executable), e(mpty).
         extensions: Extensions without the dot, such as py.
@@ -38,7 +38,7 @@ class FileFilter:
         changed_within: Only what was changed since: 2d, 90min, or a date.
         changed_before: Only what was changed before: 2weeks, or a date.
         full_path_match: Look for pattern in the path from the project root.
-        absolute: Of no effect: all paths are absolute.
+        absolute: No effect: all paths are absolute.
         limit: Most entries to return, up to 10000.
     """
 
@@ -79,12 +79,12 @@ class ContentQuery:
         encoding: Codec of files that are not UTF-8 and have no byte order mark, such as shift_jis.
         max_count: Most matching lines of one file.
         timeout_ms: Milliseconds that the search of contents may take, up to 30000.
-        total_only: 🎯 Only the number of matches (~10 tokens): how much is there? `partial` beside it means:
-            of some files only.
+        total_only: 🎯 Only the number of matches (~10 tokens): how much is there? `partial`: not
+            all files were searched.
         count_only_matches: 🎯 Only the number of matches in each file (~50-200 tokens): where is most?
         summary_only: 🎯 Files with a few sample lines (~500-2000 tokens): what is it like?
         group_by_file: 💡 All matches, each file named once (~2000-10000 tokens): for a review.
-        optimize_paths: 💡 Say once what all paths begin with (10-30% fewer tokens); goes with every format.
+        optimize_paths: 💡 Name the common start of all paths once (10-30% fewer tokens), in any format.
     """
 
     query: str

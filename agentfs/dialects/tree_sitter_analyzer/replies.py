@@ -31,7 +31,7 @@ from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped
 _BUDGETS: Mapping[Format, int] = {"count_only_matches": 200, "summary_only": 2000, "group_by_file": 10_000}
 UNBOUNDED = 10**9  # more tokens than any reply has
 MAX_MATCHES = 2000  # of group_by_file and full
-SAMPLES = 10  # of a file that is the only one with matches
+SAMPLES = 10  # if only one file has matches
 _MAX_SAMPLES = 30
 _SAMPLE_CHARS = 160
 _TOKENS_PER_MATCH = 62  # of an average match in `full`, without its two paths
@@ -49,9 +49,9 @@ def list_reply(workspace: Workspace, found: GlobResult, notes: list[str], given:
     content = to_json(entries)
     notes = [*notes] if found.total else [*notes, _nothing_found(found)]
     if len(entries) < found.total:
-        total = _count(found.total, exact=found.exact)
+        total = _count(found.total, "entry", "entries", exact=found.exact)
         notes.append(
-            f"these are the first {len(entries):,} of {total} entries: narrow with pattern, extensions or "
+            f"these are the first {len(entries):,} of {total}: narrow with pattern, extensions or "
             f"types{_or_raise('limit', given)}"
         )
     notes += _time_note(found.skipped, "depth, or fewer roots")
@@ -153,9 +153,9 @@ def _search_notes(
     elif not found.total_lines:
         notes += filter(None, (say(each, GREP_NAMES) for each in found.nothing))
     if isinstance(given, FindAndGrep) and files is not None and files.truncated:
-        total = _count(files.total, exact=files.exact)
+        total = _count(files.total, "file", "files", exact=files.exact)
         notes.append(
-            f"the first {len(files.files):,} of {total} files were searched: narrow with pattern or "
+            f"the first {len(files.files):,} of {total} were searched: narrow with pattern or "
             f"extensions{_or_raise('file_limit', given)}"
         )
     longer = f"timeout_ms (up to {MAX_TIMEOUT_MS}), or " if given.timeout_ms < MAX_TIMEOUT_MS else ""
@@ -185,7 +185,7 @@ def _combined(first: Skipped, second: Skipped) -> Skipped:
 def _time_note(skipped: Skipped, advice: str) -> list[str]:
     if skipped.reached is None:
         return []
-    ended = "time" if skipped.reached == "timeout" else "names that one walk looks at"
+    ended = "time" if skipped.reached == "timeout" else "names for one walk"
     return [f"stopped early, out of {ended}, so there may be more: use {advice}"]
 
 

@@ -1,0 +1,89 @@
+"""A process is killed as it enters, leaves or undoes a recording: no change is lost, and no step is wrong."""
+
+import os
+import shutil
+import signal
+from contextlib import suppress
+
+import pytest
+
+from agentfs import Policy, Workspace
+from tests.faults.test_state_kills import files_of, fresh, judge, killing
+
+POLICY = Policy(durability="fast")
+
+
+def outside(root):
+    """Change files, as another process does."""
+    (root / "c").unlink()
+    (root / "d").write_text("outside\n")
+    (root / "d").chmod(0o755)
+    os.makedirs(root / "new" / "deep")
+    (root / "new" / "deep" / "x").write_text("x\n")
+
+
+def act(ws, root, uncounted):
+    """Record changes of others twice, with an own edit in the first block; undo and redo them."""
+    with ws.recording("first"):
+        ws.edit("a", "old", "new")
+        uncounted(outside, root)
+    ws.undo()
+    ws.redo()
+    with ws.recording("second"):
+        uncounted((root / "a").write_text, "others\n")
+    ws.undo(2)
+
+
+def states_of(top):
+    """Return the tree at the start and after each step of `act`."""
+    root, _ = fresh(top)
+    found = [files_of(root)]
+    with Workspace(root, policy=POLICY) as ws:
+        ws.edit("a", "old", "new")
+        found.append(files_of(root))
+        outside(root)
+        found.append(files_of(root))
+        (root / "a").write_text("others\n")
+        found.append(files_of(root))
+    return found
+
+
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.long)])
+def test_a_kill_before_a_call_loses_no_change(tmp_path, monkeypatch, step):
+    had = states_of(tmp_path / "model")
+    calls = killing(monkeypatch)
+
+    def uncounted(change, *arguments):
+        at, calls.at = calls.at, 0
+        count = calls.count
+        change(*arguments)
+        calls.at, calls.count = at, count
+
+    root, state = fresh(tmp_path / "top")
+    with Workspace(root, state=state, policy=POLICY) as ws:
+        start = calls.count
+        act(ws, root, uncounted)
+        total = calls.count - start
+    assert total > 300
+    told = set()
+    for number in range(1, total + 1, step):
+        root, state = fresh(tmp_path / "top")
+        child = os.fork()
+        if child == 0:
+            status = 1
+            with suppress(Exception):
+                ws = Workspace(root, state=state, policy=POLICY)
+                calls.at = calls.count + number
+                act(ws, root, uncounted)
+                status = 0
+            os._exit(status)
+        status = os.waitpid(child, 0)[1]
+        if os.WIFEXITED(status):  # it made fewer calls, since fewer files were young
+            assert os.WEXITSTATUS(status) == 0
+            assert number > total * 0.8
+            break
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        _, repaired = judge(root, state, had, f"call {number} of {total}")
+        told |= {text.partition(" ")[0] for text in repaired}
+        shutil.rmtree(tmp_path / "top")
+    assert "recording" in told
