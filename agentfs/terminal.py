@@ -94,6 +94,17 @@ def data_of(facts: Mapping[str, Any], output_mode: str, root: str, *, null: bool
     return None
 
 
+def records_of(facts: Mapping[str, Any], output_mode: str) -> list[Mapping[str, Any]]:
+    """Return the entries of a listing, or the matches or counts of a search, each for a line of JSON."""
+    if "counts" not in facts:
+        return list(facts.get("entries", facts.get("files", ())))
+    if output_mode == "total":
+        return [{name: facts[name] for name in ("total_matches", "total_lines", "total_files")}]
+    if facts["matches"]:
+        return list(facts["matches"])
+    return [{"path": path, **count} for path, count in facts["counts"].items()]
+
+
 def _match_lines(
     matches: Sequence[Mapping[str, Any]], name: Callable[[str], bytes], *, null: bool
 ) -> Iterator[bytes]:
