@@ -488,7 +488,12 @@ def _print_data(
     if arguments.json:
         found = b"".join(encoded(to_json(each) + "\n") for each in records_of(data, mode))
     elif hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
-        found = data_of(data, mode, str(workspace.root), null=getattr(arguments, "null", False))
+        context = mode == "content" and any(map(given.get, ("context", "before", "after")))
+        null = getattr(arguments, "null", False)
+        found = data_of(data, mode, str(workspace.root), null=null, context=context)
+        if found and context:  # as between the files of one search
+            found = (b"--\n" if "divides" in arguments else b"") + found
+            arguments.divides = True
     if found:
         write_output(found)
         if "failed" in data:  # the files of `read_many` have footers of their own
