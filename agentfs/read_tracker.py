@@ -89,6 +89,7 @@ class ReadTracker:
         # Grows when ids are dropped, and salts new ids, so that a dropped id never names another line.
         self._generation = 0
         self._said = OrderedDict[tuple[str, ...], str]()
+        self._moved = OrderedDict[str, str]()  # by old path, the oldest move first
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -226,6 +227,27 @@ class ReadTracker:
         """Return True if anything is recorded of a file."""
         with self._lock:
             return real_path in self._files
+
+    def note_move(self, real_path: str, to: str) -> None:
+        """Remember where a file or a directory was moved to."""
+        with self._lock:
+            self._moved.pop(to, None)
+            self._moved[real_path] = to
+            while len(self._moved) > MAX_FILES:
+                self._moved.popitem(last=False)
+
+    def moved_to(self, real_path: str) -> str | None:
+        """Return the path to which a file, or a directory above it, was moved last; None without a move."""
+        path = real_path
+        with self._lock:
+            for _ in self._moved:
+                parts = path.split("/")
+                tops = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+                top = next((top for top in tops if top in self._moved), None)
+                if top is None:
+                    break
+                path = self._moved[top] + path[len(top) :]
+        return None if path == real_path else path
 
     def was_said(self, subject: tuple[str, ...], text: str) -> bool:
         """Remember the last text said about a subject; return True if it is the same as before."""

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -110,9 +111,58 @@ def test_no_command_is_a_usage_error(tmp_path):
 def test_a_closed_pipe_prints_no_traceback(tmp_path):
     (tmp_path / "a.txt").write_text("x" * 30 + "\n", encoding="utf-8")
     (tmp_path / "many.txt").write_text("some line that is long enough\n" * 1500)
-    command = f'{sys.executable} -m agentfs call read \'{{"path": "many.txt"}}\' | head -n 1'
+    call = f'{sys.executable} -m agentfs call read \'{{"path": "many.txt"}}\''
+    command = f"{{ {call}; echo $? >status; }} | head -n 1"
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (tmp_path / "status").read_text() == "0\n"
     assert re.fullmatch(r"(\[lines 1-\d+ of 1500, .*\]\n)?", done.stderr)
+
+
+def test_an_unknown_command_is_told_the_nearest_one(tmp_path):
+    done = run("gerp", "x", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'gerp' is not a command. Did you mean 'grep'?" in done.stderr
+    assert "Did you mean" not in run("frobnicate", cwd=tmp_path).stderr
+
+
+def test_root_and_state_come_from_the_environment(tree, monkeypatch):
+    monkeypatch.setenv("AGENTFS_ROOT", str(tree / "sub"))
+    monkeypatch.setenv("AGENTFS_STATE", str(tree / "state"))
+    assert run("write", "new.txt", "x", cwd=tree).returncode == 0
+    assert (tree / "sub/new.txt").read_text() == "x"
+    assert "new.txt" in run("log", cwd=tree).stdout
+    assert run("undo", cwd=tree).returncode == 0
+    assert not (tree / "sub/new.txt").exists()
+    monkeypatch.delenv("AGENTFS_STATE")
+    assert run("ls", "--root", str(tree), cwd=tree).stdout == "state\nsub\na.py\nb.txt\n"
+    monkeypatch.setenv("AGENTFS_ROOT", "")
+    assert run("ls", "sub", cwd=tree).returncode == 0
+
+
+def test_a_script_has_the_name_of_the_distribution():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"][project["name"]] == project["scripts"]["agentfs"]
+
+
+def test_a_pipe_gets_all_entries_unless_asked(tmp_path):
+    for number in range(700):
+        (tmp_path / f"{number}.txt").write_text("TODO\n" * 4)
+    for command, lines in (("ls", 700), ("glob *.txt", 700), ("find", 700), ("grep TODO", 2800)):
+        done = run(*command.split(), cwd=tmp_path)
+        assert (done.stdout.count("\n"), "more" in done.stderr) == (lines, False)
+        assert run(*command.split(), "--limit", "3", cwd=tmp_path).stdout == "".join(
+            done.stdout.splitlines(keepends=True)[:3]
+        )
+    (tmp_path / "long.txt").write_text("x" * 5000 + "\n" + "line\n" * 5000)
+    assert run("read", "long.txt", cwd=tmp_path).stdout == (tmp_path / "long.txt").read_text()
+
+
+def test_a_pipe_gets_all_pages_of_a_large_result(tmp_path, monkeypatch):
+    monkeypatch.setattr("agentfs.search.collect.PAGE_BYTES", 20_000)
+    (tmp_path / "a.txt").write_text("".join(f"TODO {number}\n" for number in range(500)))
+    done = run("grep", "TODO", cwd=tmp_path)
+    assert done.stdout == "".join(f"a.txt:{number + 1}:TODO {number}\n" for number in range(500))
+    assert "more" not in done.stderr
 
 
 def test_every_tool_is_a_command_and_changes_is_called_diff(tmp_path):
@@ -141,6 +191,18 @@ def tree(tmp_path):
     (["grep", "IMPORT", "--ignore-case", "--output-mode", "count"], 0, "b.txt:1\n"),
     (["grep", "import", "--glob", "*.py", "--glob", "*.txt", "--output-mode", "count"], 0, "b.txt:1\n"),
     (["grep", "absent"], 1, ""),
+    (["grep", "-in", "IMPORT", "-g", "*.py", "."], 0, "a.py:1:import os\n"),
+    (["grep", "IMPORT", ".", "-i", "-tpy"], 0, "a.py:1:import os\n"),
+    (["grep", "import", "-c"], 0, "b.txt:1\n"),
+    (["grep", "-l", "-e", "nothing", "-e", "p.int"], 0, "a.py\nb.txt\n"),
+    (["grep", "-lF", "-e", "nothing", "-e", "p.int", "a.py", "b.txt"], 0, "b.txt\n"),
+    (["grep", "-e", "import", "b.txt"], 0, "b.txt:1:import nothing\n"),
+    (["grep", "--", "-c", "."], 1, ""),
+    (["grep", "-w", "impor"], 1, ""),
+    (["grep", "import", "b.txt", "a.py"], 0, "b.txt:1:import nothing\na.py:1:import os\n"),
+    (["grep", "print", "b.txt", "a.py"], 0, "a.py:2:print(os)\n"),
+    (["find", "-t", "f", "-t", "d", "-e", "py"], 0, "a.py\n"),
+    (["glob", "*.txt", "sub", "."], 0, "b.txt\n"),
     (["glob", "*.py"], 0, "a.py"),
     (["glob", "*.rs"], 1, ""),
     (["ls", "--depth", "2"], 0, "a.py"),
@@ -162,13 +224,19 @@ def test_tools_are_called_as_a_shell_does(tree, arguments, status, printed):
 
 @pytest.mark.parametrize("arguments", [
     ["grep"], ["grep", "("], ["read", "missing"], ["read", "../x"], ["grep", "x", "--limit", "many"],
-    ["grep", "x", "--output-mode", "no"], ["write", "b.txt", "x"], ["nothing"],
+    ["grep", "x", "--output-mode", "no"], ["write", "b.txt", "x"], ["nothing"], ["grep", "x", "missing"],
 ])  # fmt: skip
 def test_a_failure_is_2_and_on_standard_error(tree, arguments):
     done = run(*arguments, cwd=tree)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_missing_path_among_others_is_a_failure_that_prints_the_others(tree):
+    done = run("grep", "import", "missing", "b.txt", cwd=tree)
+    assert (done.returncode, done.stdout) == (2, "b.txt:1:import nothing\n")
+    assert "missing" in done.stderr
 
 
 def test_an_error_of_one_command_advises_another(tree):

@@ -104,6 +104,7 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
         raise type(error)(Advice(message, error.message), hint=error.hint, details=error.details) from None
     for below, _ in nodes:
         tracker.record_move(real_path + below, target + below)
+    tracker.note_move(real_path, target)
     try:
         shown = root.entry(to).path
     except AgentFSError:  # the move itself has succeeded

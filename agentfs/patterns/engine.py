@@ -46,7 +46,7 @@ while head := read(48):
         if not batch:
             break
 """
-# POSIX classes, which `re` reads as other sets without an error.
+# POSIX classes, which `re` silently reads as other sets.
 _POSIX_CLASS = re.compile(r"(?<!\\)\[[^\]]*\[:\^?[A-Za-z]+:\]")
 
 
@@ -62,7 +62,7 @@ def engine() -> Any:
 
 
 def engine_note(pattern: str) -> str:
-    """Return a remark for the message about a refused pattern, if `re` may be the reason; else ""."""
+    """Return a note for the error about a pattern, if the cause may be that `re` is used; else ""."""
     if engine_name() == "regex" or not any(each in pattern for each in ("\\", "[:", "(?")):
         return ""
     return (
@@ -152,7 +152,7 @@ class _Match:
         """Return the template, filled with the groups of the match."""
         start, end = self._span
         again = self._compiled.match(self._text, start)
-        if again is None or again.end() != end:  # an empty match at the same place came first
+        if again is None or again.end() != end:  # `search` found an empty match at the same position instead
             again = self._compiled.fullmatch(self._text, start, end)
         if again is None:
             raise re.error("the groups of a match cannot be found again", self._compiled.pattern)

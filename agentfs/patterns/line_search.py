@@ -16,12 +16,12 @@ from agentfs.patterns.engine import timeout_clock, untimed_steps
 from agentfs.patterns.literals import Plan, count_literal, substring_finder
 
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
-_MATCHES_PER_CHECK = 4096  # the same for the matches of one line
+_MATCHES_PER_CHECK = 4096  # matches of one line between two checks of the clock
 _CHUNK = 1024 * 1024  # larger texts are searched in chunks, to bound the memory
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
 _FIRST_SLICE = 0.25
-_CHARACTERS_PER_SECOND = 1_000_000  # a slower line regex is stuck in a line, and is not used again
+_CHARACTERS_PER_SECOND = 1_000_000  # a slower line regex is stuck in a line and is given up
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class LineSearch:
         self.too_long = 0  # lines (with `multiline`: texts) that are not searched, to bound the memory
         self.reached = 0  # end of the last match of `part_hits`
         self._until_check = 0
-        # A single character is in too many lines to select candidates.
+        # A literal of one character is in too many lines to be useful.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
         self._untimed_length = untimed_length(plan)
 
@@ -121,7 +121,7 @@ class LineSearch:
             yield hit
 
     def matches(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
-        """Yield each match of the lines of `hits`, after the offset of the text that it was searched in."""
+        """Yield each match in the lines of `hits`, with the offset of the searched part of the text."""
         if self._multiline:
             yield from ((0, match) for match in (self._sliced(text) if self._is_bounded(text) else ()))
             return
@@ -264,7 +264,7 @@ class LineSearch:
                 elif not hit.matches % _MATCHES_PER_CHECK:
                     self._seconds_left()
                 if last > hit.end:
-                    # A match that ends with a line end does not include the next line.
+                    # A match that ends with a line end does not reach into the next line.
                     inside = last - 1 if text.startswith("\n", last - 1) else last
                     if inside > hit.end:
                         hit.end = _line_at(text, inside)[1]

@@ -132,7 +132,7 @@ def read_paths(
             break
         except AgentFSError as error:
             if isinstance(error, NotFoundError):
-                search.diagnose.explain_missing(root, limits, "read_many", error)
+                search.diagnose.explain_missing(root, limits, tracker, "read_many", error)
             failed[path] = error.code
             part = Joined("\n", head, error.text)
         else:

@@ -1,4 +1,4 @@
-"""`ls`, `glob` and `find`: a page of entries, and its text."""
+"""`ls`, `glob` and `find`: the results and their text."""
 
 import time
 from collections.abc import Sequence
@@ -124,7 +124,7 @@ def _fitted_page(
     tracker: ReadTracker | None,
     *remarks: str,
 ) -> _R:
-    """Return the result with as much text as the token budget holds, and with the call for the rest."""
+    """Return the result with as many entries as fit into the token budget, and the call for the rest."""
     total, skipped, first = found.total, found.skipped, found.page.first
     if found.exact and (total or options.method == "ls"):
         check_offset(first, total, noun)
@@ -161,9 +161,9 @@ def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
     if max(len(paths), of) <= _MOST_WHOLE_PATHS:
         return [one_line(path) + tail for path, tail in paths]
     lines: list[str] = []
-    opened: list[str] = []  # the directories above, each with a `/` at its end, below which names are listed
+    opened: list[str] = []  # the current directories, each with a trailing `/`
     for (path, tail), (following, _) in pairwise([*paths, ("", "")]):
-        if "/ " in f"/{path}":  # a name that would look indented
+        if "/ " in f"/{path}":  # a name that begins with a space would look indented
             opened.clear()
             lines.append(f"{'./' * path.startswith(' ')}{one_line(path)}{tail}")
             continue

@@ -1,4 +1,4 @@
-"""One search of file contents, in the order of files: exact totals, and the matches of one page."""
+"""One search of file contents: exact totals, and the matches of one page."""
 
 import time
 from collections import Counter
@@ -21,11 +21,11 @@ from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, wi
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.visit import Excluded
 
-_MAX_WAITING = 500  # line matches of a file that wait to become matches
-_PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
-_FEW_FILES = 30  # fewer files are searched one by one, without a search of all kept texts
+_MAX_WAITING = 500  # line matches of a file that are collected before they become matches
+_PLAIN = "plain"  # the kind of kept texts that can be searched as bytes
+_FEW_FILES = 30  # fewer files are searched one by one, not by one pass over all kept texts
 _FILES_PER_CHECK = 32  # files between two checks for cancellation
-_MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
+_MATCH_BYTES, _SPAN_BYTES = 320, 120  # measured sizes
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
 
 
@@ -34,8 +34,8 @@ class Finding:
     """The result of a search; its entries are matches or files, depending on the output mode."""
 
     page: Page
-    matches: list[Match] = field(default_factory=list[Match])  # of the page; samples in a summary
-    counts: dict[str, FileCount] = field(default_factory=dict[str, FileCount])  # of the page
+    matches: list[Match] = field(default_factory=list[Match])  # the page, or the samples of a summary
+    counts: dict[str, FileCount] = field(default_factory=dict[str, FileCount])  # files of the page
     entries: int = 0
     total_matches: int = 0
     total_lines: int = 0
@@ -45,7 +45,7 @@ class Finding:
     excluded: list[Excluded] = field(default_factory=list[Excluded])  # the first hidden and ignored names
     full: bool = False  # the search ended because the page was full
     ended_in: str = ""  # the file in which the time ran out
-    in_other_case: bool = True  # there may be a match if case is ignored
+    in_other_case: bool = True  # False if a search without case would find nothing either
 
     @property
     def exact(self) -> bool:
@@ -61,7 +61,7 @@ def search(
     among: Sequence[Excluded] | None = None,
     text: str | None = None,
 ) -> Finding:
-    """Search files: those of the options, those `among` what a search excluded, or a text in their place."""
+    """Search the files of the options; or only `among` excluded names; or only a `text`."""
     searcher = _Searcher(root, limits, options, among)
     reached: str | None = None
     try:
@@ -91,7 +91,7 @@ class _Searcher:
         self.texts = root.texts if self.prefilter.finders else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
             self.texts = None
-        # How far behind the first match of a line another can still be shown.
+        # The distance from the first match of a line up to which other matches can be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
         self.by_line = options.by_line
@@ -112,7 +112,7 @@ class _Searcher:
                 break
 
     def finish(self, reached: str | None) -> Finding:
-        """Return what was found, with what was skipped."""
+        """Return the finding with its skipped counts."""
         skipped = self.source.skipped
         more = {name: getattr(skipped, name) + count for name, count in self.skipped.items()}
         self.found.skipped = replace(skipped, reached=reached or skipped.reached, **more)
@@ -124,9 +124,9 @@ class _Searcher:
         every, reader = batch
         found = self.found
         entries = every if self.texts is None else self._may_match(every, self.texts)
-        found.searched += len(every)  # what turns out not to be is taken off again
+        found.searched += len(every)  # files that are not searched are subtracted later
         for first in range(0, len(entries), _FILES_PER_CHECK):
-            call_context.step(0)  # the walk has counted them
+            call_context.step(0)  # 0, because the walk has counted the files
             some = entries[first : first + _FILES_PER_CHECK]
             for entry, outcome in reader.read_files(some, self._read, linked=self.source.linked):
                 try:
@@ -138,7 +138,7 @@ class _Searcher:
                     return
 
     def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
-        """Leave out the kept texts that one search of all kept texts has ruled out."""
+        """Leave out kept texts without a required literal, by one pass over all kept texts."""
         if (candidates := self.candidates) is None:
             if self.found.searched + len(entries) < _FEW_FILES:
                 return entries
@@ -146,9 +146,9 @@ class _Searcher:
         texts.mark_used(entries)
         try:
             read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
-        except AttributeError:  # nothing is kept of some of them
+        except AttributeError:  # some entries are not in a kept tree
             return entries
-        if not read or self.source.stops_when_full:  # then those behind the last file read do not count
+        if not read or self.source.stops_when_full:  # files after the last one must not count
             return read
         known = [entry for entry in read if entry.content != BINARY]
         self.skipped[BINARY] += len(read) - len(known)
@@ -170,7 +170,7 @@ class _Searcher:
         elif found != "too_large" and not source.content:
             source.content = _PLAIN if is_plain(self.buffer) else "other"
         if found is not None and self.candidates is not None:
-            self.candidates.add(source)  # a link may lead to it once more
+            self.candidates.add(source)  # the same text may be read again through a link
         return found
 
     def _check_time(self) -> None:
@@ -279,7 +279,7 @@ class _Searcher:
         except TimeoutError:
             found.ended_in = path
             raise
-        except MemoryError:  # the engine's stack, on a line within the bound
+        except MemoryError:  # the stack of the engine can overflow even on a line within the bound
             line_search.too_long += 1
         finally:
             self.skipped["long_lines"] += line_search.too_long > too_long
@@ -310,7 +310,7 @@ class _Searcher:
     def _keep(
         self, excerpts: "_Excerpts", line_matches: list[LineMatch], following: int | None = None
     ) -> None:
-        """Turn line matches of a file into matches, for as long as there is memory for them."""
+        """Turn line matches of a file into matches, as long as memory is left."""
         found, page = self.found, self.found.page
         for match in excerpts.take(line_matches, following):
             number = page.first + len(found.matches) if self.by_line else found.entries
@@ -322,7 +322,7 @@ class _Searcher:
 
 
 class _Excerpts:
-    """Line matches of one file as matches, in order; unless `overlap`, no line is in two of them."""
+    """Converts line matches of a file to matches in order; without `overlap`, no line is in two matches."""
 
     def __init__(self, path: str, around: tuple[int, int], line_chars: int, overlap: bool) -> None:
         self._path = path
@@ -339,14 +339,14 @@ class _Excerpts:
         self._free = max(self._context, self._free - window.dropped)
 
     def take(self, line_matches: Sequence[LineMatch], following: int | None) -> Iterator[Match]:
-        """Yield a match for each of some line matches; `following` is where the next one begins, if any."""
+        """Yield a match for each line match; `following` is the start of the next line match, if any."""
         text, line_chars = self._text, self._line_chars
         ends = [*(each.start for each in line_matches[1:]), following]
         for found, end in zip(line_matches, ends, strict=True):
             self._number += text.count("\n", self._counted, found.start)
             self._counted = found.start
             lines_before = _lines_before(text, self._free, found.start, self._before)
-            end = len(text) if end is None or self._overlap else end  # noqa: PLW2901 - the end of the text
+            end = len(text) if end is None or self._overlap else end  # noqa: PLW2901 - the default for None
             lines_after, taken = _lines_after(text, found.end + 1, end, self._after)
             self._free = self._context if self._overlap else taken
             ahead = 0 if found.start else self._ahead
@@ -382,7 +382,7 @@ def _lines_after(text: str, start: int, stop: int, count: int) -> tuple[list[str
 
 
 def without_marks(match: Match) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text of a match without the marks of a cut, and the spans in it."""
+    """Return the text of a match without its cut marks, and the spans relative to that text."""
     ahead, behind = map(cut_mark, match.cut)
     text = match.text[len(ahead) : len(match.text) - len(behind)]
     return text, [(start - len(ahead), end - len(ahead)) for start, end in match.spans]
@@ -391,10 +391,7 @@ def without_marks(match: Match) -> tuple[str, list[tuple[int, int]]]:
 def _cut_around(
     text: str, spans: Sequence[tuple[int, int]], line_chars: int, ahead: int
 ) -> tuple[str, list[tuple[int, int]], tuple[int, int]]:
-    """Cut a long text around its first match, say by how much, and move the spans along.
-
-    The line has `ahead` characters before the text.
-    """
+    """Cut a long text around its first match; return it with moved spans and the cut lengths."""
     limit = line_chars * _BLOCK_LINES if "\n" in text else line_chars
     if len(text) <= limit and not ahead:
         return text, list(spans), (0, 0)

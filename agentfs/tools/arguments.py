@@ -33,6 +33,7 @@ from agentfs.tools.kinds import (
     Kind,
     ListOf,
     Parameter,
+    PathOf,
     String,
     UnionOf,
     describe_names,
@@ -290,7 +291,7 @@ def _spellings(
 def _means_omitted(member: Parameter, value: Any) -> bool:
     """Return True for null, and text that means null, if the member may be left out."""
     omitted = value is None
-    if isinstance(value, str) and not isinstance(member.value_kind, (String, UnionOf)):
+    if isinstance(value, str) and not isinstance(member.value_kind, (String, PathOf, UnionOf)):
         omitted = value.strip().lower() in ("", "null", "none")
     return omitted and not member.required and not member.takes_null
 

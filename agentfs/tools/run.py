@@ -159,7 +159,7 @@ def plain_function(
         return await run_async(tool.name, given(args, kwargs))
 
     function: Callable[..., Any] = acall if tool.is_async else call
-    descriptions = {each.identifier: each.full_description(choices=True) for each in parameters}
+    descriptions = {each.identifier: each.full_description(choices=True, formats=True) for each in parameters}
     returns = "The result as text, or the error."
     function.__name__ = function.__qualname__ = tool.name
     function.__annotations__ = {**{each.name: each.annotation for each in declared}, "return": str}

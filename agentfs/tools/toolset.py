@@ -2,6 +2,7 @@
 
 import inspect
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -25,7 +26,15 @@ from agentfs.tools.hints import checks_arguments
 from agentfs.tools.kinds import short_repr
 from agentfs.tools.result import ToolNames, from_error, from_exception, from_value
 from agentfs.tools.run import Runner, complete, has_event_loop, plain_function
-from agentfs.tools.spec import RenderContext, Tool, ToolSpec, check_tool_name, make_tool, tool_schemas
+from agentfs.tools.spec import (
+    RenderContext,
+    Tool,
+    ToolSpec,
+    check_tool_name,
+    make_tool,
+    tool_schemas,
+    undescribed,
+)
 
 _INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
 _INSTRUCTIONS_END = (
@@ -82,6 +91,9 @@ class Toolset:
         self._runner = Runner(concurrency)
         exposed = dict(expose or {})
         self._set_tools(_tool_of(each, prefix, exposed, render) for each in callables)
+        for tool in self:
+            if missing := undescribed(tool):
+                warnings.warn(f"The tool {tool.name} does not describe {', '.join(missing)}.", stacklevel=3)
         if unknown := exposed.keys() - {tool.own_name for tool in self}:
             raise InvalidArgumentError(f"`expose` names {', '.join(sorted(unknown))}, which is not offered.")
 

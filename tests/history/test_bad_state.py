@@ -97,7 +97,7 @@ def test_the_tree_must_not_lie_in_it(root, tmp_path):
 
 def test_it_is_no_file_nor_below_one(root, tmp_path):
     (tmp_path / "file").write_text("x")
-    assert "no possible path" in refused(root, "a\0b")
+    assert "The path of the state directory is invalid" in refused(root, "a\0b")
     assert "is a file" in refused(root, tmp_path / "file")
     assert "a parent of it is a file" in refused(root, tmp_path / "file" / "state")
 
@@ -106,7 +106,7 @@ def test_what_has_something_else_in_it_is_left_alone(root, state):
     state.mkdir()
     (state / "mine").write_text("precious")
     before = snapshot(state)
-    assert '"mine" is in it' in refused(root, state)
+    assert 'it contains "mine".' in refused(root, state)
     assert snapshot(state) == before
 
 

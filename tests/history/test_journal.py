@@ -243,7 +243,7 @@ def test_a_directory_that_was_made_stays_while_something_else_is_in_it(ws, tmp_p
     ws.write("d/mine", "x\n")
     (tmp_path / "d" / "theirs").write_text("y\n")
     result = ws.undo()
-    assert result.notes == ('the directory "d" stays: something else is in it',)
+    assert result.notes == ('the directory "d" stays, because it is not empty',)
     assert sorted(snapshot(tmp_path)) == ["d", "d/theirs"]
     ws.redo()
     assert (tmp_path / "d" / "mine").read_text() == "x\n"

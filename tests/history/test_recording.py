@@ -294,7 +294,7 @@ def test_what_is_too_large_is_reported_and_not_restored(root, reopened):
     assert '"large"' in recorded.result.text
     undone = ws.undo()
     assert (root / "large").stat().st_size == 3000
-    assert undone.notes == ('not restored, as the recording could not keep it: "large"',)
+    assert undone.notes == ('not restored, as the recording could not keep the content: "large"',)
 
 
 def test_the_bytes_of_a_snapshot_are_bounded(root, reopened):
