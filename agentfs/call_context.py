@@ -30,7 +30,7 @@ class Execution:
     Args:
         tool: The name of the tool, or None if a program called a method.
         start: Starts a coroutine on the event loop that waits for the call; None if no loop does.
-        slots: A semaphore; the call holds one of its slots, except while the user is asked.
+        slots: The semaphore whose slot the call holds. The slot is released while the user is asked.
         on_progress: Called with the number of entries seen, in the thread of the call.
     """
 

@@ -62,7 +62,7 @@ def write_file(
     preview: bool = False,
     raw: bool = False,
 ) -> WriteResult:
-    """Create a file, or replace one whose every line was read."""
+    """Create a file, or replace a file whose lines were all read."""
     if "\x00" in content:
         raise nul_error(ParameterName("content"))
     if len(content) > limits.file_bytes:
