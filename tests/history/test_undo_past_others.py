@@ -233,7 +233,10 @@ def test_changes_compares_with_the_disk_of_now(reopened, tmp_path):
         ("edited", "changed", ((6, 6),)),
         ("gone", "deleted", ()),
     ]
-    assert changes.notes == ('changed back by another program: "back"', 'deleted by another program: "gone", "new"')
+    assert changes.notes == (
+        'changed back by another program: "back"',
+        'deleted by another program: "gone", "new"',
+    )
     assert "(line 6 by another program)" in changes.text
     assert b"+six\n" in changes.patch
     assert b"back" not in changes.patch
