@@ -3,11 +3,14 @@
 import argparse
 import contextlib
 import json
+import math
+import os
+import re
 import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import agentfs
@@ -17,6 +20,7 @@ from agentfs.fs import Root
 from agentfs.history import Timeline, methods
 from agentfs.history.report import describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
+from agentfs.history.timeline import Step
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import READING
 from agentfs.policy import Policy
@@ -27,15 +31,18 @@ from agentfs.terminal import (
     COLOR_CHOICES,
     OutputError,
     data_of,
+    encoded,
     paint_diff,
     paint_result,
     print_error,
     print_text,
     progress,
+    records_of,
     wants_data,
     write_output,
 )
 from agentfs.text import footer, to_json
+from agentfs.text.nearest import nearest
 from agentfs.tools.arguments import parse_arguments
 from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.tools.spec import Tool, exposable, make_tool
@@ -52,8 +59,16 @@ _HISTORY_COMMANDS = {"undo", "redo", "checkpoint", "rollback"}
 _POSITIONAL = {"path", "steps", "name"}
 # Options that several commands have.
 _COMMON: dict[str, dict[str, Any]] = {
-    "--root": {"default": ".", "metavar": "DIR", "help": "the workspace (default: here)"},
-    "--state": {"default": None, "metavar": "DIR", "help": "persist journal and read history in DIR"},
+    "--root": {
+        "default": ".",
+        "metavar": "DIR",
+        "help": "the workspace (default: that of AGENTFS_ROOT, or here)",
+    },
+    "--state": {
+        "default": None,
+        "metavar": "DIR",
+        "help": "persist journal and read history in DIR (default: that of AGENTFS_STATE, if set)",
+    },
     "--connect": {
         "default": None,
         "metavar": "COMMAND",
@@ -63,8 +78,58 @@ _COMMON: dict[str, dict[str, Any]] = {
     "--color": {"choices": COLOR_CHOICES, "default": "auto", "help": "colors (default: auto)"},
     "--dialect": {"default": "agentfs", "metavar": "NAME", "help": "offer the tools of this dialect"},
 }
+# Environment variables with defaults of options; an empty one counts as unset.
+_VARIABLES = {"--root": "AGENTFS_ROOT", "--state": "AGENTFS_STATE"}
+# The commands that take several paths and print a line for each entry.
 _PATH_COMMANDS = {"ls", "glob", "find", "grep"}
-_LONGEST_LINE = 10 * MIB  # characters of a matching line that goes to a pipe
+# Short options, as `rg` and `fd` have them.
+_SHORT = {
+    "grep": {
+        "ignore_case": "-i",
+        "smart_case": "-S",
+        "word": "-w",
+        "whole_line": "-x",
+        "line_numbers": "-n",
+        "fixed_strings": "-F",
+        "multiline": "-U",
+        "invert": "-v",
+        "after": "-A",
+        "before": "-B",
+        "context": "-C",
+        "glob": "-g",
+        "type": "-t",
+        "max_count": "-m",
+        "follow_symlinks": "-L",
+    },
+    "find": {
+        "types": "-t",
+        "extensions": "-e",
+        "glob": "-g",
+        "exclude": "-E",
+        "max_depth": "-d",
+        "follow_symlinks": "-L",
+    },
+    "glob": {"types": "-t", "exclude": "-E"},
+}
+_OUTPUT_MODES = {
+    "-l": ("--files-with-matches", "files_with_matches", "print only the paths of files with matches"),
+    "-c": ("--count", "count", "print only the number of matching lines of each file"),
+}
+_MOST = 2**31 - 1
+# Limits of results that go to a pipe. A matching line may have 10 MiB.
+_UNCUT = Limits(
+    read_lines=_MOST,
+    read_bytes=_MOST,
+    line_chars=_MOST,
+    list_entries=_MOST,
+    glob_results=_MOST,
+    grep_results=_MOST,
+    grep_line_chars=10 * MIB,
+    walk_entries=_MOST,
+    timeout=math.inf,
+    output_tokens=_MOST,
+    count_tokens=lambda _: 0,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OutputError as failure:
         sys.stdout = None  # or Python complains again when it flushes at exit
         if isinstance(failure.__cause__, BrokenPipeError):  # the reader is gone, as after `| head`
-            return NOTHING_FOUND
+            return 0
         reason = getattr(failure.__cause__, "strerror", None)
         print_error(f"agentfs: Standard output cannot be written: {reason}.")
         return FAILED
@@ -105,19 +170,36 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parse(sys.argv[1:] if argv is None else argv)
     except SystemExit as end:  # argparse has printed help or an error
         return end.code if isinstance(end.code, int) else FAILED
     status: int = arguments.run(arguments)
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser, commands = _parser(argv[0] if argv else "")
+    command = commands.get(argv[0]) if argv else None
+    if command is None and argv and not argv[0].startswith("-"):
+        near = nearest(argv[0], commands)
+        parser.error(f"{argv[0]!r} is not a command." + (f" Did you mean {near!r}?" if near else ""))
+    if command is None or "--" in argv:  # the other method drops the argument after a `--`
+        return parser.parse_args(argv)
+    return command.parse_intermixed_args(argv[1:])  # options may follow paths
+
+
+def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser, and the parser of each command; of `wanted` alone if that is a tool."""
     parser = argparse.ArgumentParser(prog="agentfs", description="File tools for LLM agent loops.")
     parser.add_argument("--version", action="version", version=f"agentfs {agentfs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for tool in _tools():
-        _add_tool(commands, tool)
+    unopened = object.__new__(Workspace)
+    names = [name for name in unopened.tool_names() if name != "changes"]
+    chosen = [name for name in names if name == wanted.replace("-", "_")] or names
+    for method in (getattr(unopened, name) for name in chosen):
+        _add_tool(commands, make_tool(method, expose=exposable(method)))
+    if chosen is not names:
+        return parser, commands.choices
 
     call = commands.add_parser("call", help="run one tool with the arguments a model would send")
     call.add_argument("name", metavar="NAME", help="the tool, such as read")
@@ -166,12 +248,19 @@ def _parser() -> argparse.ArgumentParser:
     serve.set_defaults(run=_serve)
 
     _add_history(commands)
-    return parser
+    return parser, commands.choices
 
 
 def _add_common(command: Any, *names: str) -> None:
     for name in names:
-        command.add_argument(name, **_COMMON[name])
+        settings = _COMMON[name]
+        if default := _from_environment(name):
+            settings = {**settings, "default": default}
+        command.add_argument(name, **settings)
+
+
+def _from_environment(option: str) -> str | None:
+    return os.environ.get(_VARIABLES.get(option, "")) or None
 
 
 def _add_history(commands: Any) -> None:
@@ -192,16 +281,11 @@ def _add_history(commands: Any) -> None:
 
 
 def _add_state(command: Any) -> None:
-    command.add_argument("--state", required=True, metavar="DIR", help="the state directory")
-    root_help = "the workspace (default: that of the state directory)"
-    command.add_argument("--root", default=None, metavar="DIR", help=root_help)
-
-
-def _tools() -> list[Tool]:
-    """Return the tools that are commands, with all parameters; no workspace is opened."""
-    unopened = object.__new__(Workspace)
-    methods = [getattr(unopened, name) for name in unopened.tool_names() if name != "changes"]
-    return [make_tool(method, expose=exposable(method)) for method in methods]
+    state = _from_environment("--state")
+    state_help = "the state directory (default: that of AGENTFS_STATE)"
+    command.add_argument("--state", required=state is None, default=state, metavar="DIR", help=state_help)
+    root_help = "the workspace (default: that of AGENTFS_ROOT, or of the state directory)"
+    command.add_argument("--root", default=_from_environment("--root"), metavar="DIR", help=root_help)
 
 
 def _add_tool(commands: Any, tool: Tool) -> None:
@@ -214,12 +298,24 @@ def _add_tool(commands: Any, tool: Tool) -> None:
         argument_default=argparse.SUPPRESS,
     )
     for parameter in tool.parameters:
-        _add_parameter(command, parameter)
+        _add_parameter(command, tool.name, parameter)
     group = command.add_argument_group("about the command")
     if tool.name in _PATH_COMMANDS:
         null_help = "print data, with a NUL after each path instead of a line feed (for `xargs -0`)"
         group.add_argument("-0", "--null", action="store_true", help=null_help)
-    _add_common(group, "--json", "--color")
+    if tool.name == "grep":
+        regexp_help = "search for this pattern; may be repeated, and all other arguments are paths"
+        command.add_argument("-e", "--regexp", action="append", metavar="PATTERN", help=regexp_help)
+        for option, (long, mode, mode_help) in _OUTPUT_MODES.items():
+            command.add_argument(
+                option, long, action="store_const", dest="output_mode", const=mode, help=mode_help
+            )
+    if tool.name in _PATH_COMMANDS:
+        json_help = "print a JSON object for each entry, one on a line"
+        group.add_argument("--json", action="store_true", default=False, help=json_help)
+    else:
+        _add_common(group, "--json")
+    _add_common(group, "--color")
     if tool.name in _HISTORY_COMMANDS:
         _add_state(group)
     else:
@@ -227,21 +323,30 @@ def _add_tool(commands: Any, tool: Tool) -> None:
     command.set_defaults(run=_run_tool, tool=tool)
 
 
-def _add_parameter(command: argparse.ArgumentParser, parameter: Parameter) -> None:
+def _add_parameter(command: argparse.ArgumentParser, tool: str, parameter: Parameter) -> None:
     text = parameter.full_description().replace("%", "%%")
     settings = _settings(parameter.value_kind, parameter.name)
     if parameter.required:
         if parameter.name == "content":
             text += " `-` reads standard input."
         settings.pop("action", None)
+        if tool == "grep":  # `-e` also takes the pattern
+            settings["nargs"] = "?"
         command.add_argument(parameter.name, help=text, **settings)
         return
     if parameter.name in _POSITIONAL:
-        command.add_argument(parameter.name, help=text, nargs="?", default=parameter.default, **settings)
+        if tool in _PATH_COMMANDS:
+            settings |= {"nargs": "*", "default": []}
+        else:
+            settings |= {"nargs": "?", "default": parameter.default}
+        command.add_argument(parameter.name, help=text, **settings)
         return
     if settings.get("action") == "store_true" and parameter.default is not False:
         settings["action"] = argparse.BooleanOptionalAction
-    command.add_argument(f"--{parameter.name.replace('_', '-')}", help=text, dest=parameter.name, **settings)
+    names = [f"--{parameter.name.replace('_', '-')}"]
+    if short := _SHORT.get(tool, {}).get(parameter.name):
+        names.insert(0, short)
+    command.add_argument(*names, help=text, dest=parameter.name, **settings)
 
 
 def _settings(kind: Kind, name: str) -> dict[str, Any]:
@@ -294,14 +399,44 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     given = {p.name: getattr(arguments, p.name) for p in tool.parameters if hasattr(arguments, p.name)}
     if given.get("content") == "-":
         given["content"] = _standard_input()
-    limits = None
-    if not arguments.json and wants_data(arguments.color):
-        limits = Limits(grep_line_chars=_LONGEST_LINE)
+    calls = [given]
+    if tool.name in _PATH_COMMANDS:
+        paths = _paths_after_pattern(arguments, given)
+        calls = [{**given, "path": path} for path in paths] or calls
+    limits = _UNCUT if wants_data(arguments.color) else None
     with _open(arguments.root, arguments.state, limits=limits) as workspace:
         # Every tool is a command, so an error may suggest any of them.
         expose = {tool.name: exposable(getattr(workspace, tool.name))}
         tools = workspace.tools("all", expose=expose)
-        return _show(arguments, workspace, _call_with_progress(tools, tool.name, given), given)
+        statuses: list[int] = []
+        for call in calls:
+            result = _call_with_progress(tools, tool.name, call)
+            # The data of one result is at most 64 MiB, so a pipe gets one result after the other.
+            while result.next and limits is _UNCUT and tool.name in _PATH_COMMANDS and "limit" not in given:
+                _show(
+                    arguments,
+                    workspace,
+                    replace(result, data={**cast("dict[str, Any]", result.data), "notes": ()}),
+                    call,
+                )
+                result = _call_with_progress(tools, tool.name, result.next["arguments"])
+            statuses.append(_show(arguments, workspace, result, call))
+    return FAILED if FAILED in statuses else min(statuses)
+
+
+def _paths_after_pattern(arguments: argparse.Namespace, given: dict[str, Any]) -> list[str]:
+    """Take the paths out of the given arguments; with `-e` all positional arguments are paths."""
+    paths: list[str] = given.pop("path")
+    if patterns := getattr(arguments, "regexp", None):
+        if "pattern" in given:
+            paths.insert(0, given["pattern"])
+        if len(patterns) > 1:
+            fixed = given.pop("fixed_strings", False)
+            patterns = ["|".join(f"(?:{re.escape(each) if fixed else each})" for each in patterns)]
+        given["pattern"] = patterns[0]
+    elif arguments.tool.name == "grep" and "pattern" not in given:
+        raise InvalidArgumentError("grep needs a PATTERN, or -e PATTERN.")
+    return paths
 
 
 def _call(arguments: argparse.Namespace) -> int:
@@ -327,11 +462,12 @@ def _call_with_progress(tools: Toolset, name: str, arguments: str | dict[str, An
 def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResult, given: Any) -> int:
     facts: Any = result.data
     data = cast("dict[str, Any]", facts) if isinstance(facts, dict) else {}
-    if arguments.json:
+    lists = hasattr(arguments, "tool") and arguments.tool.name in _PATH_COMMANDS
+    if arguments.json and not lists:
         print_text(to_json(result.to_dict()))
     elif not result.success:
         print_error(result.content)
-    elif getattr(arguments, "null", False) or wants_data(arguments.color):
+    elif arguments.json or getattr(arguments, "null", False) or wants_data(arguments.color):
         _print_data(arguments, workspace, result, data, given)
     else:
         print_text(result.content, arguments.color, lambda text: paint_result(text, data))
@@ -348,10 +484,17 @@ def _print_data(
     said: Sequence[str] = () if result.notes else data.get("notes", ())
     notes = [footer(*said)]
     found = None
+    mode = given.get("output_mode", "content")
     # `call` prints the text that a model gets, unless that is a list of paths, which may be drawn as a tree.
-    if hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
-        mode = given.get("output_mode", "content")
-        found = data_of(data, mode, str(workspace.root), null=getattr(arguments, "null", False))
+    if arguments.json:
+        found = b"".join(encoded(to_json(each) + "\n") for each in records_of(data, mode))
+    elif hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
+        context = mode == "content" and any(map(given.get, ("context", "before", "after")))
+        null = getattr(arguments, "null", False)
+        found = data_of(data, mode, str(workspace.root), null=null, context=context)
+        if found and context:  # as between the files of one search
+            found = (b"--\n" if "divides" in arguments else b"") + found
+            arguments.divides = True
     if found:
         write_output(found)
         if "failed" in data:  # the files of `read_many` have footers of their own
@@ -398,19 +541,20 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
     for name, position in timeline.checkpoints.items():
         checkpoints.setdefault(position, []).append(name)
 
-    def row(number: int, changes: Any, seconds: float | None) -> dict[str, Any]:
+    def row(number: int, step: Step, seconds: float | None) -> dict[str, Any]:
         return {
             "step": number,
             "time": seconds,
+            "label": step.label,
             "undone": number > last,
             "checkpoints": checkpoints.get(number, []),
-            "files": [vars(file) for file in file_changes(changes, count_lines=False)],
+            "files": [vars(file) for file in file_changes(step.changes, count_lines=False)],
         }
 
     for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
-        yield row(number, step.changes, step.time), describe_step(step)
+        yield row(number, step, step.time), describe_step(step)
     if first or 0 in checkpoints:
-        yield row(first, timeline.base.changes, None), "earlier steps, merged"
+        yield row(first, Step(timeline.base.changes, 0.0), None), "earlier steps, merged"
 
 
 def _diff(arguments: argparse.Namespace) -> int:

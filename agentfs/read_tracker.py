@@ -1,4 +1,4 @@
-"""The read history of a workspace: which lines of which revisions were shown, and the ids of lines.
+"""The read history of a workspace: the lines that were shown of each revision, and the ids of lines.
 
 A file is named by its real path, so that two links to it share its history. Memory is bounded: the least
 recently used files are forgotten first, and their texts before their records. A forgotten file counts as
@@ -89,6 +89,7 @@ class ReadTracker:
         # Grows when ids are dropped, and salts new ids, so that a dropped id never names another line.
         self._generation = 0
         self._said = OrderedDict[tuple[str, ...], str]()
+        self._moved = OrderedDict[str, str]()  # by old path, the oldest move first
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -227,6 +228,27 @@ class ReadTracker:
         with self._lock:
             return real_path in self._files
 
+    def note_move(self, real_path: str, to: str) -> None:
+        """Remember where a file or a directory was moved to."""
+        with self._lock:
+            self._moved.pop(to, None)
+            self._moved[real_path] = to
+            while len(self._moved) > MAX_FILES:
+                self._moved.popitem(last=False)
+
+    def moved_to(self, real_path: str) -> str | None:
+        """Return the path to which a file, or a directory above it, was moved last; None without a move."""
+        path = real_path
+        with self._lock:
+            for _ in self._moved:
+                parts = path.split("/")
+                tops = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+                top = next((top for top in tops if top in self._moved), None)
+                if top is None:
+                    break
+                path = self._moved[top] + path[len(top) :]
+        return None if path == real_path else path
+
     def was_said(self, subject: tuple[str, ...], text: str) -> bool:
         """Remember the last text said about a subject; return True if it is the same as before."""
         with self._lock:
@@ -317,7 +339,7 @@ class ReadTracker:
                 self._changed(path, each)
 
     def _drop(self, path: str, revision: str, *, keep_record: bool = False) -> None:
-        """Drop the text and line ids of a revision, and also its record unless `keep_record` keeps a read."""
+        """Drop a revision with its text and line ids. With `keep_record`, keep the record of a read."""
         record = self._files[path][revision]
         self._size -= self._texts.pop((path, revision), 0)
         if record.ids is not None:
@@ -342,7 +364,7 @@ def _size_of(text: str) -> int:
 
 
 def record_of(revision: str, ranges: Iterable[Range], total: int) -> ReadRecord:
-    """Return the record of a revision of which some ranges were read, given in any order."""
+    """Return the record of a revision after some ranges were read, given in any order."""
     united: list[Range] = []
     for first, last in sorted(ranges):
         if united and first <= united[-1][1] + 1:

@@ -3,15 +3,17 @@
 import errno
 import json
 import os
+import random
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from agentfs.providers import FORMATS
-from tests.conftest import needs, program
+from tests.conftest import needs, part_or_all, program
 from tests.forked import run_command as run
 
 
@@ -110,9 +112,58 @@ def test_no_command_is_a_usage_error(tmp_path):
 def test_a_closed_pipe_prints_no_traceback(tmp_path):
     (tmp_path / "a.txt").write_text("x" * 30 + "\n", encoding="utf-8")
     (tmp_path / "many.txt").write_text("some line that is long enough\n" * 1500)
-    command = f'{sys.executable} -m agentfs call read \'{{"path": "many.txt"}}\' | head -n 1'
+    call = f'{sys.executable} -m agentfs call read \'{{"path": "many.txt"}}\''
+    command = f"{{ {call}; echo $? >status; }} | head -n 1"
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (tmp_path / "status").read_text() == "0\n"
     assert re.fullmatch(r"(\[lines 1-\d+ of 1500, .*\]\n)?", done.stderr)
+
+
+def test_an_unknown_command_is_told_the_nearest_one(tmp_path):
+    done = run("gerp", "x", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'gerp' is not a command. Did you mean 'grep'?" in done.stderr
+    assert "Did you mean" not in run("frobnicate", cwd=tmp_path).stderr
+
+
+def test_root_and_state_come_from_the_environment(tree, monkeypatch):
+    monkeypatch.setenv("AGENTFS_ROOT", str(tree / "sub"))
+    monkeypatch.setenv("AGENTFS_STATE", str(tree / "state"))
+    assert run("write", "new.txt", "x", cwd=tree).returncode == 0
+    assert (tree / "sub/new.txt").read_text() == "x"
+    assert "new.txt" in run("log", cwd=tree).stdout
+    assert run("undo", cwd=tree).returncode == 0
+    assert not (tree / "sub/new.txt").exists()
+    monkeypatch.delenv("AGENTFS_STATE")
+    assert run("ls", "--root", str(tree), cwd=tree).stdout == "state\nsub\na.py\nb.txt\n"
+    monkeypatch.setenv("AGENTFS_ROOT", "")
+    assert run("ls", "sub", cwd=tree).returncode == 0
+
+
+def test_a_script_has_the_name_of_the_distribution():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"][project["name"]] == project["scripts"]["agentfs"]
+
+
+def test_a_pipe_gets_all_entries_unless_asked(tmp_path):
+    for number in range(700):
+        (tmp_path / f"{number}.txt").write_text("TODO\n" * 4)
+    for command, lines in (("ls", 700), ("glob *.txt", 700), ("find", 700), ("grep TODO", 2800)):
+        done = run(*command.split(), cwd=tmp_path)
+        assert (done.stdout.count("\n"), "more" in done.stderr) == (lines, False)
+        assert run(*command.split(), "--limit", "3", cwd=tmp_path).stdout == "".join(
+            done.stdout.splitlines(keepends=True)[:3]
+        )
+    (tmp_path / "long.txt").write_text("x" * 5000 + "\n" + "line\n" * 5000)
+    assert run("read", "long.txt", cwd=tmp_path).stdout == (tmp_path / "long.txt").read_text()
+
+
+def test_a_pipe_gets_all_pages_of_a_large_result(tmp_path, monkeypatch):
+    monkeypatch.setattr("agentfs.search.collect.PAGE_BYTES", 20_000)
+    (tmp_path / "a.txt").write_text("".join(f"TODO {number}\n" for number in range(500)))
+    done = run("grep", "TODO", cwd=tmp_path)
+    assert done.stdout == "".join(f"a.txt:{number + 1}:TODO {number}\n" for number in range(500))
+    assert "more" not in done.stderr
 
 
 def test_every_tool_is_a_command_and_changes_is_called_diff(tmp_path):
@@ -141,6 +192,18 @@ def tree(tmp_path):
     (["grep", "IMPORT", "--ignore-case", "--output-mode", "count"], 0, "b.txt:1\n"),
     (["grep", "import", "--glob", "*.py", "--glob", "*.txt", "--output-mode", "count"], 0, "b.txt:1\n"),
     (["grep", "absent"], 1, ""),
+    (["grep", "-in", "IMPORT", "-g", "*.py", "."], 0, "a.py:1:import os\n"),
+    (["grep", "IMPORT", ".", "-i", "-tpy"], 0, "a.py:1:import os\n"),
+    (["grep", "import", "-c"], 0, "b.txt:1\n"),
+    (["grep", "-l", "-e", "nothing", "-e", "p.int"], 0, "a.py\nb.txt\n"),
+    (["grep", "-lF", "-e", "nothing", "-e", "p.int", "a.py", "b.txt"], 0, "b.txt\n"),
+    (["grep", "-e", "import", "b.txt"], 0, "b.txt:1:import nothing\n"),
+    (["grep", "--", "-c", "."], 1, ""),
+    (["grep", "-w", "impor"], 1, ""),
+    (["grep", "import", "b.txt", "a.py"], 0, "b.txt:1:import nothing\na.py:1:import os\n"),
+    (["grep", "print", "b.txt", "a.py"], 0, "a.py:2:print(os)\n"),
+    (["find", "-t", "f", "-t", "d", "-e", "py"], 0, "a.py\n"),
+    (["glob", "*.txt", "sub", "."], 0, "b.txt\n"),
     (["glob", "*.py"], 0, "a.py"),
     (["glob", "*.rs"], 1, ""),
     (["ls", "--depth", "2"], 0, "a.py"),
@@ -162,13 +225,19 @@ def test_tools_are_called_as_a_shell_does(tree, arguments, status, printed):
 
 @pytest.mark.parametrize("arguments", [
     ["grep"], ["grep", "("], ["read", "missing"], ["read", "../x"], ["grep", "x", "--limit", "many"],
-    ["grep", "x", "--output-mode", "no"], ["write", "b.txt", "x"], ["nothing"],
+    ["grep", "x", "--output-mode", "no"], ["write", "b.txt", "x"], ["nothing"], ["grep", "x", "missing"],
 ])  # fmt: skip
 def test_a_failure_is_2_and_on_standard_error(tree, arguments):
     done = run(*arguments, cwd=tree)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_missing_path_among_others_is_a_failure_that_prints_the_others(tree):
+    done = run("grep", "import", "missing", "b.txt", cwd=tree)
+    assert (done.returncode, done.stdout) == (2, "b.txt:1:import nothing\n")
+    assert "missing" in done.stderr
 
 
 def test_an_error_of_one_command_advises_another(tree):
@@ -188,9 +257,31 @@ def test_standard_input_keeps_its_line_ends(tree):
 
 
 def test_a_tool_prints_json(tree):
-    done = run("grep", "absent", "--json", "--root", str(tree), cwd=tree.parent)
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["data"]["total_matches"] == 0
+    done = run("read", "b.txt", "--json", "--root", str(tree), cwd=tree.parent)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["data"]["total_lines"] == 1
+
+
+@pytest.mark.parametrize(("command", "status", "records"), [
+    ("ls", 0, [{"path": "sub", "type": "directory"}, {"path": "a.py"}, {"path": "b.txt", "size": 15}]),
+    ("ls sub", 0, []),
+    ("glob *.py sub .", 0, [{"path": "a.py"}]),
+    ("find -t d", 0, [{"path": "sub"}]),
+    ("glob *.none", 1, []),
+    ("grep import", 0, [{"path": "a.py", "line": 1, "text": "import os"}, {"path": "b.txt"}]),
+    ("grep nothing", 0, [{"spans": [[7, 14]]}]),
+    ("grep -l import", 0, [{"path": "a.py"}, {"path": "b.txt"}]),
+    ("grep -c import", 0, [{"path": "a.py", "lines": 1, "matches": 1}, {"path": "b.txt", "lines": 1}]),
+    ("grep --output-mode total import", 0, [{"total_matches": 2, "total_lines": 2, "total_files": 2}]),
+    ("grep absent", 1, []),
+    ("ls missing", 2, []),
+])  # fmt: skip
+def test_a_list_or_a_search_prints_an_object_for_each_entry(tree, command, status, records):
+    done = run(*command.split(), "--json", cwd=tree)
+    printed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, len(printed)) == (status, len(records)), done.stderr
+    for entry, expected in zip(printed, records, strict=True):
+        assert expected.items() <= entry.items()
 
 
 DECOYS = ("a.tmp", "sub/b.tmp", "site/c.tmp", "a b.tmp", "\u00e9.tmp", "[1]", "x: 1 B", "sub/.hidden/d.tmp")
@@ -281,6 +372,63 @@ def test_a_pipe_gets_the_output_of_fd(decoys, options):
     assert sorted(done.stdout.splitlines()) == sorted(line.rstrip("/") for line in judge.stdout.splitlines())
     listed = run("ls", "--depth", "0", cwd=decoys) if not options else done
     assert sorted(listed.stdout.splitlines()) == sorted(done.stdout.splitlines())
+
+
+def random_tree(root, draw):
+    """Make a repository with files of few words, hidden names and rules that ignore some of them."""
+    (root / ".git").mkdir(parents=True)
+    directories = [root]
+    for _ in range(draw.randrange(6)):
+        directory = draw.choice(directories) / draw.choice(
+            ["src", "docs", "build", ".cache", "x y", "\u00e9"]
+        )
+        directory.mkdir(exist_ok=True)
+        directories.append(directory)
+    for _ in range(draw.randrange(1, 25)):
+        name = draw.choice("abc") + draw.choice([".py", ".txt", ".md", ".log", "", ".tar.gz"])
+        lines = [" ".join(draw.choices(["TODO", "todo", "TODOs", "a.b", "axb", ""], k=3)) for _ in range(9)]
+        end = draw.choice(["\n", ""])
+        path = draw.choice(directories) / (draw.choice(["", "", "", "."]) + name)
+        path.write_text("\n".join(lines[: draw.randrange(10)]) + end)
+    (root / ".gitignore").write_text("\n".join(draw.sample(["*.log", "build/", "/docs", "!a.log"], 2)) + "\n")
+
+
+@needs("rg")
+@needs("fd")
+@part_or_all(20)
+def test_a_pipe_gets_the_lines_of_rg_fd_and_ls_on_random_trees(tmp_path, every):
+    rg = [program("rg"), "--no-heading", "-n", "-H", "--sort", "path", "--no-messages"]
+    fd = [program("fd"), "--strip-cwd-prefix"]
+    for seed in range(0, 200, every):
+        draw, root = random.Random(seed), tmp_path / str(seed)
+        random_tree(root, draw)
+        options = draw.sample(["-i", "-w", "-v", "-F", "-S", "-x", "-n"], draw.randrange(3))
+        options += draw.choice([[], ["-C1"], ["-A", "2"], ["-B", "1"], ["-l"], ["-c"], ["-0"], ["-m", "2"]])
+        # With `-g` and `-t`, rg also searches hidden and ignored files that match; these globs match none.
+        options += draw.choice([[], ["-tpy", "-g", "[!.]*.py"], ["-g", "[!.]*.py"], ["-g", "[!.]*.{md,txt}"]])
+        options += draw.choice([["TODO"], ["a.b"], ["-e", "todo", "-e", "a.b"], ["^$"], ["absent"]])
+        found = sorted(path.name for path in root.iterdir() if path.name[0] != ".")
+        paths = draw.choice([[], [], draw.sample(found, min(2, len(found)))])
+        if {"-m", "-v"} <= {*options}:
+            options.remove("-v")
+        kinds = draw.choice([[], ["-t", "f"], ["-t", "d"], ["-t", "f", "-t", "d"], ["-e", "py"], ["-d", "1"]])
+        pattern = draw.choice(["*.py", "*", "a*", "*.{md,txt}", "[ab].*"])
+        listed = draw.choice([".", *(each for each in found if (root / each).is_dir())])
+        ours_theirs = [
+            (["grep", *options, *paths], [*rg, *options, "--", *(paths or ["."])]),
+            (["find", *kinds], [*fd, *kinds]),
+            (["glob", pattern], [*fd, "-t", "f", "--glob", pattern]),
+            (["ls", "--include-ignored", "--no-hidden", listed], ["ls", listed]),
+        ]
+        for ours, theirs in ours_theirs:
+            judge = subprocess.run(theirs, cwd=root, capture_output=True, text=True, check=False)
+            done = run(*ours, cwd=root)
+            expected = [line.removeprefix("./").rstrip("/") for line in judge.stdout.split("\n")]
+            if ours[0] == "ls" and listed != ".":
+                expected = [line and f"{listed}/{line}" for line in expected]
+            assert sorted(done.stdout.split("\n")) == sorted(expected), (seed, ours, done.stderr)
+            if ours[0] == "grep":
+                assert done.returncode == judge.returncode, (seed, ours, done.stderr)
 
 
 def test_read_in_a_pipe_prints_the_file_as_cat_does(decoys):

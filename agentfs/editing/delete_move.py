@@ -25,7 +25,7 @@ from agentfs.read_tracker import ReadTracker
 from agentfs.results import DeleteResult, Entry, MoveResult
 from agentfs.text import with_text
 
-_MOST_COUNTED = 100  # directory entries that an error counts
+_MOST_COUNTED = 100  # the most directory entries that an error counts
 _MOST_MOVED = (
     10_000  # files and directories; each takes two of the 20,000 changes that a journal step may have
 )
@@ -104,6 +104,7 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
         raise type(error)(Advice(message, error.message), hint=error.hint, details=error.details) from None
     for below, _ in nodes:
         tracker.record_move(real_path + below, target + below)
+    tracker.note_move(real_path, target)
     try:
         shown = root.entry(to).path
     except AgentFSError:  # the move itself has succeeded

@@ -4,12 +4,13 @@ The files are found as `grep` finds them. Each is changed in memory, then all ar
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry
+from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, call
 from agentfs.editing.change_file import Draft, ExternalChanges, external_changes, nul_error, record_edit
 from agentfs.editing.edit import apply_edits, check_edit
 from agentfs.editing.rendering import placeholder_notes
@@ -45,6 +46,7 @@ from agentfs.text import (
     LfView,
     Replacement,
     Shrink,
+    cut_line,
     decode,
     first_names,
     fitted,
@@ -52,6 +54,7 @@ from agentfs.text import (
     notes_of,
     one_line,
     plural,
+    quoted,
     unified_diff,
     with_note,
     with_text,
@@ -65,8 +68,9 @@ _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # from grep to replace
-_SHELL_GROUP = re.compile(r"\$(?:[1-9]|\{\w+\})")
+_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # names in grep and replace
+_SHELL_GROUP = re.compile(r"(?:(?<!\\)\\)?\$(?:([1-9])|\{(\w+)\})")
+_SAMPLE_CHARS = 120
 # The parts of a template: groups, and the text between them.
 _TEMPLATE_PARTS = re.compile(r"\\g<[^>]*>|\\[0-9]{1,3}|(?:[^\\]|\\[^g0-9])+|.", re.DOTALL)
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
@@ -90,10 +94,35 @@ class ReplaceOptions(NamedTuple):
         if self.regex:
             if "\x00" in self.new_string:
                 raise nul_error(_NEW)
+            self._check_shell_groups()
         else:
             check_edit(self.edit)
         if self.expect is not None and self.expect < 1:
             raise must_be("expect", "1 or more", self.expect, "Leave it out for any number.")
+
+    def _check_shell_groups(self) -> None:
+        """Refuse `$1`, `${1}`, and `${name}` if the pattern has a group of that name."""
+        found = [
+            group
+            for group in _SHELL_GROUP.finditer(self.new_string)
+            if group[1] or group[2].isdigit() or f"<{group[2]}>" in self.old_string
+        ]
+        if not found:
+            return
+        meant = as_text = self.new_string
+        for group in reversed(found):
+            start, end = group.span()
+            meant = rf"{meant[:start]}\g<{group[1] or group[2]}>{meant[end:]}"
+            as_text = rf"{as_text[:start]}\x24{group[0].partition('$')[2]}{as_text[end:]}"
+        raise InvalidArgumentError(
+            Advice(f"`{found[0][0]}` in ", _NEW, " is not a group here; nothing was changed."),
+            hint=Joined(
+                " ",
+                Advice("For the group, ", Retry({"new_string": meant}), "."),
+                Advice("For the text itself, ", Retry({"new_string": as_text}), "."),
+            ),
+            details={"parameter": "new_string"},
+        )
 
     @property
     def edit(self) -> Edit:
@@ -118,6 +147,44 @@ class ReplaceOptions(NamedTuple):
         )
 
 
+@dataclass
+class _Doubled:
+    """The places in one text that already have the new text, and so would have a part of it twice."""
+
+    text: str
+    new: str
+    count: int = 0
+    start: int = 0  # of the first replaced text within the new text, and its end
+    end: int = 0
+
+    def add(self, start: int, end: int, count: int = 1) -> None:
+        """Count places; `start` and `end` are those of the first."""
+        if not self.count:
+            self.start, self.end = start, end
+        self.count += count
+
+    def noting(self, replacements: Iterable[Replacement]) -> Iterator[Replacement]:
+        """Pass replacements on, and count those within an occurrence of the new text."""
+        size = len(self.new)
+        at = self.text.find(self.new) if self.new else -1
+        for each in replacements:
+            while 0 <= at < each.end - size:
+                at = self.text.find(self.new, at + size)
+            if 0 <= at <= each.start and each.end - each.start < size and each.new == self.new:
+                self.add(each.start, each.end)
+            yield each
+
+    def report(self) -> tuple[int, str, int, str]:
+        """Return the number of places, and for the first: its new text, the number and text of its line."""
+        text, start, end = self.text, self.start, self.end
+        at = text.rfind(self.new, 0, start + len(self.new))
+        became = text[at:start] + self.new + text[end : at + len(self.new)]
+        line_end = text.find("\n", end)
+        rest = text[end:] if line_end < 0 else text[end:line_end]
+        line = text[text.rfind("\n", 0, start) + 1 : start] + self.new + rest
+        return self.count, became, text.count("\n", 0, start) + 1, line
+
+
 class _ChangedFile(NamedTuple):
     path: str
     change: Change
@@ -125,6 +192,7 @@ class _ChangedFile(NamedTuple):
     diff: str
     hunks: tuple[Hunk, ...]
     external: ExternalChanges | None
+    doubled: tuple[int, str, int, str] | None  # see `_Doubled.report`
 
 
 def replace_in_files(
@@ -217,19 +285,43 @@ def _changed_file(
         raise NotFoundError(f"{quote(path)} is no longer a file.")
     current = Current(path, real_path, node.load(), node.digest)
     draft = Draft(current, limits, raw=options.raw)
+    view = LfView(draft.text)
+    new = view.lf(options.new_string)
+    doubled = _Doubled(view.text, new)
     if matcher is None:
+        old = view.lf(options.old_string)
+        if old in new and (count := view.text.count(new)):
+            start = view.text.index(new) + new.index(old)
+            doubled.add(start, start + len(old), count)
         edited = apply_edits(draft, [options.edit], "exact")
     else:
-        view = LfView(draft.text)
-        new = view.lf(options.new_string)
-        draft.replace(view, _replacements(draft, matcher, view.text, new, options))
+        replacements = _replacements(draft, matcher, view.text, new, options)
+        draft.replace(view, doubled.noting(replacements))
         edited = draft.edited("exact")
     root.check_replaceable(real_path, path)
     before, hunks = draft.decoded.text, edited.hunks
     external = external_changes(tracker, current, before)
     diff = unified_diff(before, edited.text, path, changes=hunks)
     change = Change(real_path, node, FileNode.of(node.mode, edited.data, node.metadata))
-    return _ChangedFile(path, change, edited.replacements, diff, hunks, external)
+    report = doubled.report() if doubled.count else None
+    return _ChangedFile(path, change, edited.replacements, diff, hunks, external, report)
+
+
+def _doubled_note(options: ReplaceOptions, files: Sequence[_ChangedFile]) -> str:
+    """Return a warning about places that already had the new text, with the call that restores them."""
+    reports = [file.doubled for file in files if file.doubled is not None]
+    _, became, line, sample = reports[0]
+    places = plural(sum(count for count, *_ in reports), "place")
+    verb = "would become" if options.preview else "became"
+    shown = one_line(cut_line(sample, _SAMPLE_CHARS))
+    fact = f'warning: {places} already had "{quoted(options.new_string)}" and {verb} "{quoted(became)}", '
+    fact += f"as in {one_line(files[0].path)} line {line}: {shown}"
+    if options.preview:
+        return fact
+    scope = {"path": options.path, "glob": options.glob} if options.glob else {"path": options.path}
+    arguments = {name: value for name, value in scope.items() if value != "."}
+    repair = call("replace", old_string=became, new_string=options.new_string, **arguments)
+    return FirstOf(Advice(fact, "; to restore them: ", repair), fact)
 
 
 def _replacements(
@@ -369,8 +461,8 @@ def _result(
     glob_note: str,
 ) -> ReplaceResult:
     notes = [*applied]
-    if options.regex and _SHELL_GROUP.search(options.new_string):
-        notes.append(r"`$1` was written as it is: a group is \1 or \g<name>")
+    if doubled := [file for file in files if file.doubled is not None]:
+        notes.append(_doubled_note(options, doubled))
     diff = "".join(file.diff for file in files)
     result = ReplaceResult(
         files={file.path: file.replacements for file in files},

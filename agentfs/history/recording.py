@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentfs.advice import Advice, Joined, call
+from agentfs.errors import RefusedError
 from agentfs.fs import Change, Node, Root
 from agentfs.history.database import Damage, Statement, checksum, to_json
 from agentfs.history.report import MayShow, bounded_patch, file_changes, file_lines, name_paths, patch_notes
@@ -101,7 +102,11 @@ class Recordings:
     def end(
         self, opened: OpenRecording, root: Root, limits: Limits, position: int, label: str
     ) -> Step | None:
-        """End a recording, and store its step at a position of the timeline."""
+        """End a recording, and write its step down for a position of the timeline."""
+        if opened not in self._open:
+            raise RefusedError(
+                "This recording belongs to the process from which this one was forked.", hint="It ends there."
+            )
         try:
             difference = self._difference(root, limits, opened.began)
             self._absorb(opened, difference)

@@ -1,7 +1,7 @@
 """Storage of a journal in a database, with the contents that its steps need.
 
-A change is written before it is made, and its outcome afterwards. A content is kept as long as its `Content`
-object is referenced.
+A change is written down before it is made, and its outcome afterwards. A content stays as long as its
+`Content` is referenced, or the snapshot has it.
 """
 
 import json

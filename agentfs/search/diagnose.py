@@ -383,17 +383,25 @@ _OF_DIRECTORIES = frozenset({"ls", "glob", "find"})  # methods whose `path` is a
 
 
 @watched
-def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundError) -> None:
-    """Add a hint to the error for a missing path: a glob, other slashes, the same name elsewhere.
+def explain_missing(
+    root: Root, limits: Limits, tracker: ReadTracker, method: str, error: NotFoundError
+) -> None:
+    """Add a hint to the error for a missing path: its new name, a glob, other slashes, the name elsewhere.
 
     Args:
         root: The root of the call.
         limits: The limits of the call.
+        tracker: The source of paths that this workspace has moved.
         method: The name of the method.
         error: The error for the missing path.
     """
     path = error.details.get("path")
     if not path or "as_glob" in error.details:
+        return
+    if (moved := _moved_to(root, tracker, path)) is not None:
+        others = [each for each in error.details.get("similar", ()) if each != moved]
+        error.details.update(moved_to=moved, similar=[moved, *others])
+        error.hint = f"It was moved to {quote(moved)}."
         return
     if has_wildcard(path) and (files := count_of_glob(Probe(root, limits, _SECONDS), GlobOptions(path))):
         error.hint = Advice(
@@ -409,6 +417,15 @@ def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundErro
             error.details["similar"] = found
             meant = f"Did you mean {' or '.join(map(quote, found))}?"
             error.hint = meant if is_there or given else Joined(" ", meant, error.hint)
+
+
+def _moved_to(root: Root, tracker: ReadTracker, path: str) -> str | None:
+    """Return the path to which this workspace has moved a missing path, if it is there and may be named."""
+    with suppress(AgentFSError):
+        real_path = tracker.moved_to(root.real_path(path, creating=True))
+        shown = None if real_path is None else root.display_path_if_usable(real_path)
+        return shown if shown is not None and root.exists(shown) else None
+    return None
 
 
 def _alike(root: Root, path: str, method: str) -> list[str]:

@@ -24,9 +24,9 @@ class AsyncioLoop:
         """Return the result of work in a thread.
 
         Args:
-            work: The work.
-            cancel: Called if the wait is cancelled. The wait then ends at once if it returns False, and with
-                the work otherwise.
+            work: The future of the work.
+            cancel: Called if the wait is cancelled. If it returns False, the wait ends at once; otherwise it
+                ends with the work.
         """
         done: asyncio.Future[Any] = asyncio.wrap_future(work, loop=self._loop)
         try:

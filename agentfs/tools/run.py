@@ -82,7 +82,7 @@ class Runner:
         return self in _slot_owners.get()
 
     def _submit(self, context: Context, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function in a thread, within a context; a call that holds a slot takes no other."""
+        """Run a function in a thread, within a context; a call that holds a slot takes no second one."""
         if not self._has_slot:
             return self._threads.submit(context.run, self._run_in_slot, function, *arguments)
         thread = ThreadPoolExecutor(1, "agentfs-inner")  # all threads of the pool may wait for inner calls
@@ -159,7 +159,7 @@ def plain_function(
         return await run_async(tool.name, given(args, kwargs))
 
     function: Callable[..., Any] = acall if tool.is_async else call
-    descriptions = {each.identifier: each.full_description(choices=True) for each in parameters}
+    descriptions = {each.identifier: each.full_description(choices=True, formats=True) for each in parameters}
     returns = "The result as text, or the error."
     function.__name__ = function.__qualname__ = tool.name
     function.__annotations__ = {**{each.name: each.annotation for each in declared}, "return": str}

@@ -4,17 +4,17 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 from agentfs.advice import METHODS, Names, NextCall, Retry
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Effect
-from agentfs.providers import FORMATS, STRICT_FORMATS
+from agentfs.providers import STRICT_FORMATS, provider_of
 from agentfs.providers.provider import Schema, SchemaRules, ToolDescription
 from agentfs.results import Result, ToolResult
 from agentfs.tools.declaration import effect_of, read_docstring
-from agentfs.tools.hints import kind_of
-from agentfs.tools.kinds import Kind, Parameter, object_schema
+from agentfs.tools.hints import kind_of, resolve_hints
+from agentfs.tools.kinds import Kind, Parameter, Record, object_schema
 
 # Tool names that all providers accept.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -140,11 +140,7 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
     docstring = read_docstring(inspect.getdoc(spec.target))
     description = spec.description or docstring.description
     problems = [] if description else ["its docstring has no text before the sections"]
-    try:
-        hints = get_type_hints(spec.target, include_extras=True)
-    except Exception as error:  # noqa: BLE001 - evaluating a string can raise anything
-        problems.append(f"its hints cannot be resolved ({error}); import them at run time")
-        hints = {}
+    hints, unresolved = resolve_hints(spec.target)
     try:
         signature = inspect.signature(spec.target).parameters
     except (TypeError, ValueError):
@@ -163,6 +159,10 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
         )
         if not visible:
             problems += _problem_of_hidden(declared, spec)
+            continue
+        if own in unresolved:
+            reason = unresolved[own]
+            problems.append(f"`{own}`: its hint cannot be resolved ({reason}); import it at run time")
             continue
         try:
             parameters.append(_parameter(declared, hints, descriptions, spec))
@@ -211,12 +211,21 @@ def _parameter(
         )
     if own not in hints:
         raise InvalidArgumentError("it has no type hint")
-    if not descriptions.get(own):
-        raise InvalidArgumentError("the docstring does not describe it under `Args:`")
     default = spec.preset.get(own, declared.default)
     required = default is declared.empty
     kind = _kind_for_model(hints[own])
-    return Parameter(name, kind, descriptions[own], required, None if required else default, own)
+    return Parameter(name, kind, descriptions.get(own, ""), required, None if required else default, own)
+
+
+def undescribed(tool: Tool) -> list[str]:
+    """Return the parameters, and the members of their records, that have no description."""
+    found = [f"`{each.name}` under `Args:`" for each in tool.parameters if not each.description]
+    records = (kind for each in tool.parameters for kind in each.kind.walk() if isinstance(kind, Record))
+    for record in records:
+        found += [
+            f"`{each.name}` of {record.make.__name__}" for each in record.members if not each.description
+        ]
+    return found
 
 
 def _kind_for_model(hint: Any) -> Kind:
@@ -228,7 +237,7 @@ def _kind_for_model(hint: Any) -> Kind:
 
 def exposable(target: Callable[..., Any]) -> list[str]:
     """Return the parameters after the `*` that a schema can be made for."""
-    hints = get_type_hints(target, include_extras=True)
+    hints, _ = resolve_hints(target)
     described = read_docstring(inspect.getdoc(target)).parameters
     found: list[str] = []
     for declared in inspect.signature(target).parameters.values():
@@ -246,9 +255,7 @@ _OUTPUT = SchemaRules(output=True)
 
 def tool_schemas(tools: Sequence[Tool], name: str, *, strict: bool = False) -> list[Schema]:
     """Return the schemas of tools in a format; raise `invalid_argument` if it is unknown."""
-    provider = FORMATS.get(name)
-    if provider is None:
-        raise InvalidArgumentError(f"There is no schema format {name!r}; there are {', '.join(FORMATS)}.")
+    provider = provider_of(name)
     form = provider.formats[name]
     rules = form.strict_rules if strict else form.rules
     if rules is None:

@@ -2,6 +2,7 @@
 
 import inspect
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
@@ -25,7 +26,15 @@ from agentfs.tools.hints import checks_arguments
 from agentfs.tools.kinds import short_repr
 from agentfs.tools.result import ToolNames, from_error, from_exception, from_value
 from agentfs.tools.run import Runner, complete, has_event_loop, plain_function
-from agentfs.tools.spec import RenderContext, Tool, ToolSpec, check_tool_name, make_tool, tool_schemas
+from agentfs.tools.spec import (
+    RenderContext,
+    Tool,
+    ToolSpec,
+    check_tool_name,
+    make_tool,
+    tool_schemas,
+    undescribed,
+)
 
 _INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
 _INSTRUCTIONS_END = (
@@ -41,8 +50,8 @@ class Toolset:
     parameters before the `*` of its signature; the others keep their defaults. An `async` function runs on
     the event loop of `acall` and `arun`. `call` and `run` give it an event loop of its own.
 
-    `tools + [function]` has more tools. `len(tools)` counts them, `"read" in tools` looks one up by name, and
-    iterating over a toolset gives each as an `agentfs.tools.spec.Tool`. A toolset never changes, and is as
+    `tools + [function]` adds tools. `len(tools)` counts them, `"read" in tools` looks one up by name, and
+    iteration yields each as an `agentfs.tools.spec.Tool`. A toolset never changes, and is as
     thread-safe as its callables.
     """
 
@@ -82,6 +91,9 @@ class Toolset:
         self._runner = Runner(concurrency)
         exposed = dict(expose or {})
         self._set_tools(_tool_of(each, prefix, exposed, render) for each in callables)
+        for tool in self:
+            if missing := undescribed(tool):
+                warnings.warn(f"The tool {tool.name} does not describe {', '.join(missing)}.", stacklevel=3)
         if unknown := exposed.keys() - {tool.own_name for tool in self}:
             raise InvalidArgumentError(f"`expose` names {', '.join(sorted(unknown))}, which is not offered.")
 
@@ -112,7 +124,7 @@ class Toolset:
         return name in self._tools
 
     def __add__(self, more: Iterable[Callable[..., Any] | ToolSpec | Tool]) -> Self:
-        """Return a toolset with more tools and the settings of this one, whose `render` they do not get."""
+        """Return a toolset with more tools and the same settings; the added tools do not get its `render`."""
         return self._with((*self, *Toolset(more)))
 
     def only(self, names: str | Sequence[str]) -> Self:
@@ -125,7 +137,7 @@ class Toolset:
             The toolset, with the settings of this one.
 
         Raises:
-            UnknownToolError: There is no tool of one of the names (`unknown_tool`).
+            UnknownToolError: One of the names is not the name of a tool (`unknown_tool`).
         """
         return self._with(self._tools[name] for name in self._known(names))
 
@@ -139,7 +151,7 @@ class Toolset:
             The toolset, with the settings of this one.
 
         Raises:
-            UnknownToolError: There is no tool of one of the names (`unknown_tool`).
+            UnknownToolError: One of the names is not the name of a tool (`unknown_tool`).
         """
         left_out = self._known(names)
         return self._with(tool for tool in self if tool.name not in left_out)
@@ -372,7 +384,7 @@ class Toolset:
         return [plain_function(tool, run, run_async) for tool in self]
 
     async def _dispatch(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
-        """Execute a call and report its events; only with `on_loop` does it wait on the event loop."""
+        """Execute a call and report its events; `on_loop` is True if an event loop runs it."""
         if not self._events.active:
             return await self._execute(name, arguments, on_loop=on_loop)
         started, at = self._events.report_start(name, arguments), time.perf_counter()

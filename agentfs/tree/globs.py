@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from agentfs.advice import Advice, ParameterName, plural
+from agentfs.advice import Advice, ParameterName
 from agentfs.errors import InvalidPatternError, OutsideWorkspaceError
 from agentfs.tree.wildcards import (
     ANY_PARTS,
@@ -149,7 +149,7 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CH
         )
     if len(pattern) > MAX_LENGTH:
         raise InvalidPatternError(
-            f"The glob has {plural(len(pattern), 'character')}; at most {MAX_LENGTH} are taken.",
+            f"The glob is longer than {MAX_LENGTH} characters ({len(pattern)}).",
             hint="Pass several shorter globs in several calls.",
         )
     expanded = _expand_braces(pattern, most, most_characters) if "{" in pattern else [pattern]

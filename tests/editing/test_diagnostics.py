@@ -68,7 +68,7 @@ def test_a_letter_whose_lower_case_is_longer_does_not_move_the_place(tmp_path):
     ('say("a\\tb", \'c\')\n', 'say(\\"a\\tb\\", \\\'c\\\')'),
     ('say("a\\tb")\n', 'say("a\\\\tb")'),
 ])  # fmt: skip
-def test_escapes_are_found_where_the_file_has_escapes_too(tmp_path, text, old):
+def test_escapes_are_found_even_if_the_file_has_escapes(tmp_path, text, old):
     error = missed(tmp_path, text, old)
     assert "backslashes" in error.message
     suggestion = error.details["suggestion"]
@@ -112,7 +112,7 @@ def test_the_mark_of_a_cut_line_is_explained_and_the_line_suggested(ws, tmp_path
     assert "stands for a part of a long line" in str(no_match(ws, "other ⟦+12 characters⟧", "c"))
 
 
-def test_a_mark_that_the_file_has_is_text(ws, tmp_path):
+def test_a_mark_in_the_file_itself_is_text(ws, tmp_path):
     (tmp_path / "f").write_text("x = '⟦+12 characters⟧'\n")
     ws.edit("f", "⟦+12 characters⟧", "y")
     assert (tmp_path / "f").read_text() == "x = 'y'\n"
@@ -126,7 +126,7 @@ def test_a_mark_that_the_file_has_is_text(ws, tmp_path):
         ("b⟦U+000D⟧\n", "B\n", b"a\r\nB\r\nc\n"),
     ],
 )
-def test_a_carriage_return_that_a_diff_has_shown_is_taken_back(ws, tmp_path, old, new, after):
+def test_a_carriage_return_copied_from_a_diff_is_accepted(ws, tmp_path, old, new, after):
     (tmp_path / "f").write_bytes(b"a\r\nb\r\nc\n")
     assert ws.edit("f", old, new).applied_via == "visible_escapes"
     assert (tmp_path / "f").read_bytes() == after

@@ -114,7 +114,7 @@ def test_a_child_that_ends_leaves_the_history_of_its_parent_alone(tmp_path, kept
         assert process.exitcode == 0
         said = in_a_copy(ws.undo)
         assert ("nothing to undo" in said) is not kept
-        assert ("from which this one was forked" in said) is kept
+        assert ("parent of this forked process" in said) is kept
         for text in reversed(texts[:-1]):
             ws.undo()
             assert (root / "a.txt").read_text() == text

@@ -328,6 +328,23 @@ def test_a_tree_with_too_many_names_is_refused(root, reopened):
     assert ws.undo is not None
 
 
+def test_a_forked_child_does_not_end_the_recording_of_its_parent(root, reopened):
+    block = reopened().recording("parent")
+    recorded = block.__enter__()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            block.__exit__(None, None, None)
+        except RefusedError:
+            status = 0
+        os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    (root / "a.txt").write_text("x\n")
+    block.__exit__(None, None, None)
+    assert [file.path for file in recorded.result.files] == ["a.txt"]
+
+
 # Bad input
 
 

@@ -140,7 +140,7 @@ def test_content_forges_neither_a_line_nor_a_footer(reader, limits):
     st.none() | st.integers(1, 5),
     st.tuples(st.sampled_from([1, 40, 51_200]), st.integers(1, 9)),
 )
-def test_the_pages_put_together_are_the_file(reader, text, encoding, limit, sizes):
+def test_the_joined_pages_are_the_file(reader, text, encoding, limit, sizes):
     read_bytes, chunk = sizes
     reader.write(text.encode(encoding))
     for file_bytes in (10_000, 1):
@@ -251,7 +251,7 @@ def test_a_wrong_limit_is_left_out_and_the_offset_kept(tmp_path):
 
 
 @both
-def test_the_rest_of_a_line_that_is_cut_is_one_call_away(tmp_path, limits):
+def test_one_call_reads_the_rest_of_a_cut_line(tmp_path, limits):
     line = "".join(f"{number} " for number in range(1500))
     (tmp_path / "f").write_text(f"a\n{line}\nb\n")
     with Workspace(tmp_path, limits=limits) as ws:

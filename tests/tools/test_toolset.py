@@ -248,7 +248,6 @@ def test_a_callable_that_cannot_be_a_tool_is_an_error_with_every_problem():
         "`a`: it has no type hint",
         "`_b`",
         "made from complex",
-        "describe it",
         "`e`",
     ):
         assert lack in caught.value.message
