@@ -57,7 +57,7 @@ class _Glob(NamedTuple):
 def compile_globs(
     patterns: Sequence[str], *, anchored: bool = False, hidden: bool = True, directories: bool = False
 ) -> Matcher:
-    """Compile globs to one test of a path; a path that no glob matches passes if all begin with `!`.
+    """Compile globs to one test of a path; a path without a match passes if all globs begin with `!`.
 
     `anchored` binds every glob to the search directory. Without `hidden`, no wildcard matches a leading dot.
     With `directories`, all tested paths are directories.
@@ -71,7 +71,7 @@ def compile_globs(
     default = all(glob.negated for glob in globs)
     pruned = _pruning(globs, anchored=anchored)
 
-    @lru_cache(maxsize=1)  # paths come directory by directory
+    @lru_cache(maxsize=1)  # successive paths share their directory
     def is_pruned(directory: str) -> bool:
         parts = directory.split("/")
         return any(pruned("/".join(parts[:count])) for count in range(1, len(parts) + 1))

@@ -297,7 +297,7 @@ def history(tmp_path_factory):
 
 
 def files(top):
-    """What a step that the journal has lost may leave behind is a directory that it made."""
+    """A step that the journal has lost may leave behind a directory that it made."""
     return snapshot(top, directories=False)
 
 
