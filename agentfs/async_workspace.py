@@ -1,17 +1,14 @@
 """`AsyncWorkspace`: the methods of a workspace, to be awaited."""
 
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial, wraps
-from os import PathLike
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from agentfs import call_context
 from agentfs.history.recording import Recording
-from agentfs.limits import Limits
-from agentfs.policy import Policy
 from agentfs.tools.declaration import declarations
 from agentfs.tools.run import Runner
 from agentfs.workspace import Workspace
@@ -29,6 +26,15 @@ def _awaitable(method: _Method[_P, _R]) -> _Awaitable[_P, _R]:
         return await self.run(own, *args, **kwargs)
 
     return awaitable
+
+
+def _viewing(method: _Method[_P, Workspace]) -> Callable[Concatenate["AsyncWorkspace", _P], "AsyncWorkspace"]:
+    @wraps(method)
+    def view(self: "AsyncWorkspace", /, *args: _P.args, **kwargs: _P.kwargs) -> "AsyncWorkspace":
+        own: Callable[..., Workspace] = getattr(self.workspace, method.__name__)
+        return self._of(own(*args, **kwargs))  # pyright: ignore[reportPrivateUsage] - a method of the class
+
+    return view
 
 
 class AsyncWorkspace:
@@ -86,17 +92,7 @@ class AsyncWorkspace:
     checkpoint = _awaitable(Workspace.checkpoint)
     rollback = _awaitable(Workspace.rollback)
     changes = _awaitable(Workspace.changes)
-
-    def view(
-        self,
-        *,
-        limits: Limits | None = None,
-        policy: Policy | None = None,
-        workdir: str | PathLike[str] | None = None,
-        only: Sequence[str | PathLike[str]] | None = None,
-    ) -> "AsyncWorkspace":
-        """Return a view, as `Workspace.view` does, with awaitable methods."""
-        return self._of(self.workspace.view(limits=limits, policy=policy, workdir=workdir, only=only))
+    view = _viewing(Workspace.view)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator["AsyncWorkspace"]:
