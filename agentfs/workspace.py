@@ -188,6 +188,14 @@ class Workspace:
     ) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
     def __repr__(self) -> str:
         return f"Workspace({self.root!r})"
 
