@@ -100,7 +100,7 @@ def insert_lines(target: EditTarget, line: int, old: str, text: str) -> EditResu
                 f"Invalid `insert_line` parameter: {line}. {why}",
                 details={"parameter": "insert_line", "total_lines": total},
             )
-        body = lf_view(text).removesuffix("\n")
+        body = text.replace("\r\n", "\n").removesuffix("\n")
         if line == len(starts):  # the last line has no line end
             return [(len(content), len(content), f"\n{body}")]
         return [(starts[line], starts[line], f"{body}\n")]
