@@ -31,11 +31,13 @@ from agentfs.terminal import (
     COLOR_CHOICES,
     OutputError,
     data_of,
+    encoded,
     paint_diff,
     paint_result,
     print_error,
     print_text,
     progress,
+    records_of,
     wants_data,
     write_output,
 )
@@ -176,7 +178,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser, commands = _parser()
+    parser, commands = _parser(argv[0] if argv else "")
     command = commands.get(argv[0]) if argv else None
     if command is None and argv and not argv[0].startswith("-"):
         near = nearest(argv[0], commands)
@@ -186,13 +188,18 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return command.parse_intermixed_args(argv[1:])  # options may follow paths
 
 
-def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Return the parser, and the parser of each command."""
+def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser, and the parser of each command; of `wanted` alone if that is a tool."""
     parser = argparse.ArgumentParser(prog="agentfs", description="File tools for LLM agent loops.")
     parser.add_argument("--version", action="version", version=f"agentfs {agentfs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for tool in _tools():
-        _add_tool(commands, tool)
+    unopened = object.__new__(Workspace)
+    names = [name for name in unopened.tool_names() if name != "changes"]
+    chosen = [name for name in names if name == wanted.replace("-", "_")] or names
+    for method in (getattr(unopened, name) for name in chosen):
+        _add_tool(commands, make_tool(method, expose=exposable(method)))
+    if chosen is not names:
+        return parser, commands.choices
 
     call = commands.add_parser("call", help="run one tool with the arguments a model would send")
     call.add_argument("name", metavar="NAME", help="the tool, such as read")
@@ -281,13 +288,6 @@ def _add_state(command: Any) -> None:
     command.add_argument("--root", default=_from_environment("--root"), metavar="DIR", help=root_help)
 
 
-def _tools() -> list[Tool]:
-    """Return the tools that are commands, with all parameters; no workspace is opened."""
-    unopened = object.__new__(Workspace)
-    methods = [getattr(unopened, name) for name in unopened.tool_names() if name != "changes"]
-    return [make_tool(method, expose=exposable(method)) for method in methods]
-
-
 def _add_tool(commands: Any, tool: Tool) -> None:
     dashed = tool.name.replace("_", "-")
     command = commands.add_parser(
@@ -310,7 +310,12 @@ def _add_tool(commands: Any, tool: Tool) -> None:
             command.add_argument(
                 option, long, action="store_const", dest="output_mode", const=mode, help=mode_help
             )
-    _add_common(group, "--json", "--color")
+    if tool.name in _PATH_COMMANDS:
+        json_help = "print a JSON object for each entry, one on a line"
+        group.add_argument("--json", action="store_true", default=False, help=json_help)
+    else:
+        _add_common(group, "--json")
+    _add_common(group, "--color")
     if tool.name in _HISTORY_COMMANDS:
         _add_state(group)
     else:
@@ -457,11 +462,12 @@ def _call_with_progress(tools: Toolset, name: str, arguments: str | dict[str, An
 def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResult, given: Any) -> int:
     facts: Any = result.data
     data = cast("dict[str, Any]", facts) if isinstance(facts, dict) else {}
-    if arguments.json:
+    lists = hasattr(arguments, "tool") and arguments.tool.name in _PATH_COMMANDS
+    if arguments.json and not lists:
         print_text(to_json(result.to_dict()))
     elif not result.success:
         print_error(result.content)
-    elif getattr(arguments, "null", False) or wants_data(arguments.color):
+    elif arguments.json or getattr(arguments, "null", False) or wants_data(arguments.color):
         _print_data(arguments, workspace, result, data, given)
     else:
         print_text(result.content, arguments.color, lambda text: paint_result(text, data))
@@ -478,10 +484,17 @@ def _print_data(
     said: Sequence[str] = () if result.notes else data.get("notes", ())
     notes = [footer(*said)]
     found = None
+    mode = given.get("output_mode", "content")
     # `call` prints the text that a model gets, unless that is a list of paths, which may be drawn as a tree.
-    if hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
-        mode = given.get("output_mode", "content")
-        found = data_of(data, mode, str(workspace.root), null=getattr(arguments, "null", False))
+    if arguments.json:
+        found = b"".join(encoded(to_json(each) + "\n") for each in records_of(data, mode))
+    elif hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
+        context = mode == "content" and any(map(given.get, ("context", "before", "after")))
+        null = getattr(arguments, "null", False)
+        found = data_of(data, mode, str(workspace.root), null=null, context=context)
+        if found and context:  # as between the files of one search
+            found = (b"--\n" if "divides" in arguments else b"") + found
+            arguments.divides = True
     if found:
         write_output(found)
         if "failed" in data:  # the files of `read_many` have footers of their own

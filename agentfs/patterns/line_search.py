@@ -73,7 +73,7 @@ class LineSearch:
         self._deadline = deadline
         self._window = window
         self._max_length = pattern.max_length
-        self.too_long = 0  # lines (with `multiline`: texts) that are not searched, to bound the memory
+        self.too_long = 0  # number of lines (with `multiline`: texts) that were too long to search
         self.reached = 0  # end of the last match of `part_hits`
         self._until_check = 0
         # A literal of one character is in too many lines to be useful.

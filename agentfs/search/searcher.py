@@ -86,7 +86,7 @@ class _Searcher:
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.max_filesize = options.max_bytes
         self.buffer = ReadBuffer(min(limits.file_bytes, self.max_filesize))
-        self.candidates: set[Any] | None = None  # the kept texts with what the pattern requires
+        self.candidates: set[Any] | None = None  # the kept texts that contain a required literal
         self.prefilter = Prefilter(self.pattern.plan, options.encoding)
         self.texts = root.texts if self.prefilter.finders else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
@@ -225,7 +225,7 @@ class _Searcher:
         self.found.searched -= 1
 
     def _search_windows(self, path: str, every: Iterator[Window]) -> None:
-        """Search a text, count its matches, and keep those of the page."""
+        """Search a text, count its matches, and keep the matches of the page."""
         line_search, max_count = self.line_search, self.options.max_count
         found, page = self.found, self.found.page
         counts, first = Counts(), found.entries
@@ -289,7 +289,7 @@ class _Searcher:
     def _add_file(
         self, path: str, excerpts: "_Excerpts", counts: Counts, kept: list[LineMatch], *, shown: bool
     ) -> None:
-        """Add what was found in one file."""
+        """Add the findings of one file."""
         found, page = self.found, self.found.page
         found.total_files += 1
         found.total_lines += counts.lines
@@ -329,7 +329,7 @@ class _Excerpts:
         self._before, self._after = around
         self._line_chars = line_chars
         self._overlap = overlap
-        self._free = 0  # start of the lines that no match has taken
+        self._free = 0  # start of the first line that is in no match yet
 
     def enter(self, window: Window) -> None:
         """Go on with the next window."""

@@ -100,14 +100,15 @@ def kind_of(
     if is_typeddict(hint):
         return _record(hint, read, within)
     if isinstance(hint, type) and not for_program:
-        if is_dataclass(hint) or _is_subclass(hint, "pydantic", "BaseModel"):
-            return _record(hint, read, within)
-        if issubclass(hint, Enum):
-            return MemberOf(hint)
-        if _is_subclass(hint, "pathlib", "PurePath"):
-            return PathOf(hint)
-        if _is_subclass(hint, "datetime", "date"):
-            return TimeOf(hint)
+        cls: type[Any] = cast("Any", hint)
+        if is_dataclass(cls) or _is_subclass(cls, "pydantic", "BaseModel"):
+            return _record(cls, read, within)
+        if issubclass(cls, Enum):
+            return MemberOf(cls)
+        if _is_subclass(cls, "pathlib", "PurePath"):
+            return PathOf(cls)
+        if _is_subclass(cls, "datetime", "date"):
+            return TimeOf(cls)
     return InstanceOf(types.NoneType if origin is None else origin)
 
 

@@ -149,7 +149,7 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CH
         )
     if len(pattern) > MAX_LENGTH:
         raise InvalidPatternError(
-            f"The glob has {len(pattern)} characters; at most {MAX_LENGTH} are taken.",
+            f"The glob is longer than {MAX_LENGTH} characters ({len(pattern)}).",
             hint="Pass several shorter globs in several calls.",
         )
     expanded = _expand_braces(pattern, most, most_characters) if "{" in pattern else [pattern]
