@@ -870,7 +870,7 @@ class Workspace:
 
         Raises:
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
-                `invalid_argument`, `past_end`, `too_large` for a single file over `Limits.file_bytes`.
+                `invalid_argument`, `past_end`.
         """
         options = search.options.GrepOptions(
             pattern=pattern,

@@ -230,8 +230,7 @@ class _Searcher:
         found, page = self.found, self.found.page
         counts, first = Counts(), found.entries
         samples = self.samples if page.first <= first < page.end else 0
-        counts_only = max_count is None and not samples and (not self.by_line or first >= page.end)
-        counts_only = counts_only and not self.options.multiline
+        can_count = max_count is None and not self.options.multiline
         kept: list[LineMatch] = []
         following: int | None = None  # where the next match begins
         shown = in_match = enough = False
@@ -245,8 +244,9 @@ class _Searcher:
                         break
                 text, start, stop = window.text, window.start, window.stop
                 excerpts.enter(window)
-                if counts_only and not window.is_part:
-                    line_search.count(text if stop - start > len(text) else text[start:stop], counts)
+                shows_more = first + counts.hits < page.end if self.by_line else counts.hits < samples
+                if can_count and not shows_more and not window.is_part:
+                    line_search.count(text[start:stop], counts)
                     continue
                 following = None
                 parts = window.is_part
