@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import agentfs
 from agentfs import call_context
+from agentfs.completion import SHELLS
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
 from agentfs.fs import Root
 from agentfs.history import Timeline, methods
@@ -245,6 +246,10 @@ def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argpar
     any_policy_help = "let the client choose any policy, limits and state"
     serve.add_argument("--any-policy", action="store_true", help=any_policy_help)
     serve.set_defaults(run=_serve)
+
+    completion = commands.add_parser("completion", help="print the completion script of a shell")
+    completion.add_argument("shell", choices=SHELLS, metavar=f"{{{','.join(SHELLS)}}}", help="the shell")
+    completion.set_defaults(run=_completion)
 
     _add_history(commands)
     return parser, commands.choices
@@ -577,6 +582,11 @@ def _schemas(arguments: argparse.Namespace) -> int:
         tools = workspace.tools(dialect=arguments.dialect)
         schemas = tools.schemas(arguments.format, strict=arguments.strict)
     print_text(to_json(schemas, indent=2))
+    return 0
+
+
+def _completion(arguments: argparse.Namespace) -> int:
+    print_text(SHELLS[arguments.shell](_parser()[1]).removesuffix("\n"))
     return 0
 
 

@@ -30,7 +30,7 @@ LAYERS = [
     {"workspace"},
     {"remote"},
     {"dialects"},
-    {"mcp", "terminal"},
+    {"mcp", "terminal", "completion"},
     {"cli"},
     {"__init__", "__main__"},  # the public names and `python -m`
 ]
