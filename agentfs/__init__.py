@@ -21,6 +21,7 @@ from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
 
 if TYPE_CHECKING:
+    from agentfs.async_workspace import AsyncWorkspace
     from agentfs.events import Event
     from agentfs.remote.client import connect
     from agentfs.results import Edit, LineChange, ToolResult
@@ -34,6 +35,7 @@ __all__ = [
     "AgentFSError",
     "Allow",
     "ArgumentError",
+    "AsyncWorkspace",
     "ContentError",
     "Deny",
     "Edit",
@@ -55,6 +57,7 @@ __all__ = [
 set_finder(lambda name: import_module("agentfs.dialects").find(name))
 
 _LAZY = {
+    "AsyncWorkspace": "async_workspace",
     "Edit": "results",
     "Event": "events",
     "LineChange": "results",

@@ -1,7 +1,7 @@
-"""The deadline, cancellation and progress of the call in this thread, and Ctrl-C during a change.
+"""The deadline, cancellation and progress of the call in this thread; a change also delays Ctrl-C.
 
-`current` is set while a tool runs, and is None if a program calls a method. The outermost tool or method sets
-the deadline, and long work calls `check` repeatedly.
+`current` is set while a tool runs; it is None if a program calls a method. The outermost tool or method sets
+the deadline. Long work must call `check` repeatedly.
 """
 
 import inspect
@@ -9,7 +9,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ _REPORT_EVERY = 500  # entries between two reports of progress
 
 
 class Cancelled(BaseException):
-    """Raised in a cancelled call. A BaseException, so that `except Exception` does not swallow it."""
+    """Raised in a cancelled call. It is a BaseException, so that `except Exception` does not swallow it."""
 
 
 class Execution:
@@ -29,21 +29,21 @@ class Execution:
 
     Args:
         tool: The name of the tool, or None if a program called a method.
-        loop: The event loop on which the user is asked, or None.
-        slots: The semaphore whose slot the call holds, and releases while the user is asked.
-        on_progress: Called from the thread of the call with the number of entries seen.
+        start: Starts a coroutine on the event loop that waits for the call; None if no loop does.
+        slots: A semaphore; the call holds one of its slots, except while the user is asked.
+        on_progress: Called with the number of entries seen, in the thread of the call.
     """
 
     def __init__(
         self,
         tool: str | None,
         *,
-        loop: Any = None,
+        start: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
         slots: threading.Semaphore | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
         self.tool = tool
-        self.loop = loop
+        self.start = start
         self._slots = slots
         self._on_progress = on_progress
         self._entries = self._reported = 0
@@ -55,11 +55,11 @@ class Execution:
 
     @property
     def reports_progress(self) -> bool:
-        """True if progress is reported."""
+        """True if `on_progress` was given."""
         return self._on_progress is not None
 
     def abandon(self) -> bool:
-        """Cancel the call. Return False if a change has begun: it is completed."""
+        """Cancel the call. Return False if a change has begun, which will then be completed."""
         with self._lock:
             if self._changing:
                 return False
@@ -71,12 +71,12 @@ class Execution:
 
     @contextmanager
     def forwarding(self, cancel: Callable[[], bool], *, changes: bool) -> Generator[None]:
-        """Mark the block as work of another process; raise `Cancelled` if the call is already abandoned.
+        """Mark the block as work done by another process; raise `Cancelled` if the call is already abandoned.
 
         Args:
-            cancel: Called if the call is abandoned within the block. It returns True if the caller need not
-                wait for the other process.
-            changes: True if the work is a change, which has begun when the block ends.
+            cancel: Called if the call is abandoned during the block. It returns False if the caller must
+                still wait for the other process.
+            changes: True if the work is a change. When the block ends, it counts as begun.
         """
         with self._lock:
             if self._abandoned:
@@ -105,7 +105,7 @@ class Execution:
             self._on_progress(self._entries)
 
     def wait_for(self, start: Callable[[], Any]) -> Any:
-        """Return the result of the future that `start` returns; raise `Cancelled` if the call is."""
+        """Wait for the future that `start` returns; raise `Cancelled` if the call is cancelled."""
         with self._lock:
             if self._abandoned:
                 raise Cancelled
@@ -125,7 +125,7 @@ class Execution:
 
 
 class _Deadline:
-    """The end of a call by `time.monotonic()`, and the seconds that it was given."""
+    """The time by `time.monotonic()` when a call must end, and the seconds that it was given."""
 
     __slots__ = ("at", "seconds")
 
@@ -141,7 +141,7 @@ _deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_deadline", default
 class limited:  # noqa: N801 - used as a function, like contextlib.suppress
     """Set a deadline for the block, unless an enclosing call has set one.
 
-    A timeout that a program requests wins, even over an enclosing deadline. A model cannot raise it.
+    A timeout that a program requests also extends an enclosing deadline. A model cannot extend one.
     """
 
     __slots__ = ("_requested", "_seconds", "_token")
@@ -163,7 +163,7 @@ class limited:  # noqa: N801 - used as a function, like contextlib.suppress
 
 
 def granted(requested: float | None, limit: float) -> float:
-    """Return the seconds that a call gets: a program what it requests, a model at most the limit."""
+    """Return the seconds for a call: those that a program requests; for a model, at most the limit."""
     if requested is None:
         return limit
     return min(requested, limit) if _is_models() else requested
@@ -191,7 +191,7 @@ def uncounted() -> Generator[None]:
 
 
 def deadline(seconds: float = math.inf) -> float:
-    """Return the `time.monotonic()` at which work of some seconds must end, at the latest with the call."""
+    """Return the `time.monotonic()` in some seconds, or that of the end of the call if it is earlier."""
     found = _deadline.get()
     at = time.monotonic() + seconds
     return at if found is None else min(at, found.at)
@@ -212,7 +212,7 @@ def check() -> None:
 
 
 def complete() -> None:
-    """Check the deadline for the last time, because the change that begins now is always completed."""
+    """Check the deadline and mark the start of a change. From here on, no deadline stops the change."""
     check()
     begin_change()
     found = _deadline.get()
@@ -221,37 +221,42 @@ def complete() -> None:
 
 
 def begin_change() -> None:
-    """Mark the start of a change in the current call, if there is one."""
+    """Mark the start of a change in the current call, if any."""
     execution = current.get()
     if execution is not None:
         execution.begin_change()
 
 
 def step(entries: int = 1) -> None:
-    """Count entries that a search of the current call, if there is one, has seen."""
+    """Count entries that a search has seen in the current call, if any."""
     execution = current.get()
     if execution is not None:
         execution.step(entries)
 
 
 def ask(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a callback with the clock stopped, and await its answer if it is awaitable.
-
-    The answer is awaited on the event loop that awaits the current call, or on a new loop.
-    """
+    """Call a callback with the clock stopped, and await its answer if it is awaitable."""
     with uncounted():
         answer = function(*arguments)
-        if not inspect.isawaitable(answer):
-            return answer
-        import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above; it loads logging
+        return run_awaitable(answer) if inspect.isawaitable(answer) else answer
 
-        question = _awaited(answer)
-        execution = current.get()
-        if execution is not None and (loop := execution.loop) is not None:
-            return execution.wait_for(lambda: asyncio.run_coroutine_threadsafe(question, loop))
-        with ThreadPoolExecutor(1, "agentfs-question") as thread:  # this thread may have a running loop
-            return thread.submit(asyncio.run, question).result()
+
+def run_awaitable(awaitable: Awaitable[Any]) -> Any:
+    """Await an object on the event loop that waits for the current call, or on a new loop."""
+    import asyncio  # noqa: PLC0415 - most programs that import agentfs never need it
+
+    coroutine = _awaited(awaitable)
+    execution = current.get()
+    if execution is not None and (start := execution.start) is not None:
+        return execution.wait_for(lambda: start(coroutine))
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above; it loads logging
+
+    with ThreadPoolExecutor(1, "agentfs-question") as thread:  # the loop of this thread is busy
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:
@@ -261,8 +266,8 @@ async def _awaited(awaitable: Awaitable[Any]) -> Any:
 def run_to_end(work: Callable[[], _R]) -> _R:
     """Run a function, and delay the handlers of signals until it has ended.
 
-    Python runs handlers in the main thread between any two steps. A handler that raises, as for Ctrl-C, would
-    leave a file open or locked that was just acquired.
+    Python may run a handler in the main thread between any two instructions. If it raises, as for Ctrl-C, a
+    file that was just opened or locked would stay open or locked.
     """
     if threading.get_ident() != threading.main_thread().ident:
         return work()

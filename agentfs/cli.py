@@ -21,6 +21,7 @@ from agentfs.fs import Root
 from agentfs.history import Timeline, methods
 from agentfs.history.report import describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
+from agentfs.history.timeline import Step
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import READING
 from agentfs.policy import Policy
@@ -545,19 +546,20 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
     for name, position in timeline.checkpoints.items():
         checkpoints.setdefault(position, []).append(name)
 
-    def row(number: int, changes: Any, seconds: float | None) -> dict[str, Any]:
+    def row(number: int, step: Step, seconds: float | None) -> dict[str, Any]:
         return {
             "step": number,
             "time": seconds,
+            "label": step.label,
             "undone": number > last,
             "checkpoints": checkpoints.get(number, []),
-            "files": [vars(file) for file in file_changes(changes, count_lines=False)],
+            "files": [vars(file) for file in file_changes(step.changes, count_lines=False)],
         }
 
     for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
-        yield row(number, step.changes, step.time), describe_step(step)
+        yield row(number, step, step.time), describe_step(step)
     if first or 0 in checkpoints:
-        yield row(first, timeline.base.changes, None), "earlier steps, merged"
+        yield row(first, Step(timeline.base.changes, 0.0), None), "earlier steps, merged"
 
 
 def _diff(arguments: argparse.Namespace) -> int:

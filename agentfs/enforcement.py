@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import takewhile
 from operator import methodcaller
+from os import PathLike, fspath
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agentfs import call_context, search
@@ -36,10 +37,11 @@ from agentfs.limits import Limits
 from agentfs.outputs import OutputStore
 from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, Permission, PermissionRequest, Rule
 from agentfs.policy import Policy
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import ReplaceResult
 from agentfs.text.nearest import nearest
 from agentfs.tools.declaration import declaration_of, declarations, declare
-from agentfs.tools.hints import ArgumentChecker, checks_arguments
+from agentfs.tools.hints import ArgumentChecker, checks_arguments, resolve_hints
 from agentfs.tree.globs import compile_globs
 from agentfs.visible import one_line, visible
 
@@ -58,10 +60,14 @@ class Guarded(Protocol):
     limits: Limits
     _root: Root
     _journal: Journal
+    _read_tracker: ReadTracker
     _outputs: OutputStore
     _guarded_by: str
 
     def _check_open(self) -> None: ...
+
+
+_G = TypeVar("_G", bound=Guarded)
 
 
 def guard_methods(cls: _C) -> _C:
@@ -72,16 +78,31 @@ def guard_methods(cls: _C) -> _C:
     inherited = {
         name: each for base in reversed(cls.__mro__[1:]) for name, each in declarations(base).items()
     }
-    methods = {name: each for name in inherited if (each := getattr(cls, name)) and not declaration_of(each)}
+    methods = {
+        name: each for name in inherited if not hasattr(each := getattr(cls, name), "_agentfs_guarded")
+    }
     for name, method in (methods | vars(cls)).items():
         if isinstance(method, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
             declared = declaration_of(method) or inherited.get(name)
+            if name in inherited:
+                _adopt_parameters(cls, name, method)
             if declared is not None:
                 declare(method, declared)
             effect = declared.effect if declared else "none"
             checked = check_arguments(method) if effect == "none" else _check_call(method, effect)
+            checked.__dict__["_agentfs_guarded"] = True
             setattr(cls, name, checked)
     return cls
+
+
+def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> None:
+    """Give an override with `*args, **kwargs` the parameters of the tool that it overrides."""
+    kinds = {each.kind for each in inspect.signature(method).parameters.values()}
+    if {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds:
+        defined = (vars(base)[name] for base in cls.__mro__ if name in vars(base))
+        overridden = next(each for each in defined if each is not method and declaration_of(each))
+        method.__dict__["__signature__"] = inspect.signature(overridden)
+        method.__annotations__ = resolve_hints(overridden)[0]
 
 
 def check_rules(policy: Policy, cls: type[Any]) -> None:
@@ -101,6 +122,27 @@ def check_rules(policy: Policy, cls: type[Any]) -> None:
             )
         if rule.glob is not None:
             _compiled(rule.glob)
+
+
+def view_of(
+    workspace: _G,
+    limits: Limits | None,
+    policy: Policy | None,
+    workdir: str | PathLike[str] | None,
+    only: Sequence[str | PathLike[str]] | None,
+) -> _G:
+    """Return a copy of a workspace for `Workspace.view`."""
+    other = copy(workspace)
+    other._guarded_by = ""
+    other.limits, other.policy = limits or workspace.limits, policy or workspace.policy
+    check_rules(other.policy, type(workspace))
+    root = workspace._root.with_policy(other.policy)
+    if only is not None:
+        root = root.restricted_to([fspath(each) for each in only])
+        root.recovery_notes = ()  # they name files of all directories
+        other._outputs = OutputStore()
+    other._root = root if workdir is None else root.starting_in(fspath(workdir))
+    return other
 
 
 def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -143,7 +185,8 @@ def _perform(
         try:
             return method(workspace, *args, **kwargs)
         except NotFoundError as error:
-            search.diagnose.explain_missing(workspace._root, workspace.limits, method.__name__, error)
+            seen = workspace._root, workspace.limits, workspace._read_tracker
+            search.diagnose.explain_missing(*seen, method.__name__, error)
             raise
         finally:
             if changes:

@@ -295,7 +295,7 @@ class ClosedError(OperationalError, ValueError, code="closed"):
 
 def closed() -> ClosedError:
     """Return the error for a call of a closed workspace."""
-    return ClosedError("This workspace is closed.", hint="No call works any more: tell the user.")
+    return ClosedError("This workspace is closed.", hint="All further calls will fail: tell the user.")
 
 
 class UnsupportedSystemError(OperationalError, NotImplementedError, code="unsupported"):

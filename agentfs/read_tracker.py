@@ -1,8 +1,8 @@
-"""The read history of a workspace: revisions of files, the lines shown of each, and line ids.
+"""The read history of a workspace: the lines that were shown of each revision, and the ids of lines.
 
 A file is named by its real path, so that two links to it share its history. Memory is bounded: the least
-recently used files are forgotten first, and texts before records. A forgotten file counts as unread, so that
-`write` asks for a read.
+recently used files are forgotten first, and their texts before their records. A forgotten file counts as
+unread, so that `write` asks for a read.
 """
 
 import sys
@@ -22,9 +22,9 @@ MAX_TEXT_BYTES = 32 * 1024 * 1024
 MAX_ONE_TEXT_BYTES = MAX_TEXT_BYTES // 4
 MAX_LINES_WITH_IDS = 250_000
 MAX_RANGES = 1000
-MIN_DIGITS = 6  # hex digits of a line id
-MAX_IDS_OF_FILE = 2 * MAX_LINES_WITH_IDS * (MIN_DIGITS + 1)  # characters, of all revisions
-_ENTRY_BYTES = 400  # memory of a cached text besides the text
+MIN_DIGITS = 6  # hex digits of the shortest line id
+MAX_IDS_OF_FILE = 2 * MAX_LINES_WITH_IDS * (MIN_DIGITS + 1)  # characters of the ids of all its revisions
+_ENTRY_BYTES = 400  # memory that a cached text takes besides the text itself
 
 Key = tuple[str, str]  # a real path and a revision
 Range = tuple[int, int]  # first and last line, from 1
@@ -35,10 +35,10 @@ class ReadRecord(NamedTuple):
 
     Attributes:
         revision: The hash of the content.
-        ranges: The lines that were read, in order and apart.
+        ranges: The lines that were read, as ascending ranges that do not touch.
         total: The number of lines.
-        whole: True if all lines were read, or this workspace wrote the file.
-        is_read: False if only ids of its lines were given.
+        whole: True if all lines were read, or if this workspace wrote the file.
+        is_read: False if only line ids were made.
         text: The text while it is cached.
         ids: The ids of the lines, joined by blanks, or None.
     """
@@ -61,7 +61,7 @@ class ReadRecord(NamedTuple):
 
     @property
     def read_ranges(self) -> tuple[Range, ...]:
-        """The ranges that were read, without an end if all lines were."""
+        """The ranges that were read; a range without end if all lines were read."""
         return ((1, sys.maxsize),) if self.whole else self.ranges
 
 
@@ -69,7 +69,7 @@ _NOTHING = OrderedDict[str, ReadRecord]()
 
 
 class VersionWithIds(NamedTuple):
-    """The lines of one revision without their ends, their ids, and the ranges that were read."""
+    """The lines of one revision without their ends, the line ids, and the ranges that were read."""
 
     lines: list[str]
     ids: list[str]
@@ -81,14 +81,15 @@ class ReadTracker:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        # By path and revision, the most recently used last.
+        # By path, then by revision; the most recently used are last.
         self._files = OrderedDict[str, OrderedDict[str, ReadRecord]]()
         self._texts = OrderedDict[Key, int]()  # sizes of cached texts, the oldest first
         self._size = 0
         self._latest_ids = dict[str, str]()  # by path: the revision whose ids a model saw last
-        # Counts dropped ids. It salts new ids, so that a dropped id never names another line.
+        # Grows when ids are dropped, and salts new ids, so that a dropped id never names another line.
         self._generation = 0
         self._said = OrderedDict[tuple[str, ...], str]()
+        self._moved = OrderedDict[str, str]()  # by old path, the oldest move first
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -98,19 +99,19 @@ class ReadTracker:
     def record_read(
         self, real_path: str, revision: str, text: str | None, first: int, last: int, total: int
     ) -> None:
-        """Record that the lines from `first` to `last` were read; none if `last` is less than `first`."""
+        """Record that the lines from `first` to `last` were read; no line if `last` is less than `first`."""
         with self._updating():
             added = ((max(first, 1), min(last, total)),) if first <= last else ()
             self._put(real_path, self._united(real_path, revision, added, total)._replace(text=text))
 
     def record_write(self, real_path: str, revision: str, text: str | None) -> None:
-        """Record that this workspace wrote the file, which counts as having read all of it."""
+        """Record that this workspace wrote the file. All of it then counts as read."""
         with self._updating():
             self._set_latest_ids(real_path, None)
             self._put(real_path, ReadRecord(revision, whole=True, text=text))
 
     def record_edit(self, real_path: str, before: str, after: str, text: str, hunks: Sequence[Hunk]) -> None:
-        """Carry the read lines of one revision over to the revision that an edit made of it.
+        """Carry the read lines of the revision `before` an edit over to the revision `after` it.
 
         Read lines stay read, and a file that was never read stays unread.
         """
@@ -121,7 +122,7 @@ class ReadTracker:
                 return
             record = present or ReadRecord(after, is_read=False)
             if known.is_read:
-                # An edit can bring an earlier revision back.
+                # An edit can restore an earlier revision, so unite the ranges of both.
                 total = count_lines(text)
                 ranges = ranges_after_edit(known.ranges, hunks, total)
                 record = self._united(real_path, after, ranges, total)
@@ -131,7 +132,7 @@ class ReadTracker:
             self._put(real_path, record._replace(text=text))
 
     def record_external_change(self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk]) -> None:
-        """Record that a model was shown the changes since the last read; unchanged lines stay read."""
+        """Record that a model saw the changes of a file since its last read. Unchanged lines stay read."""
         with self._updating():
             versions = self._read_versions(real_path)
             if not versions or any(version.revision == revision for version in versions):
@@ -142,7 +143,7 @@ class ReadTracker:
             self._put(real_path, record._replace(whole=False, text=text))
 
     def record_restore(self, real_path: str, revision: str) -> None:
-        """Record that an undo or redo restored a revision, which then counts as the last one read."""
+        """Record that an undo or redo restored a revision. It then counts as the last one read."""
         with self._updating():
             self._set_latest_ids(real_path, None)
             if (known := self._get(real_path, revision)) is not None:
@@ -155,7 +156,7 @@ class ReadTracker:
                 self._drop(real_path, revision)
 
     def record_move(self, real_path: str, to: str) -> None:
-        """Give a moved file its read history at the new path."""
+        """Copy the read history of a moved file to its new path."""
         with self._updating():
             for record in self._read_versions(real_path):
                 self._put(to, record._replace(ids=None))
@@ -163,9 +164,9 @@ class ReadTracker:
     def line_ids(
         self, real_path: str, revision: str, text: str, *, to_model: bool = False
     ) -> tuple[str, ...]:
-        """Return an id for each line of a revision, or nothing for a text that is too large to cache.
+        """Return an id for each line of a revision; none for a text that is too large to cache.
 
-        `to_model` tells that a model will see the ids.
+        Set `to_model` if a model will see the ids.
         """
         with self._updating():
             record = self._get(real_path, revision)
@@ -182,12 +183,12 @@ class ReadTracker:
             return tuple(record.ids.split())
 
     def latest_ids(self, real_path: str) -> str | None:
-        """Return the revision whose line ids a model saw last; None if this workspace changed it since."""
+        """Return the revision whose line ids a model last saw; None after a change by this workspace."""
         with self._lock:
             return self._latest_ids.get(real_path)
 
     def versions_with_ids(self, real_path: str) -> list[VersionWithIds]:
-        """Return the revisions of a file whose lines have ids, the latest last."""
+        """Return the revisions of a file that have line ids, the latest last."""
         with self._lock:
             return [
                 VersionWithIds(bodies_of(record.text or ""), record.ids.split(), record.read_ranges)
@@ -201,7 +202,7 @@ class ReadTracker:
             return [record for record in self._read_versions(real_path)[::-1] if record.text is not None]
 
     def other_texts(self, real_path: str) -> list[tuple[str, str]]:
-        """Return path and latest cached text of each other file, the most recently used first."""
+        """Return the path and the latest cached text of each other file, the most recently used first."""
         with self._lock:
             latest = [
                 (path, self._read_versions(path)) for path in reversed(self._files) if path != real_path
@@ -215,7 +216,7 @@ class ReadTracker:
             return known is not None and known.whole
 
     def last(self, real_path: str) -> ReadRecord | None:
-        """Return the revision of a file that was read or written last."""
+        """Return the last revision of a file that was read or written."""
         with self._lock:
             for record in reversed(self._files.get(real_path, _NOTHING).values()):
                 if record.is_read:
@@ -227,8 +228,29 @@ class ReadTracker:
         with self._lock:
             return real_path in self._files
 
+    def note_move(self, real_path: str, to: str) -> None:
+        """Remember where a file or a directory was moved to."""
+        with self._lock:
+            self._moved.pop(to, None)
+            self._moved[real_path] = to
+            while len(self._moved) > MAX_FILES:
+                self._moved.popitem(last=False)
+
+    def moved_to(self, real_path: str) -> str | None:
+        """Return the path to which a file, or a directory above it, was moved last; None without a move."""
+        path = real_path
+        with self._lock:
+            for _ in self._moved:
+                parts = path.split("/")
+                tops = ("/".join(parts[:count]) for count in range(len(parts), 0, -1))
+                top = next((top for top in tops if top in self._moved), None)
+                if top is None:
+                    break
+                path = self._moved[top] + path[len(top) :]
+        return None if path == real_path else path
+
     def was_said(self, subject: tuple[str, ...], text: str) -> bool:
-        """Return True if a text was the last one said about a subject; remember it otherwise."""
+        """Remember the last text said about a subject; return True if it is the same as before."""
         with self._lock:
             repeated = self._said.get(subject) == text
             self._said[subject] = text
@@ -248,7 +270,7 @@ class ReadTracker:
         return self._lock
 
     def _changed(self, path: str, revision: str) -> None:
-        """Note a changed record, for subclasses that copy the history."""
+        """Called for each changed record. Subclasses that copy the history override it."""
 
     def _get(self, path: str, revision: str) -> ReadRecord | None:
         return self._files.get(path, _NOTHING).get(revision)
@@ -260,7 +282,7 @@ class ReadTracker:
         return [record for record in self._versions(path) if record.is_read]
 
     def _united(self, path: str, revision: str, ranges: Sequence[Range], total: int) -> ReadRecord:
-        """Return the record of a revision with more ranges read."""
+        """Return the record of a revision after more ranges were read."""
         known = self._get(path, revision)
         if known is None:
             return record_of(revision, ranges, total)
@@ -281,7 +303,7 @@ class ReadTracker:
         return " ".join(carry_line_ids(old, ids, bodies_of(text), taken, salt))
 
     def _put(self, path: str, record: ReadRecord) -> None:
-        """Store a record as the most recently used; one without text or ids keeps those stored before."""
+        """Store a record as the most recently used. If it has no text or ids, keep those stored before."""
         known = self._get(path, record.revision)
         if known is not None:
             text = known.text if record.text is None else record.text
@@ -317,7 +339,7 @@ class ReadTracker:
                 self._changed(path, each)
 
     def _drop(self, path: str, revision: str, *, keep_record: bool = False) -> None:
-        """Drop the text and line ids of a revision, and its record unless that of a read is kept."""
+        """Drop a revision with its text and line ids. With `keep_record`, keep the record of a read."""
         record = self._files[path][revision]
         self._size -= self._texts.pop((path, revision), 0)
         if record.ids is not None:
@@ -342,7 +364,7 @@ def _size_of(text: str) -> int:
 
 
 def record_of(revision: str, ranges: Iterable[Range], total: int) -> ReadRecord:
-    """Return the record of a revision with some ranges read, which may come in any order."""
+    """Return the record of a revision after some ranges were read, given in any order."""
     united: list[Range] = []
     for first, last in sorted(ranges):
         if united and first <= united[-1][1] + 1:
@@ -350,12 +372,12 @@ def record_of(revision: str, ranges: Iterable[Range], total: int) -> ReadRecord:
         else:
             united.append((first, last))
     whole = total == 0 or united == [(1, total)]
-    # Bounds the memory that a reader of every second line takes; further ranges count as unread.
+    # A reader of every second line would need a range for each line. Further ranges count as unread.
     return ReadRecord(revision, tuple(united[:MAX_RANGES]), total, whole)
 
 
 def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int) -> list[Range]:
-    """Return the read lines after an edit; new lines count as read if all lines they replace were."""
+    """Return the read lines after an edit. New lines count as read if all lines that they replace were."""
     replaced = [
         (hunk.new_start + 1, hunk.new_end)
         for hunk in hunks
@@ -369,9 +391,9 @@ def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int
 
 
 def unchanged_ranges(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int) -> list[Range]:
-    """Return the new numbers of read lines that no hunk replaced."""
+    """Return the read lines that no hunk replaced, by their new numbers."""
     moved: list[Range] = []
-    old = new = 0  # start of the unchanged lines before the next hunk
+    old = new = 0  # where the unchanged lines before the next hunk start
     for hunk in (*hunks, Hunk(sys.maxsize, 0, 0, 0)):
         for first, last in ranges:
             start, end = max(first - 1, old), min(last, hunk.old_start)
@@ -384,7 +406,7 @@ def unchanged_ranges(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int)
 def new_line_ids(lines: Iterable[str], taken: set[str], salt: str = "") -> list[str]:
     """Return an id of six or more hex digits for each line, and add the ids to `taken`.
 
-    An id is the start of a hash of a line and of the number of equal lines above it.
+    An id is the beginning of a hash, made from the line and the number of equal lines above it.
     """
     ids: list[str] = []
     above: dict[str, int] = {}
@@ -406,7 +428,7 @@ def new_line_ids(lines: Iterable[str], taken: set[str], salt: str = "") -> list[
 def carry_line_ids(
     old: Sequence[str], ids: Sequence[str], new: Sequence[str], taken: set[str], salt: str = ""
 ) -> list[str]:
-    """Return ids for the lines of a changed file; lines that stayed keep theirs."""
+    """Return ids for the lines of a changed file. Unchanged lines keep their ids."""
     carried: list[str | None] = [None] * len(new)
     old_at = new_at = 0
     for old_start, old_end, new_start, new_end in changed_lines(old, new):

@@ -268,7 +268,7 @@ def _rows(matches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, list
 
 
 def _with_spans(shown: str, text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Color the spans of a text that is shown with visible hidden characters."""
+    """Color the spans of a text as it is shown, with its hidden characters visible."""
     painted = plain = ""
     at = 0
     for start, end in [*spans, (len(text), len(text))]:

@@ -1,11 +1,11 @@
-r"""Invisible and reordering characters made visible, in every text for a model.
+r"""Make invisible and reordering characters visible in every text for a model.
 
-These characters are hidden: C0 and C1 controls, DEL, bidirectional marks and overrides, line and paragraph
-separators, annotation marks, lone surrogates, and Unicode's default ignorables (zero-width characters,
-fillers, variation selectors, tag characters). A joiner or selector stays in an emoji, and between letters of
-scripts that are written with joiners.
+These characters count as hidden: C0 and C1 controls, DEL, bidirectional marks and overrides, line and
+paragraph separators, annotation marks, lone surrogates, and Unicode's default ignorables (zero-width
+characters, fillers, variation selectors, tag characters). A joiner or selector is not hidden in an emoji, or
+between letters of scripts that are written with joiners.
 
-Each purpose has one function. `⟦U+202E⟧` stands for a hidden character, in quotes `\u202e`:
+Hidden characters are shown as `⟦U+202E⟧`, or between quotes as `\u202e`. Each purpose has one function:
 
 * `visible`: content; tabs and line feeds stay. `unvisible` restores it.
 * `one_line`: a name or a path, without tabs and line feeds.
@@ -40,8 +40,8 @@ _JOINED = (  # blocks of scripts written with joiners: Arabic to Sinhala, Myanma
     "\uaa60-\uaa7f\uabc0-\uabff\U00011000-\U00011fff"
 )
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"
-_KEPT_AFTER = (  # matches after a joiner or selector that stays
-    f"(?<=[{_EMOJI}][\ufe0e\ufe0f])"  # text or picture
+_KEPT_AFTER = (  # matches after a joiner or selector that is not hidden
+    f"(?<=[{_EMOJI}][\ufe0e\ufe0f])"  # an emoji shown as text or as a picture
     "|(?<=[0-9#*]\ufe0f)(?=\u20e3)"  # a keycap
     f"|(?:(?<=[{_EMOJI}]\u200d)|(?<=[{_EMOJI}]\ufe0f\u200d))(?=[{_EMOJI}])"  # a sequence
     f"|(?<=[{_JOINED}][\u200c\u200d])(?=[{_JOINED}])"
@@ -50,9 +50,9 @@ _ESCAPED = re.compile(rf"{_OPEN}U\+([0-9A-F]{{4,6}})⟧")
 _ASCII_CONTROLS = bytes((*range(9), *range(11, 32), 127))
 
 
-@cache  # compiled on first use, because that takes as long as loading the rest of the package
+@cache  # compiled on first use, because this takes as long as loading the rest of the package
 def _hidden(*, name: bool, bracket: bool) -> re.Pattern[str]:
-    """Return a pattern for hidden characters, and optionally for tab and line feed, and for a bracket."""
+    """Return a pattern for hidden characters; optionally also for tab and line feed, and for a bracket."""
     # A pattern that begins with one class is searched many times faster than alternatives.
     return re.compile(
         f"[{_HIDDEN_CLASS}{_JOINERS}{chr(9) + chr(10) if name else ''}{_OPEN if bracket else ''}]"
@@ -62,7 +62,7 @@ def _hidden(*, name: bool, bracket: bool) -> re.Pattern[str]:
 
 @cache
 def _printable() -> re.Pattern[str]:
-    """Return a pattern for hidden characters that Python considers printable."""
+    """Return a pattern for the hidden characters that Python considers printable."""
     return re.compile(
         "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
     )
@@ -71,7 +71,7 @@ def _printable() -> re.Pattern[str]:
 def visible(text: str) -> str:
     """Show hidden characters of content as `⟦U+202E⟧`; `unvisible` restores the content exactly."""
     if text.isascii():
-        # Deleting from bytes takes a tenth of the time of a pattern search, and most text is clean.
+        # Most text has no hidden characters. Deleting from bytes shows that ten times faster than a pattern.
         raw = text.encode("ascii")
         if len(raw.translate(None, _ASCII_CONTROLS)) == len(raw):
             return text
@@ -112,12 +112,12 @@ def to_json(value: Any, **options: Any) -> str:
 
 
 def escape_controls(text: str) -> str:
-    """Show hidden characters of a text as `⟦U+202E⟧`; those that it already contains stay."""
+    """Show hidden characters of a text as `⟦U+202E⟧`. A `⟦U+202E⟧` that it already contains stays."""
     return _hidden(name=False, bracket=False).sub(_show, text)
 
 
 def unvisible(text: str) -> str:
-    """Undo `visible` or `one_line`; a `⟦U+…⟧` that neither of them writes stays."""
+    """Undo `visible` or `one_line`. A `⟦U+…⟧` that neither of them writes stays as it is."""
     return _ESCAPED.sub(_restore, text) if _OPEN in text else text
 
 

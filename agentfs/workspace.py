@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import editing, history, search, tools
 from agentfs import watch as watching
-from agentfs.enforcement import check_rules, guard_methods
+from agentfs.enforcement import check_rules, guard_methods, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history import methods
@@ -47,13 +47,14 @@ if TYPE_CHECKING:
     from agentfs.history.state import MakeLedger
     from agentfs.tools.toolset import Toolset
 
-# A mapping with the fields of one is as good; the methods are given the objects.
+# Callers may pass mappings; the methods always get `Edit` and `LineChange` objects.
 Edits: TypeAlias = Annotated[Sequence[Edit | Mapping[str, Any]], ModelType(list[Edit])]
 LineChanges: TypeAlias = Annotated[Sequence[LineChange | Mapping[str, Any]], ModelType(list[LineChange])]
 Path: TypeAlias = Annotated[str | os.PathLike[str], ModelType(str)]
 _Spans: TypeAlias = Sequence[tuple[int, int, str]]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
+Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(str)]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 
@@ -62,33 +63,39 @@ Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 class Workspace:
     """One agent's view of one directory tree.
 
-    Guaranteed on every system: paths and links that do not change meanwhile lead nowhere outside the root;
-    links are followed only where they lead inside. No method shows the contents of
-    protected names (`Policy.protect`) or changes what runs code, by any spelling or link. A change replaces a
-    file by a rename, so that whatever fails, a kill too, leaves the old file or the new one, whole; threads
-    that use agentfs lose no update. Every result says what it left out. A workspace keeps track
-    of which versions of which files it has read, and `write` replaces only those. It may be used from several
-    threads.
+    Guarantees on every system:
 
-    Guaranteed besides, by what `containment` names as in force:
+    * Calls stay inside the root, unless another process swaps directories and links during a call. Links are
+      followed only if they lead inside.
+    * No method shows the contents of protected names (`Policy.protect`) or changes files that run code, by
+      any spelling or link.
+    * A change replaces a file by a rename. After any failure, even a kill, the file has its complete old or
+      its complete new content. Threads that use agentfs lose no update.
+    * Every result says what it left out.
+    * The workspace records which versions of files it has read, and `write` replaces only those.
 
-    * Linux 5.6 or newer ("openat2"): nothing outside is read, listed or changed while another process swaps
-      directories for links, as the kernel confines each open. Processes of one user lose no update either.
-    * Older or filtered Linux, macOS, BSD ("fd-walk"): the same, by a walk name by name on descriptors.
-      Tested on Linux with openat2 taken away; macOS and BSD are expected to work, not run by us.
+    It may be used from several threads.
 
-    Not on Windows, where opening a workspace is an error; importing agentfs and making schemas work there.
+    Further guarantees depend on the mechanism that `containment` names:
 
-    Not guaranteed: it is no sandbox. A shell tool, mounts and hard links made by the same user are out of
-    its reach, and a directory that is moved out of the root while it is open is followed. A program that
-    does not lock may write at the very moment of the rename.
+    * "openat2" (Linux 5.6 or newer): the kernel confines each open. Nothing outside is read, listed or
+      changed, even while another process swaps directories for links. Processes of one user lose no update.
+    * "fd-walk" (older or filtered Linux, macOS, BSD): the same guarantees. Each path is opened name by name,
+      on descriptors. It is tested on Linux without openat2; macOS and BSD should work, but are not tested.
+
+    Windows is not supported: opening a workspace there is an error, but importing agentfs and making schemas
+    work.
+
+    A workspace is not a sandbox. It does not control shell tools, nor mounts and hard links made by the same
+    user. If a directory is moved out of the root while it is open, it is followed. A program that does not
+    lock files may write at the moment of the rename.
 
     In each method, parameters before the `*` are visible to a model; those after it are for programs.
     """
 
     _guarded_by = ""  # the method whose permission check this copy has passed
-    _state_durability: Durability | None = None  # of the state directory, where not that of the policy
-    _make_ledger: "MakeLedger | None" = None  # of what is noted beside the journal there
+    _state_durability: Durability | None = None  # of the state directory; None: that of the policy
+    _make_ledger: "MakeLedger | None" = None  # makes what notes outcomes beside the journal
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -108,17 +115,17 @@ class Workspace:
 
         Args:
             root: The directory; it must exist.
-            policy: What may be changed, and how; by default all files inside the root that were read.
+            policy: The rules for changes; by default, any file inside the root that was read may change.
             limits: The bounds of one result, one file and one search.
-            state: A directory outside of the tree, where journal and read history outlive the process.
-            on_event: Called with an event for each call of its tools, in the thread that runs it.
-            watch: Keep names, and texts up to `Limits.watch_bytes`, in memory: searches are as exact, and
-                several times faster; `Workspace.watch` reports what is kept.
+            state: A directory outside the tree that keeps the journal and read history across processes.
+            on_event: Called with an event for each tool call, in the thread that runs the call.
+            watch: Keep names, and texts up to `Limits.watch_bytes`, in memory. Searches give the same
+                results, several times faster. `Workspace.watch` reports what is kept.
 
         Raises:
             AgentFSError: `not_found` or `not_a_directory` for the root; `unsupported` on Windows. For the
-                state directory `invalid_argument` (not outside, another tree's, another program's), `busy`,
-                `io` (damaged).
+                state directory: `invalid_argument` if it is not outside the tree, or belongs to another
+                tree or program; `busy`; `io` if it is damaged.
         """
         self.policy = policy or Policy()
         check_rules(self.policy, type(self))
@@ -145,25 +152,25 @@ class Workspace:
 
     @property
     def containment(self) -> Containment:
-        """What confines calls to the root at this moment, and what keeps writers apart."""
+        """The mechanisms that now confine calls to the root and keep writers apart."""
         self._check_open()
         return self._root.containment
 
     @property
     def watch(self) -> WatchReport | None:
-        """What is kept of a watched tree, and why the rest is not; None without `watch=True`."""
+        """A report on the tree in memory: sizes, and why parts are missing. None without `watch=True`."""
         self._check_open()
         return None if self._root.watch is None else self._root.watch.report
 
-    commit_notes: tuple[str, ...] = ()  # of a transaction that has ended: what it could not keep
+    commit_notes: tuple[str, ...] = ()  # metadata that an ended transaction could not keep
 
     @property
     def recovery_notes(self) -> tuple[str, ...]:
-        """What was recovered on opening, because a process had died in the middle of a change."""
+        """Notes on the recovery at opening, if a process had died during a change."""
         return self._root.recovery_notes
 
     def close(self) -> None:
-        """Close the descriptor on the root; every later call fails."""
+        """Close the workspace; every later call fails."""
         self._root.close()
         self._journal.close()
         if self._state is not None:
@@ -181,6 +188,14 @@ class Workspace:
     ) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
     def __repr__(self) -> str:
         return f"Workspace({self.root!r})"
 
@@ -192,22 +207,23 @@ class Workspace:
         expose: Mapping[str, Sequence[str]] | None = None,
         prefix: str = "",
     ) -> "Toolset":
-        """Make the tools that are handed to a model.
+        """Make tools for a model from the methods of this workspace.
 
         Args:
             names: The methods to offer: a list, one name, or "all"; by default read, write, edit, multi_edit,
-                ls, glob and grep. Of a dialect, its tools; by default all.
-            dialect: Whose names, arguments, defaults and output; `agentfs.dialects.names()` lists the others.
-            expose: For a method, by its name, parameters after the `*` that the model sees too; with
-                edit_lines also `line_ids` of read and grep.
+                ls, glob and grep. With a dialect: the names of its tools; by default all.
+            dialect: The tool set to imitate: its names, arguments, defaults and output.
+                `agentfs.dialects.names()` lists the dialects.
+            expose: For each method name, the parameters after the `*` that the model also sees. For
+                edit_lines, `line_ids` of read and grep are exposed too.
             prefix: A prefix for the name of each tool.
 
         Returns:
-            Their schemas for each provider, and `call`, which runs one.
+            The tools, with `schemas` for each provider and `call` to run one.
 
         Raises:
-            AgentFSError: `unknown_tool` for a name that is no tool, `invalid_argument` for a parameter to
-                expose that is not there, edit_lines without read or grep, or a dialect that is not known.
+            AgentFSError: `unknown_tool` if a name is not a tool. `invalid_argument` for an unknown dialect,
+                an unknown parameter in `expose`, or edit_lines without read or grep.
         """
         return tools.toolset.toolset_of(self, names, dialect, expose or {}, prefix)
 
@@ -219,40 +235,33 @@ class Workspace:
         workdir: str | os.PathLike[str] | None = None,
         only: Sequence[str | os.PathLike[str]] | None = None,
     ) -> Self:
-        """Return this workspace under other limits and another policy, or with paths from another directory.
+        """Return a view of this workspace with other limits, another policy or a working directory.
 
-        It is the same workspace: it shares root, journal and read history, and closing either closes
-        both. What confines and protects cannot be changed.
+        The view shares the root, journal and read history with this workspace. Closing one closes both. A
+        view cannot change the rules that confine and protect.
 
         Args:
-            limits: Its limits; by default the same.
-            policy: Its policy; by default the same.
-            workdir: The directory inside the root in which relative paths start, and from which paths are
-                shown, with `..` where they lie elsewhere; by default the same. The boundary stays the root,
-                and rules and the history keep their paths from there.
-            only: Directories inside the root; nothing outside of them is read, listed, changed or named.
-                Steps that changed anything outside are not undone; texts kept before are not there.
-                All else holds as before, so that this can only narrow. By default the same as now.
+            limits: The limits of the view; by default the same.
+            policy: The policy of the view; by default the same.
+            workdir: The directory inside the root where relative paths start; by default the same. Paths are
+                shown relative to it, with `..` if they lie elsewhere. The boundary stays the root. Rules and
+                the history keep their paths relative to the root.
+            only: Directories inside the root. Nothing outside them is read, listed, changed or named. Steps
+                that changed anything outside them cannot be undone, and texts kept before are not
+                available. A view of a view can only narrow this further. By default the same.
+
+        Returns:
+            The view.
 
         Raises:
-            AgentFSError: `invalid_argument` where the policy differs in what a view may not change; for
-                `workdir` `not_found`, `not_a_directory`, `outside_workspace`, …, for `only` the last.
+            AgentFSError: `invalid_argument` if the policy changes rules that a view may not change. For
+                `workdir`: `not_found`, `not_a_directory`, `outside_workspace`. For `only`:
+                `outside_workspace`.
         """
-        other = copy(self)
-        other._guarded_by = ""  # noqa: SLF001 - its own
-        other.limits = limits or self.limits
-        other.policy = policy or self.policy
-        check_rules(other.policy, type(self))
-        root = self._root.with_policy(other.policy)
-        if only is not None:
-            root = root.restricted_to([os.fspath(each) for each in only])
-            root.recovery_notes = ()  # they name files of all directories
-            other._outputs = OutputStore()  # noqa: SLF001 - its own
-        other._root = root if workdir is None else root.starting_in(os.fspath(workdir))  # noqa: SLF001 - its own
-        return other
+        return view_of(self, limits, policy, workdir, only)
 
     def tool_names(self) -> list[str]:
-        """Return the names of the methods that can be tools, those offered by default first."""
+        """Return the names of the methods that can be tools; the default tools come first."""
         return list(declared_tools(type(self)))
 
     @tool(effect="read", default=True)
@@ -275,12 +284,12 @@ class Workspace:
             limit: Most lines to show; by default as many as fit.
             column: First character of each line to show, from 1.
             line_ids: Show an id before the `|` of each line, for edit_lines.
-            encoding: The encoding of the text, where the bytes do not show it.
-            raw: Show a notebook as its JSON, and what is no text in hexadecimal.
+            encoding: The codec of the text, if the bytes do not show it.
+            raw: Show a notebook as its JSON, and binary content in hexadecimal.
 
         Returns:
-            The lines, with the facts about the file and the call that shows what follows. Images are in
-            `images`; of a notebook `offset` and `limit` count cells, of a PDF pages. A directory is listed.
+            The lines, the facts about the file, and the call that shows the following lines. Images are in
+            `images`. In a notebook, `offset` and `limit` count cells; in a PDF, pages. A directory is listed.
 
         Raises:
             AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
@@ -299,11 +308,11 @@ class Workspace:
             budget: Most tokens of the whole answer.
 
         Returns:
-            The files as `read` shows them, and the call for those that the budget or the time left out.
+            The files as `read` shows them, and the call for the files that budget or time left out.
 
         Raises:
-            AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. What
-                is wrong with one file is reported in its place in the text.
+            AgentFSError: `invalid_pattern`, `outside_workspace`, `invalid_argument` for a bad budget. An
+                error of one file is reported in the text, in the place of the file.
         """
         named = search.options.texts(paths)
         return read_paths(self._root, self._read_tracker, self.limits, named, budget)
@@ -324,17 +333,18 @@ class Workspace:
         preview: bool = False,
         raw: bool = False,
     ) -> WriteResult:
-        r"""Create a file, or replace one you have read whole; to change parts of a file, use edit.
+        r"""Create a file, or replace one you have read in full; to change parts of a file, use edit.
 
         Args:
             path: File, relative to the workspace root; missing directories are made.
-            content: The whole text of the file.
-            overwrite: Whether an existing file is replaced, seen or not; None leaves it to the policy.
-            encoding: The codec to write in; None for that of the file, or UTF-8. One that writes a byte order
-                mark in Python (such as `utf-8-sig`) does so here.
-            newline: The line ends: `keep` makes them CRLF where the file was CRLF throughout, `given` leaves
-                the content as it is, and a line end is what all of them become. With `given` and an encoding
-                nothing of the old file is kept, its byte order mark neither.
+            content: The full text of the file.
+            overwrite: True replaces even a file that was not read, False never replaces one; None leaves it
+                to the policy.
+            encoding: The codec to write with; None for that of the file, or UTF-8. A codec that writes a byte
+                order mark in Python (such as `utf-8-sig`) does so here.
+            newline: The line ends: `keep` writes CRLF if the file was CRLF throughout, `given` leaves the
+                content as it is, and a line end replaces all others. With `given` and an encoding, nothing
+                of the old file is kept, not even its byte order mark.
             preview: Return the result and write nothing.
             raw: Write over a notebook even if the content is not a notebook.
 
@@ -342,9 +352,9 @@ class Workspace:
             The change as a unified diff.
 
         Raises:
-            AgentFSError: `unread` for an existing file that this workspace has not shown whole, `stale` for
-                one that has changed since, `already_exists`, `encoding`, `read_only`, `outside_workspace`,
-                `not_a_file`.
+            AgentFSError: `unread` for an existing file that this workspace has not shown in full, `stale`
+                for one that has changed since, `already_exists`, `encoding`, `read_only`,
+                `outside_workspace`, `not_a_file`.
         """
         return editing.write.write_file(
             self._root,
@@ -371,6 +381,7 @@ class Workspace:
         new_string: str,
         replace_all: bool = False,
         *,
+        insert_line: int | None = None,
         expect: int | None = None,
         expect_revision: str | None = None,
         match: Literal["tolerant", "exact"] | None = None,
@@ -378,7 +389,7 @@ class Workspace:
         preview: bool = False,
         raw: bool = False,
     ) -> EditResult:
-        """Replace a piece of text in a file; everything else stays as it is.
+        """Replace a piece of text in a file; the rest stays as it is.
 
         Args:
             path: File, relative to the workspace root.
@@ -386,11 +397,13 @@ class Workspace:
                 once, so include enough lines around it.
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
+            insert_line: With an empty `old_string`, the line after which `new_string` is inserted as lines of
+                its own; 0 is the beginning of the file.
             expect: How many replacements to make; with any other number nothing is changed.
             expect_revision: The only version of the file to change, as `read` names it.
-            match: Whether an old text that is not there exactly may be found but for white space and the
-                like, at one place only; None leaves it to the policy.
-            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            match: "tolerant" also finds a text that differs only in white space and the like, if it is at
+                one place only; None leaves it to the policy.
+            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
             raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
@@ -398,10 +411,13 @@ class Workspace:
             The change as a unified diff.
 
         Raises:
-            AgentFSError: `no_match`, `ambiguous` with each place or for another number than expected,
-                `no_change`, `stale` for another version than expected, `binary`, `encoding`, `too_large`,
-                `read_only`, `not_found`.
+            AgentFSError: `no_match`; `ambiguous`, with each place, or if the number of replacements is not
+                `expect`; `no_change`; `stale` if the version is not `expect_revision`; `binary`,
+                `encoding`, `too_large`, `read_only`, `not_found`.
         """
+        if insert_line is not None:
+            target = self._edit_target(path, encoding, expect_revision, preview, raw)
+            return editing.edit.insert_lines(target, insert_line, old_string, new_string)
         edits = [Edit(old_string, new_string, replace_all)]
         return editing.edit.edit_file(
             self._edit_target(path, encoding, expect_revision, preview, raw), edits, match, expect
@@ -419,7 +435,7 @@ class Workspace:
         preview: bool = False,
         raw: bool = False,
     ) -> EditResult:
-        """Make several replacements in one file, in order, each on the outcome of the one before.
+        """Make several replacements in one file, in order, each on the result of the previous one.
 
         All are made, or none.
 
@@ -427,9 +443,9 @@ class Workspace:
             path: File, relative to the workspace root.
             edits: The replacements, each as in edit.
             expect_revision: The only version of the file to change, as `read` names it.
-            match: Whether an old text that is not there exactly may be found but for white space and the
-                like, at one place only; None leaves it to the policy.
-            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            match: "tolerant" also finds a text that differs only in white space and the like, if it is at
+                one place only; None leaves it to the policy.
+            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
             raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
@@ -461,7 +477,7 @@ class Workspace:
             path: File, relative to the workspace root.
             changes: The lines to replace, and what to put there.
             expect_revision: The only version of the file to change, as `read` names it.
-            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
             raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
@@ -469,14 +485,14 @@ class Workspace:
             The change as a unified diff.
 
         Raises:
-            AgentFSError: `unread` where no ids were given, `unknown_line` and `stale` with the current ids,
+            AgentFSError: `unread` if no ids were shown, `unknown_line` and `stale` with the current ids,
                 `overlap`, `invalid_argument`, and what `edit` raises.
         """
         target = self._edit_target(path, encoding, expect_revision, preview, raw)
         made = cast("Sequence[LineChange]", changes)
         return editing.edit_lines.edit_lines_file(target, made)
 
-    @tool(effect="edit", for_models=False)  # its spans are offsets, which no model counts
+    @tool(effect="edit", for_models=False)  # models cannot count offsets
     def splice(
         self,
         path: Path,
@@ -487,16 +503,16 @@ class Workspace:
         preview: bool = False,
         raw: bool = False,
     ) -> EditResult:
-        r"""Replace ranges of characters; for programs, which know offsets. It is no tool for models.
+        r"""Replace ranges of characters, given by their offsets; for programs, not for models.
 
         Args:
             path: File, relative to the workspace root.
-            spans: Start, end and new text of each range. Offsets are those of the text with every line end as
-                one `\n`, from 0, before any of the changes; they may come in any order. Or a function that
-                makes them of that text, which is then not shown to anyone; alone, or in a pair with notes
-                for the result.
+            spans: Start, end and new text of each range, in any order. Offsets count from 0 in the old text,
+                in which every line end is one `\n`. Or a function that computes the ranges from that text,
+                and returns them alone or in a pair with notes for the result. The text that the function
+                gets does not count as read.
             expect_revision: The only version of the file to change, as `read` names it.
-            encoding: The codec of the file; None to go by its byte order mark, else UTF-8.
+            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
             raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
@@ -504,8 +520,7 @@ class Workspace:
             The change as a unified diff.
 
         Raises:
-            AgentFSError: `invalid_argument` for a range that does not lie in the text, `overlap`, and what
-                `edit` raises.
+            AgentFSError: `invalid_argument` for a range outside the text, `overlap`, and what `edit` raises.
         """
         return editing.edit.splice_file(
             self._edit_target(path, encoding, expect_revision, preview, raw), spans
@@ -533,21 +548,21 @@ class Workspace:
             path: File or directory to search, relative to the workspace root.
             glob: Only files that match, such as `*.py` or `src/**`.
             expect: How many replacements to make; with any other number nothing is changed.
-            word: Only where no word character is on either side.
-            regex: Take `old_string` as a regular expression, as in grep, of which each line is matched alone;
-                one with `\n` in it is matched in the whole text, where `.` matches line ends too. In
-                `new_string`, `\1` and `\g<name>` are groups and `\\` is a backslash.
+            word: Only matches with no word character on either side.
+            regex: Take `old_string` as a regular expression, as in grep. It is matched in each line alone, or
+                in the full text if it has a `\n`; then `.` also matches line ends. In `new_string`, `\1`
+                and `\g<name>` are groups and `\\` is a backslash.
             preview: Return the result and write nothing.
             raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
-            How many places were replaced in each file, and what was left out, as in grep. One undo takes all
-            of it back.
+            The number of replacements in each file, and what was left out, as in grep. One undo takes all
+            replacements back.
 
         Raises:
-            AgentFSError: `no_match`, `ambiguous` for another number than expected, `no_change`; for files
-                that cannot be changed, all of which it names, `protected`, `refused`, `read_only`, `encoding`
-                or `too_large`; `stale` where somebody else changes one meanwhile, `invalid_pattern`,
+            AgentFSError: `no_match`; `ambiguous` if the number of replacements is not `expect`; `no_change`;
+                `protected`, `refused`, `read_only`, `encoding` or `too_large`, with all files that cannot be
+                changed; `stale` if a file is changed during the call; `invalid_pattern`,
                 `invalid_argument`, `timeout`. Nothing is changed then.
         """
         options = editing.replace.ReplaceOptions(
@@ -574,26 +589,26 @@ class Workspace:
             What was deleted.
 
         Raises:
-            AgentFSError: `not_a_file` for a directory with something in it, `too_large` for a file whose
-                content would not be kept for undo, `refused`, `read_only`.
+            AgentFSError: `not_a_file` for a directory that is not empty, `too_large` for a file whose content
+                is too large to keep for undo, `refused`, `read_only`.
         """
         return editing.delete_move.delete_path(self._root, self.limits, fspath(path))
 
     @tool(effect="manage")
     def move(self, path: Path, to: Path) -> MoveResult:
-        """Move or rename a file, a link, or a directory with all in it.
+        """Move or rename a file, a link, or a directory with its contents.
 
         Args:
             path: File, link or directory, relative to the workspace root.
-            to: Its new path, where nothing may be yet; missing directories are made.
+            to: Its new path, which must be free; missing directories are made.
 
         Returns:
             What was moved.
 
         Raises:
-            AgentFSError: `already_exists` where something is, `invalid_argument` for a directory into itself,
-                `not_found`, `read_only`; for a file, also one in a directory, `protected`, `refused`,
-                `not_regular`, `too_large`, `stale`. Nothing is moved then.
+            AgentFSError: `already_exists` if the new path exists, `invalid_argument` if a directory would be
+                moved into itself, `not_found`, `read_only`. For a file, even inside a moved directory:
+                `protected`, `refused`, `not_regular`, `too_large`, `stale`. Nothing is moved then.
         """
         return editing.delete_move.move_path(
             self._root, self._read_tracker, self.limits, fspath(path), fspath(to)
@@ -621,7 +636,7 @@ class Workspace:
             offset: Entries to skip.
             include_ignored: Show hidden and gitignored entries too.
             ignore: Globs of entries to leave out.
-            hidden: Whether hidden entries are shown; by default as `include_ignored` has it.
+            hidden: Show hidden entries; by default, as `include_ignored`.
             sort: The order within each directory: by name, newest first or largest first.
 
         Returns:
@@ -639,7 +654,7 @@ class Workspace:
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
     def glob(
         self,
-        pattern: str,
+        pattern: Globs,
         path: Paths = ".",
         limit: int | None = None,
         offset: int = 0,
@@ -660,11 +675,11 @@ class Workspace:
             limit: Most files to return.
             offset: Files to skip.
             include_ignored: Search hidden and gitignored files too.
-            sort: The order: by path name by name, newest first or largest first.
-            hidden: Whether hidden files are searched; by default as `include_ignored` has it.
+            sort: The order: by path, newest first or largest first.
+            hidden: Search hidden files too; by default, as `include_ignored`.
             exclude: Globs of files and directories to leave out.
-            anchored: Bind a pattern without `/` to the search directory too.
-            types: Letters of what to find: f(ile), d(irectory), l(ink), (e)x(ecutable), e(mpty).
+            anchored: Match a pattern without `/` only in the search directory itself.
+            types: Letters of the types to find: f(ile), d(irectory), l(ink), (e)x(ecutable), e(mpty).
             timeout: Seconds that the search may take.
 
         Returns:
@@ -719,7 +734,7 @@ class Workspace:
 
         Args:
             path: Directory to search, relative to the workspace root.
-            pattern: Regular expression to be found in the name.
+            pattern: Regular expression to find in the name.
             glob: Glob that must match, such as `*.py` or `src/**`.
             types: Letters of what to find: f(ile), d(irectory), l(ink), (e)x(ecutable), e(mpty); by default
                 all.
@@ -728,24 +743,24 @@ class Workspace:
             include_ignored: Search hidden and gitignored names too.
             extensions: Extensions such as `py` or `tar.gz`.
             exclude: Globs of files and directories to leave out.
-            min_depth: First level to show; 1 is what lies in `path` itself.
+            min_depth: First level to show; 1 is the entries of `path` itself.
             max_depth: Last level to show.
             follow_symlinks: Follow links that lead inside the root.
-            hidden: Whether hidden names are searched; by default as `include_ignored` has it.
-            size: Size such as `+10M` (at least), `-1k` (at most); of regular files.
-            changed_within: Only what was changed since: `2d`, `90min`, or a date.
-            changed_before: Only what was changed before: `2weeks`, or a date.
-            full_path: Look for `pattern` in the path relative to the root.
-            case: How `pattern` takes letters; "smart" ignores case unless there is a capital in it.
-            sort: The order: by path name by name, newest first or largest first.
+            hidden: Search hidden names too; by default, as `include_ignored`.
+            size: Size of regular files: `+10M` (at least), `-1k` (at most).
+            changed_within: Only entries changed since: `2d`, `90min`, or a date.
+            changed_before: Only entries changed before: `2weeks`, or a date.
+            full_path: Find `pattern` in the path relative to the root.
+            case: The case of letters; "smart" ignores case unless `pattern` has a capital.
+            sort: The order: by path, newest first or largest first.
             timeout: Seconds that the search may take.
-            unique: Find a file that several links lead to once, by the first of its paths.
+            unique: List a file with several links once, by the first of its paths.
 
         Returns:
             The entries in order of path, and what was left out.
 
         Raises:
-            AgentFSError: As `glob`, and `invalid_argument` for a type, size or time that is none.
+            AgentFSError: As `glob`, and `invalid_argument` for an unknown type, or a bad size or time.
         """
         options = search.options.FindOptions(
             path=search.options.texts(path),
@@ -829,26 +844,26 @@ class Workspace:
             before: Lines to show before each match.
             after: Lines to show after each match.
             fixed_strings: Take the pattern as plain text.
-            word: Only matches with no word character on either side.
+            word: Only matches without a word character on either side.
             smart_case: Match upper and lower case alike unless the pattern has a capital.
             exclude: Globs of files and directories to leave out.
-            files: Search these files in place of `path`: their paths, or what `find` has found.
-            hidden: Whether hidden files are searched; by default as `include_ignored` has it.
+            files: Search these files in place of `path`: their paths, or a result of `find`.
+            hidden: Search hidden files too; by default, as `include_ignored`.
             follow_symlinks: Follow links that lead inside the root.
-            max_depth: Last level to search; 1 is what lies in `path` itself.
+            max_depth: Last level to search; 1 is the files of `path` itself.
             max_count: Most matching lines of one file.
-            max_filesize: Size of the largest file that is searched: bytes, or such as `500K`, `1M`.
+            max_filesize: Size of the largest file to search: bytes, or for example `500K`.
             encoding: Codec of files that are not UTF-8 and have no byte order mark.
             sort: The order of the files: by path, newest, oldest or largest first.
             timeout: Seconds that the search may take.
-            line_numbers: Whether the text numbers the lines.
+            line_numbers: Number the lines in the text.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
-            whole_line: Only matches that are a whole line.
+            whole_line: Only matches of a full line.
             invert: Find the lines without a match.
-            dot_all: Whether `.` matches line ends with `multiline`.
+            dot_all: With `multiline`, let `.` match line ends.
             samples: Matches of each file in a summary.
-            overlap: Give each match all lines around it, even those near another match.
-            unique: Search a file that several links lead to once, by the first of its paths.
+            overlap: Give each match all its context lines, even lines that belong to another match.
+            unique: Search a file with several links once, by the first of its paths.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -905,11 +920,11 @@ class Workspace:
             paths: Only what changed at or below these paths.
 
         Returns:
-            What became of each file.
+            The outcome for each file.
 
         Raises:
-            AgentFSError: `conflict` for a file in which another program has changed the same lines, with the
-                lines and the call for the other paths; `invalid_argument` when there are fewer steps.
+            AgentFSError: `conflict` if another program has changed the same lines of a file, with the lines
+                and the call for the other paths; `invalid_argument` if there are fewer steps.
         """
         return methods.undo(self._journal, self._root, self._read_tracker, self.limits, steps, paths)
 
@@ -921,10 +936,10 @@ class Workspace:
             steps: How many changes to make again.
 
         Returns:
-            What became of each file.
+            The outcome for each file.
 
         Raises:
-            AgentFSError: `conflict` as `undo`; `invalid_argument` when fewer steps were undone.
+            AgentFSError: `conflict` as `undo`; `invalid_argument` if fewer steps were undone.
         """
         return methods.redo(self._journal, self._root, self._read_tracker, self.limits, steps)
 
@@ -933,7 +948,7 @@ class Workspace:
         """Name the present state of the files, so that rollback can return to it.
 
         Args:
-            name: The name; by default a number. A name given again is moved here.
+            name: The name; by default a number. A name that exists is moved here.
 
         Returns:
             The name.
@@ -952,17 +967,17 @@ class Workspace:
             paths: Only what changed at or below these paths.
 
         Returns:
-            What became of each file.
+            The outcome for each file.
 
         Raises:
-            AgentFSError: `not_found` for an unknown checkpoint, with those there are; `conflict` as `undo`.
+            AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `conflict` as `undo`.
         """
         return methods.rollback(self._journal, self._root, self._read_tracker, self.limits, to, paths)
 
     def forget(self) -> None:
-        """Forget what was read, as when the loop cuts the model's history.
+        """Forget which files were read, for example after the loop has cut the model's history.
 
-        `write` and `edit_lines` require a read again, and line ids are never reused. The journal stays.
+        `write` and `edit_lines` require a new read, and line ids are never reused. The journal stays.
         """
         self._read_tracker.forget()
         if self._root.watch is not None:
@@ -970,20 +985,20 @@ class Workspace:
 
     @contextmanager
     def transaction(self) -> Generator[Self]:
-        """Make several changes as one: all of them when the block ends, or none when it raises.
+        """Make several changes as one: all of them when the block ends, or none if it raises.
 
-        What is called on the transaction sees what was changed through it before, whether it reads, lists or
-        searches. Nothing is on disk before the end. What is called on the workspace meanwhile takes no part.
-        All together is one step of the journal. A transaction on the transaction sees what was changed before
-        it, and adds to that when it ends.
+        Calls on the transaction see its earlier changes: they read, list and search the staged files. The
+        disk does not change before the end. Calls on the workspace meanwhile are not part of the
+        transaction. All changes are one step of the journal. A transaction can be nested: it sees the
+        changes of the outer one, and adds its own to them when it ends.
 
         Yields:
-            The transaction, to be used as the workspace is. After the block its `commit_notes` tell what the
-            replaced files had that could not be kept, such as an owner or hard links.
+            The transaction, a `Workspace` to use within the block. After the block, its `commit_notes` name
+            metadata of replaced files that could not be kept, such as an owner or hard links.
 
         Raises:
-            AgentFSError: `stale` at the end, with the diff, for a file that somebody else has changed since
-                the transaction first changed it; nothing is changed then.
+            AgentFSError: `stale` at the end, with the diff, if another program or call has changed a file
+                since the transaction first changed it; nothing is changed then.
         """
         staged = Transaction(self._root, self._journal, self._read_tracker, self.limits)
         inner = copy(self)
@@ -994,17 +1009,17 @@ class Workspace:
 
     @contextmanager
     def recording(self, label: str, include_ignored: bool = False) -> Generator[Recording]:
-        """Make one step of the journal of all that any process changes in the tree within the block.
+        """Record all changes that any process makes in the tree during the block, as one step of the journal.
 
-        The step is undone, shown and rolled back as any other, and it is made even if the block raises. A
-        change through the workspace meanwhile stays a step of its own.
+        The step can be shown, undone and rolled back like any other. It is made even if the block raises.
+        A change through the workspace during the block is still a step of its own.
 
         Args:
-            label: What is recorded, such as a command; at most 200 characters.
-            include_ignored: Record ignored files too, as those of a build.
+            label: A name for the step, such as a command; at most 200 characters.
+            include_ignored: Record ignored files too, for example those of a build.
 
         Yields:
-            The recording. After the block its `result` has what changed; `result.text` is for the model.
+            The recording. After the block, its `result` tells what changed; `result.text` is for the model.
 
         Raises:
             AgentFSError: `invalid_argument` for the label; `read_only`; `refused` in a transaction;
@@ -1019,10 +1034,10 @@ class Workspace:
             recorded.result = methods.end_recording(*given, opened)
 
     def recorded(self, function: _Function) -> _Function:
-        """Return a tool that records each of its calls, such as the shell tool of a loop.
+        """Return a function that records each of its calls; wrap the shell tool of a loop with it.
 
-        Its label is the name of the function with the first text argument. If the function returns a
-        text, what changed is added to it.
+        The label is the name of the function with its first text argument. If the function returns a text,
+        a list of the changes is added to the text.
 
         Args:
             function: A function, or an async function, with any parameters.
@@ -1041,20 +1056,20 @@ class Workspace:
             paths: Only what changed at or below these paths.
 
         Returns:
-            The files, and the patch in git's format, from what was there before to what is there now. Files
-            that another program has changed since are marked.
+            The files, and the patch in git's format, from the state before to the state now. Files that
+            another program has changed since are marked.
 
         Raises:
-            AgentFSError: `not_found` for an unknown checkpoint, with those there are; `refused`.
+            AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `refused`.
         """
         return methods.changes(self._journal, self._root, since, paths, self.limits.file_bytes)
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
-        """Keep the full text of a result under a short name, which `read` and `grep` take for a path.
+        """Keep the full text of a result under a short name, which `read` and `grep` accept as a path.
 
         Args:
-            kept: A text, or a result. Of a page of a file the name refers to the file and follows it.
-            kind: What the name begins with, after the `@`.
+            kept: A text, or a result. The name of a page of a file refers to the file as it is later.
+            kind: The beginning of the name, after the `@`.
 
         Returns:
             The name, such as `@out_1f3a`. The oldest are dropped first.

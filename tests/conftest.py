@@ -42,12 +42,12 @@ def program(name: str) -> str | None:
 
 
 def needs(name: str) -> pytest.MarkDecorator:
-    """Return the mark of tests that are skipped where a reference program is missing."""
+    """Return the mark of tests that are skipped if a reference program is missing."""
     return pytest.mark.skipif(program(name) is None, reason=f"{name} is not installed")
 
 
 def part_or_all(every: int) -> pytest.MarkDecorator:
-    """Return the mark of tests with many cases: they get `every`, and take each case of that number.
+    """Return a mark for tests with many cases; a test runs each `every`-th case.
 
     The ordinary run takes a part of the cases; a run with `-m long` takes all.
     """
@@ -73,24 +73,24 @@ def pytest_sessionstart() -> None:
         raise pytest.UsageError(f"CI must have all reference programs; missing: {', '.join(missing)}")
 
 
-# How long an example takes is the machine's affair: no test asserts a time.
+# No test asserts a time, because it depends on the machine.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The run that judges a change draws the same examples each time; any other run draws new ones.
 settings.register_profile("repeatable", settings.get_profile("unhurried"), derandomize=True)
 settings.load_profile("unhurried")
 
-# The user's own global excludes would hold in every tree of the tests.
+# The user's own global excludes would apply to every tree of the tests.
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
 
-# Hundreds of processes that the tests start would compile the package, each for itself.
+# Otherwise each of the hundreds of processes that the tests start compiles the package.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A shell lets what it runs in the background ignore SIGINT, and each process that the tests start.
+# A shell makes its background processes ignore SIGINT, and the tests' processes inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# And the locks of the tests would lie in the user's own cache: see what is run here, and by each process that
-# the tests start.
+# Keep the locks of the tests out of the user's own cache. This module and each process that the tests start
+# run `isolated`.
 ISOLATED = str(Path(__file__).parent / "isolated")
 os.environ["AGENTFS_TESTS_HOME"] = tempfile.mkdtemp(prefix="agentfs-tests-")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ISOLATED, os.environ.get("PYTHONPATH")]))
@@ -124,10 +124,10 @@ def tree_of(tmp_path: Path) -> Callable[[], dict[str, tuple[int, bytes]]]:
 
 @pytest.fixture(scope="session")
 def django(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """Django's sdist, fetched by pip once, unpacked, and made a git repository for git to judge by."""
+    """Django's sdist, fetched by pip once, unpacked, and made a git repository to compare with git."""
     if program("git") is None:
         pytest.skip("git is not installed")
-    # Where pytest's cache would have it, which is there without its plugin too.
+    # In the directory of pytest's cache, but without needing its plugin.
     downloads = request.config.rootpath / ".pytest_cache" / "d" / "sdist"
     downloads.mkdir(parents=True, exist_ok=True)
     name = "*jango-5.1.4.tar.gz"

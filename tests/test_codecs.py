@@ -61,7 +61,7 @@ def test_no_codec_ends_a_call_with_an_error_of_its_own(tmp_path):
     assert set().union(*said.values()) <= {"done", "invalid_argument", "encoding", "no_match"}
 
 
-def test_a_declared_codec_that_escapes_a_text_is_not_taken(tmp_path):
+def test_a_declared_codec_that_escapes_a_text_is_not_used(tmp_path):
     (tmp_path / "f").write_bytes(b"# coding: unicode_escape\n\\u0041\n")
     with Workspace(tmp_path) as ws:
         assert ws.read("f").content == "# coding: unicode_escape\n\\u0041\n"

@@ -91,7 +91,7 @@ def test_a_change_of_many_files_that_has_begun_is_completed_past_the_deadline(te
         assert contents(ten_files) == {"old\n"}
 
 
-def test_a_change_of_many_files_is_refused_where_the_deadline_passes_before_the_first(ten_files, monkeypatch):
+def test_a_change_of_many_files_is_refused_if_the_deadline_passes_before_the_first(ten_files, monkeypatch):
     monkeypatch.setattr(os, "fsync", slowed(os.fsync, 0.1))
     monkeypatch.setattr(os, "fdatasync", slowed(os.fdatasync, 0.1), raising=False)
     with Workspace(ten_files, limits=Limits(timeout=0.5)) as ws:

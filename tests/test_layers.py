@@ -28,6 +28,7 @@ LAYERS = [
     {"tools"},
     {"enforcement"},
     {"workspace"},
+    {"async_workspace"},
     {"remote"},
     {"dialects"},
     {"mcp", "terminal", "completion"},

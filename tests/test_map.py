@@ -107,7 +107,7 @@ def test_the_map_is_short_and_names_each_module_and_package():
 
 
 @pytest.mark.parametrize(("row", "example"), list(zip(rows(BEHAVIOURS), EXAMPLES, strict=True)))
-def test_a_behaviour_lives_where_the_map_says(tmp_path, row, example):
+def test_each_behaviour_is_in_the_module_of_the_map(tmp_path, row, example):
     file = str(PACKAGE / paths(row[1])[0])
     ran: set[str] = set()
 

@@ -1,4 +1,4 @@
-"""At the default limits no call takes more than 256 MiB, whatever its arguments and the file.
+"""At the default limits no call takes more than 256 MiB, with any arguments and any file.
 
 Each call runs in a process of its own, whose peak is compared with what it took before the call.
 """

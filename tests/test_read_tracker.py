@@ -67,7 +67,7 @@ def test_an_earlier_version_stays_fully_read():
     assert (last.revision, last.text) == ("r2", "two")
 
 
-def test_the_text_survives_a_read_that_has_none_at_hand():
+def test_a_read_without_text_keeps_the_known_text():
     tracker = ReadTracker()
     tracker.record_read("/a", "r", "text", 1, 1, 1)
     tracker.record_read("/a", "r", None, 1, 1, 1)
@@ -76,7 +76,7 @@ def test_the_text_survives_a_read_that_has_none_at_hand():
     assert last.text == "text"
 
 
-def test_an_edit_carries_what_was_read_and_gives_none():
+def test_an_edit_keeps_read_lines_and_adds_none():
     tracker = ReadTracker()
     hunk = Hunk(0, 1, 0, 1)
     tracker.record_edit("/never", "r1", "r2", "x", [hunk])
@@ -100,7 +100,7 @@ def test_an_edit_carries_what_was_read_and_gives_none():
         ([(3, 6)], Hunk(4, 4, 4, 5), 11, ((3, 7),)),
     ],
 )
-def test_lines_read_are_carried_to_where_they_are_now(ranges, hunk, total, expected):
+def test_read_lines_move_with_their_text(ranges, hunk, total, expected):
     tracker = ReadTracker()
     for first, last in ranges:
         tracker.record_read("/a", "r1", None, first, last, 11)

@@ -1,4 +1,4 @@
-"""The programs that tests compare with: where they are found, and what happens where one is missing."""
+"""The programs that tests compare with: how they are found, and the result if one is missing."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def run_without_programs(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest with nothing on PATH, as where only the interpreter's environment is installed."""
+    """Run pytest with nothing on PATH, as if only the interpreter's environment were installed."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
     settings = {**os.environ, "CI": "", "PATH": "/nonexistent", **environment}
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=settings)

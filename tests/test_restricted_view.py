@@ -1,4 +1,4 @@
-"""A view with `only` returns no content and no name of other directories, whatever was done before."""
+"""A view with `only` returns no content and no name of other directories, even after earlier calls there."""
 
 import json
 from collections.abc import Callable, Iterator

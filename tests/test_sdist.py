@@ -1,4 +1,4 @@
-"""The source distribution holds what README's lines need."""
+"""The source distribution contains the files that README's lines need."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ def packed(tmp_path_factory):
         return {name.partition("/")[2] for name in archive.getnames()}
 
 
-def test_readmes_lines_find_what_they_run(packed):
+def test_commands_in_the_readme_find_their_files(packed):
     needed = {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", ".ci/run"}
     assert needed | {"scripts/check.py", "examples/agent_loop.py", "tests/conftest.py"} <= packed
     assert not [name for name in packed if name.startswith((".venv/", ".git/", ".pytest_cache/"))]
@@ -32,7 +32,7 @@ def test_readmes_lines_find_what_they_run(packed):
 
 def test_everything_in_the_repository_is_packed(packed):
     if program("git") is None or not (ROOT / ".git").exists():
-        pytest.skip("this is no git repository")
+        pytest.skip("this is not a git repository")
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     tracked = {name for name in listed.split("\0") if name and (ROOT / name).exists()}
@@ -57,7 +57,7 @@ def test_pages_that_install_warn_of_the_other_project(page):
     assert "`pip install agentfs` fetches another project, which has the same import name." in text
 
 
-def test_no_page_installs_from_the_index_what_is_not_there():
+def test_no_page_installs_a_package_that_the_index_lacks():
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "agentfs").rglob("*.py")]:
         assert "pip install agentfs-workspace" not in path.read_text(encoding="utf-8"), path
         assert "pip install 'agentfs-workspace" not in path.read_text(encoding="utf-8"), path

@@ -1,7 +1,7 @@
 """Names and contents with forged lines or hidden characters, in every tool of every dialect.
 
-The calls are made from the schemas, so that a tool or a dialect that joins is driven without a word here.
-What is hidden is judged by `unicodedata` and `regex`, not by our own tables.
+The calls are made from the schemas, so that a new tool or dialect is tested without a change here.
+`unicodedata` and `regex` tell which characters are hidden, not our own tables.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""The workspace as a whole: what its methods have in common."""
+"""The workspace as a whole: behaviour that its methods share."""
 
 import errno
 import inspect
@@ -32,7 +32,7 @@ def test_a_root_with_a_nul_is_an_error_at_once():
         Workspace("a\0b")
 
 
-def test_the_root_is_where_it_was_though_the_process_moves(tmp_path, monkeypatch):
+def test_the_root_stays_when_the_process_changes_directory(tmp_path, monkeypatch):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "f.txt").write_text("here\n")
     monkeypatch.chdir(tmp_path)
@@ -191,7 +191,7 @@ def test_read_only_refuses_every_change(tmp_path, tree_of):
     assert tree_of() == before
 
 
-def test_write_goes_only_over_what_was_seen(ws, tmp_path):
+def test_write_replaces_only_files_that_were_read(ws, tmp_path):
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     with pytest.raises(AgentFSError) as caught:
         ws.write("a.txt", "mine\n")
@@ -290,7 +290,7 @@ def test_a_model_follows_all_pages_of_find(ws, tmp_path):
     assert found == [f"{number}.py" for number in range(5)]
 
 
-def test_a_refused_write_names_no_parameter_that_the_model_has_not(ws, tmp_path):
+def test_a_refused_write_names_only_parameters_of_the_model(ws, tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     assert "overwrite" not in ws.tools().call("write", {"path": "a.txt", "content": "x"}).content
 
@@ -307,7 +307,7 @@ def test_tools_takes_names(ws):
 
 
 @pytest.mark.parametrize("name", ["nope", "close", "tools", "_root", "root", ""])
-def test_tools_refuses_what_is_no_tool(ws, name):
+def test_tools_refuses_unknown_names(ws, name):
     with pytest.raises(AgentFSError) as caught:
         ws.tools([name])
     assert caught.value.code == "unknown_tool"

@@ -1,6 +1,6 @@
 """The dialect `codescout`: six file tools whose replies are JSON with absolute paths.
 
-`docs/reference/dialects/codescout.md` lists what is kept of the contract.
+`docs/reference/dialects/codescout.md` compares it with the contract.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """The dialect `rye`: six file tools with line ids, which are valid until the file changes.
 
-`docs/reference/dialects/rye.md` lists what is kept of the contract.
+`docs/reference/dialects/rye.md` compares it with the contract.
 """
 
 import re

@@ -22,6 +22,7 @@ from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
 from agentfs.fs import Current
 from agentfs.fs import quote as quote
+from agentfs.lazy import load_installed as load_installed
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
 from agentfs.results import Match, ReadResult, Skipped, ToolResult

@@ -1,6 +1,6 @@
 """The dialect `wave`: the tools of Claude Code's models, and each tool as a plugin with a context.
 
-`docs/reference/dialects/wave.md` lists what it keeps of the contract.
+`docs/reference/dialects/wave.md` compares it with the contract.
 """
 
 import os

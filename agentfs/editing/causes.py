@@ -1,9 +1,10 @@
 """Find the text that a missing `old_string` was probably meant to match.
 
-A search returns spans, ranges of offsets in the LF view. All but `closest_blocks` find text that equals the
-old text except for one kind of difference. `closest_blocks` guesses: equal lines vote for the start of the
-block, without the white space around them. If no line is equal, words vote. A word that the file lacks counts
-as the most similar word of the file. Of the starts with most votes, the most similar ones win.
+The functions return spans: ranges of offsets in the LF view. Each finds text that differs from the old text
+in one way only, for example in case. Only `closest_blocks` guesses: lines that are equal, apart from
+surrounding white space, vote for the start of the block. If no line is equal, words vote. A word that is not
+in the file counts as the most similar word of the file. Among the starts with the most votes, the most
+similar ones win.
 """
 
 import math
@@ -27,9 +28,9 @@ _NUMBERS = tuple(
     for separator in (r"\|", r"\t", "→", ": ", ":", "- ", "-", "  ", r"\. ", " ")
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": ""}
-# A run of backslashes counts as one, because some of them may have been unescaped already.
+# A run of backslashes counts as one, because some of them may have been removed by unescaping.
 _ESCAPE = re.compile(r"\\+([nrt\"'\n]?)")
-# Shorter texts occur by chance.
+# A shorter text may match by chance.
 _LEAST_CHARACTERS = 8
 _LEAST_LETTERS = 3
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -40,14 +41,14 @@ _WHITE_SPACES = re.compile(r"\s+")
 _WHITE_SPACE = dict.fromkeys(code for code in range(0x3001) if chr(code).isspace())
 _LONGEST_ALIGNED = 2000
 _MOST_SPANS = 20
-# A part that more pairs of lines share does not tell where a block is.
+# A part that more pairs of lines share is too common to locate a block.
 _COMMON = 2500
 _MOST_STARTS = 50
 # Only this many characters of a line are compared.
 _LINE_CHARS = 100_000
-# Words below this ratio are different words.
+# The least ratio at which one word counts as a misspelling of another.
 _LEAST_SIMILARITY = 0.7
-# Pairs of words that one search compares, and distinct words of a file that it keeps.
+# The most pairs of words that one search compares, and the most distinct words that it keeps.
 _MOST_COMPARISONS = 200_000
 _MOST_REMEMBERED = 100_000
 
@@ -100,7 +101,7 @@ def ignoring_white_space(view: str, old: str, new: str) -> list[Span]:
         return []
     bare = View(view, _WHITE_SPACES, lambda _: "", _without_white_space(view))
     spans = [bare.span(start, len(wanted)) for start in occurrences(bare.text, wanted)[:_MOST_SPANS]]
-    # If there is a choice, leave out spans that end inside a word or line.
+    # Prefer spans that cut neither a word nor a line.
     whole = [span for span in spans if _is_whole(view, span, old)]
     return [widened(view, span, old, new) for span in whole or spans]
 
@@ -121,13 +122,13 @@ def ignoring_case(view: str, old: str) -> list[Span]:
     """Find an old text that differs from the file only in upper and lower case."""
     if len(_without_white_space(old)) < _LEAST_LETTERS:
         return []
-    # U+0130 alone has two characters in lower case, which would move the offsets.
+    # Only U+0130 becomes two characters in lower case, which would shift all later offsets.
     lower_view, lower_old = (text.replace("\u0130", "i").lower() for text in (view, old))
     return [(start, start + len(old)) for start in occurrences(lower_view, lower_old)]
 
 
 def already_applied(view: str, old: str, new: str) -> list[Span]:
-    """Find the new text, if it is long enough to be recognised and not a part of the old text."""
+    """Find the new text if it is long enough to be recognised, and is not part of the old text."""
     bare, bare_old = _without_white_space(new), _without_white_space(old)
     if len(bare) < _LEAST_CHARACTERS or new.strip() in old or (bare in bare_old and bare != bare_old):
         return []
@@ -135,7 +136,7 @@ def already_applied(view: str, old: str, new: str) -> list[Span]:
 
 
 def applied_with_few_changes(view: str, old: str, new: str) -> list[Span]:
-    """Find a new text that resembles the old one; a short one only if it fills whole lines."""
+    """Find the new text if it resembles the old text. A short one must fill whole lines."""
     old, new = old.strip(), new.strip()
     head = common_prefix(old, new)
     shared = head + common_suffix(old, new, min(len(old), len(new)) - head)
@@ -152,28 +153,28 @@ def applied_with_few_changes(view: str, old: str, new: str) -> list[Span]:
 
 
 def _fills_lines(view: str, span: Span) -> bool:
-    """Return True if only blanks surround a span in its first and last line."""
+    """Return True if a span has only blanks before it in its first line and after it in its last."""
     start, end = span
     first, last = lines_around(view, start, end)
     return not view[first:start].strip() and not view[end:last].strip()
 
 
 def shared_lines(old: Sequence[str], lines: Sequence[str]) -> int:
-    """Return the number of characters in lines that two texts share in order, without surrounding blanks."""
+    """Return the number of characters in the lines that two texts share, without surrounding blanks."""
     stripped, others = ([line.strip() for line in each] for each in (old, lines))
     changed = sum(sum(map(len, stripped[start:end])) for start, end, _, _ in changed_lines(stripped, others))
     return sum(map(len, stripped)) - changed
 
 
 def files_with(old: str, files: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the paths of files that contain an old text, unless it is short; files are path and LF view."""
+    """Return the paths of the files that contain an old text; none for a short text."""
     if len(_without_white_space(old)) < _LEAST_CHARACTERS:
         return []
     return [path for path, text in files if old in text]
 
 
 class FormerText(NamedTuple):
-    """The present span of the lines of an old text, its former lines, and its present text or ""."""
+    """The lines that an old text had, their present span, and its present text ("" if unknown)."""
 
     span: Span
     lines: str
@@ -181,7 +182,7 @@ class FormerText(NamedTuple):
 
 
 def former_text(view: str, old: str, before: str) -> FormerText | None:
-    """Find the present form of an old text that an earlier version of the file had."""
+    """Find the present form of an old text that was in an earlier version of the file."""
     found = before.find(old)
     if found < 0 or not comparable(before, old, ""):
         return None
@@ -203,7 +204,7 @@ def former_text(view: str, old: str, before: str) -> FormerText | None:
 
 
 def _lines_now(changes: Sequence[tuple[int, int, int, int]], line: int) -> Span:
-    """Return the range of lines that a line has become."""
+    """Return the range of lines that has replaced a line, or the line itself at its new number."""
     shift = 0
     for old_start, old_end, new_start, new_end in changes:
         if line < old_start:
@@ -215,10 +216,10 @@ def _lines_now(changes: Sequence[tuple[int, int, int, int]], line: int) -> Span:
 
 
 def widened(view: str, span: Span, old: str, new: str) -> Span:
-    """Add the white space around a span that an edit of it would include.
+    """Extend a span by the white space around it that an edit would include.
 
-    It consists of the indentation of the first line, if the old or the new text is indented, of the blanks
-    at the end of the last line, and of as many line ends as the old text has at either end.
+    This is the indentation of the first line, if the old or the new text is indented; the blanks at the end
+    of the last line; and as many line ends as the old text has at either end.
     """
     start, end = span
     line, line_end = lines_around(view, start, end)
@@ -248,7 +249,7 @@ def part_of_line(line: str, old: str) -> Span:
     """Find the part of a text that corresponds to an old text.
 
     In a single line, the part reaches from the first to the last word of the old text, if the line has them.
-    Otherwise it reaches to the ends of the text, without white space.
+    Otherwise it is the whole text, without white space at either end.
     """
     body = line.strip()
     start, end = (line.find(body), line.find(body) + len(body)) if body else (0, len(line))
@@ -288,8 +289,10 @@ def _words(line: str) -> list[str]:
 def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[Span]:
     """Find the ranges of lines that are most similar to a block.
 
-    They include the blank lines at either end of the block, if the file has them too. Several ranges are
-    equally close; none means that nothing is close.
+    If the block begins or ends with blank lines, so do the ranges, as far as the file has such lines.
+
+    Returns:
+        Ranges that are equally close; none if nothing is close.
     """
     stripped = [line.strip() for line in block]
     filled = [index for index, line in enumerate(stripped) if line]
@@ -305,7 +308,7 @@ def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[Span]:
 
 
 def _most_similar(lines: Sequence[str], block: Sequence[str], starts: Sequence[int]) -> list[int]:
-    """Return the starts whose words are most similar to those of a block; words vote if there are none."""
+    """Return the starts whose words are most similar to those of a block. If none are given, words vote."""
     vocabulary: dict[str, None] = {}
     for line in lines:
         call_context.check()
@@ -337,7 +340,7 @@ def _most_similar(lines: Sequence[str], block: Sequence[str], starts: Sequence[i
 
 
 def _voted(lines: Sequence[str], block: Sequence[str], parts_of: Callable[[str], Iterable[str]]) -> list[int]:
-    """Return the starts of a block that get most votes from the parts that it shares with the lines."""
+    """Return the possible starts of a block that get the most votes from its parts, such as words."""
     indexes: dict[str, list[int]] = {}
     for index, line in enumerate(block):
         for part in parts_of(line):
@@ -361,7 +364,7 @@ def _voted(lines: Sequence[str], block: Sequence[str], parts_of: Callable[[str],
 
 
 def _block_at(lines: Sequence[str], stripped: Sequence[str], start: int) -> Span:
-    """Return the range of the block in the file, which may have more or fewer lines than the old text."""
+    """Return the range of lines that corresponds to a block; it may have more or fewer lines."""
     count = len(stripped)
     margin = max(3, count // 2)
     low = max(0, start - margin)
@@ -375,7 +378,7 @@ def _block_at(lines: Sequence[str], stripped: Sequence[str], start: int) -> Span
 
 
 def _same_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the pairs of indexes of the lines that a diff keeps."""
+    """Return the index pairs of the lines that a diff leaves unchanged."""
     call_context.check()
     end = (len(old), len(old), len(new), len(new))
     pairs: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""The steps of every edit of one text file: decode, change a draft, replace the file, record, render."""
+"""`change_file`: edit one text file. Decode it, change a draft, replace it, record and render."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -43,15 +43,15 @@ from agentfs.text import (
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _FOUND_BY = {
-    "trailing_whitespace": Advice(_OLD, " was found with white space at line ends ignored"),
-    "indentation": Advice(_OLD, " was found at another indentation, and ", _NEW, " shifted to it"),
-    "typography": Advice(_OLD, " was found with typographic characters read as plain ones"),
-    "visible_escapes": Advice(_OLD, " was found with ⟦U+…⟧ read as the character it shows"),
+    "trailing_whitespace": Advice(_OLD, " was found by ignoring white space at line ends"),
+    "indentation": Advice(_OLD, " was found at another indentation, and ", _NEW, " was shifted to it"),
+    "typography": Advice(_OLD, " was found by reading typographic characters as plain ones"),
+    "visible_escapes": Advice(_OLD, " was found by reading ⟦U+…⟧ as the character it stands for"),
 }
 _PLAIN = {"exact", "line_id", "offset"}
 _EXTERNAL_DIFF_LINES = 40
 _CHECK_EVERY = 1000
-# These codecs keep every text; others may replace a character by a similar one.
+# These codecs encode every text exactly; others may replace a character by a similar one.
 _EXACT = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
 
 
@@ -80,7 +80,7 @@ class EditTarget(NamedTuple):
 
 
 class Edited(NamedTuple):
-    """The outcome of a draft; `lines` is `EditResult.lines_changed`."""
+    """The new content of a file and facts about the edit; `lines` is `EditResult.lines_changed`."""
 
     data: bytes
     text: str
@@ -92,7 +92,7 @@ class Edited(NamedTuple):
 
 
 class Draft:
-    """The text of a file while it is changed; it never grows over `Limits.file_bytes`."""
+    """The text of a file during an edit; it never grows beyond `Limits.file_bytes`."""
 
     def __init__(
         self, current: Current, limits: Limits, *, encoding: str | None = None, raw: bool = False
@@ -108,7 +108,7 @@ class Draft:
         self._replacements = 0
 
     def replace(self, view: LfView, replacements: Iterable[Replacement]) -> None:
-        """Make replacements in the LF view of the present text; they are in order and do not overlap."""
+        """Make replacements in the LF view of the current text; they must be in order and not overlap."""
         text = StringIO()
         position = 0
         checked = None
@@ -129,7 +129,7 @@ class Draft:
 
     def replace_all(self, view: LfView, old: str, new: str, count: int) -> None:
         """Replace all `count` occurrences of a text from left to right, without overlaps."""
-        # Check before making the text, which may be larger still: a line end may be two characters.
+        # Check a lower bound of the size before making the text. Line ends may take two characters.
         self.check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
         self._check_new(new)
         text = view.replaced_everywhere(old, new)
@@ -149,14 +149,14 @@ class Draft:
             self.decoded.encode(new)
 
     def edited(self, applied_via: str, lines: int | None = None) -> Edited:
-        """Encode the text and return the change; refuse a change that does nothing or breaks the file."""
+        """Encode the text and return the edit. Refuse an edit that changes nothing or breaks the file."""
         path, before = self.path, self.current.data or b""
         self.check_size(len(self.text))
         decoded = self.decoded
         encoded = decoded.encode(self.text)
         if decoded.encoding not in _EXACT and encoded.decode(decoded.encoding) != self.text:
             raise EncodingError(
-                f"{decoded.encoding} does not keep the new text: some characters would change.",
+                f"The encoding {decoded.encoding} does not keep the new text: some characters would change.",
                 hint="Use only characters that this encoding represents exactly.",
                 details={"encoding": decoded.encoding},
             )
@@ -179,14 +179,14 @@ class Draft:
         limit = self._limits.file_bytes
         if size > limit:
             raise TooLargeError(
-                f"{quote(self.path)} would grow over the limit of {limit} bytes.",
+                f"{quote(self.path)} would grow beyond the limit of {limit} bytes.",
                 hint="Make the new text smaller, or write a second file.",
                 details={"path": self.path, "limit": limit},
             )
 
 
 class ExternalChanges(NamedTuple):
-    """The changes of a file since it was read last: a note, the lines of a diff, and the hunks."""
+    """The changes of a file since it was last read: a note, the lines of a diff, and the hunks."""
 
     note: str
     diff: tuple[str, ...]
@@ -200,7 +200,8 @@ def change_file(
 
     Args:
         target: The file and the terms.
-        compute: Changes the draft and returns the outcome; called again if another program interferes.
+        compute: Changes the draft and returns the edit. It is called again if another program changes the
+            file meanwhile.
         unit: The noun for one replacement.
         diff_if_many: Show the diff even if there are several replacements.
     """
@@ -211,7 +212,7 @@ def change_file(
         if target.expect_revision not in {None, current.revision}:
             raise _unexpected_revision(draft, tracker, target.expect_revision or "")
         edited = compute(draft)
-        # Slow work comes before the file is replaced: from then on nothing ends the call.
+        # Do all slow work now: once the file is being replaced, the deadline no longer ends the call.
         call_context.check()
         external = external_changes(tracker, current, draft.decoded.text)
         diff = unified_diff(draft.decoded.text, edited.text, current.path, changes=edited.hunks)
@@ -251,7 +252,7 @@ def change_file(
 
 
 def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], ...]:
-    """Return first and last line of each change; for removed lines, the line now in their place."""
+    """Return the first and last line of each change; for removed lines, the line now in their place."""
     ranges: list[tuple[int, int]] = []
     for hunk in hunks:
         first = min(hunk.new_start + 1, total)
@@ -262,7 +263,7 @@ def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], 
 def nul_error(name: ParameterName | str) -> InvalidArgumentError:
     """Return the error for a new text that would make a text file binary."""
     return InvalidArgumentError(
-        Advice(name, " holds a NUL character, which would make the file binary."),
+        Advice(name, " contains a NUL character, which would make the file binary."),
         hint="Pass it without \\u0000.",
         details={"parameter": str(Advice(name))},
     )
@@ -276,32 +277,32 @@ def record_edit(
     hunks: Sequence[Hunk],
     external: ExternalChanges | None,
 ) -> None:
-    """Carry the read lines of a file over to its edited text; `before` and `after` are revision and text."""
+    """Record an edit in the read history. `before` and `after` are each a revision and its text."""
     if external is not None:
         tracker.record_external_change(real_path, *before, external.hunks)
     tracker.record_edit(real_path, before[0], *after, hunks)
 
 
 def external_changes(tracker: ReadTracker, current: Current, text: str) -> ExternalChanges | None:
-    """Compare a file with the revision read last; None if it is unchanged or was not read."""
+    """Compare a file with the revision that was last read; None if it is unchanged or was not read."""
     last = tracker.last(current.real_path)
     revision = current.revision or ""
     if last is None or last.revision == revision or tracker.fully_read(current.real_path, revision):
         return None
     if last.text is None:
-        # Unchanged lines are not known, so none counts as read.
+        # Which lines are unchanged is unknown, so no line counts as read.
         every = Hunk(0, sys.maxsize, 0, sys.maxsize)
         return ExternalChanges("the file had changed since it was shown", (), (every,))
     hunks = line_changes(lf_view(last.text), lf_view(text))
     now = [(hunk.new_start + 1, max(hunk.new_end, hunk.new_start + 1)) for hunk in hunks]
     where = f"before this edit, {line_ranges(now)}" if hunks else "in its line ends only"
     lines = diff_lines(unified_diff(last.text, text, "file"), _EXTERNAL_DIFF_LINES)
-    head = [footer("what had changed since it was shown")] if lines else []
+    head = [footer("changes since it was shown")] if lines else []
     return ExternalChanges(f"the file had changed since it was shown: {where}", (*head, *lines), hunks)
 
 
 def stale_error(current: Current, text: str | None, before: str | None, expected: str) -> StaleError:
-    """Return the error for an unexpected revision, with the difference if both texts are known."""
+    """Return the error for an unexpected revision, with a diff if both texts are known."""
     details: dict[str, object] = {
         "path": current.path,
         "revision": current.revision,
@@ -343,7 +344,7 @@ def _decoded(current: Current, encoding: str | None) -> Decoded:
 
 
 def _encoding_notes(before: Decoded, text: str) -> list[str]:
-    """Return a warning if the new text declares another encoding than the file keeps."""
+    """Return a warning if the new text declares an encoding that the file does not have."""
     if text.isascii() or (named := declared_encoding(text)) in {None, before.encoding}:
         return []
     if named == declared_encoding(before.text):

@@ -1,4 +1,4 @@
-"""`delete` and `move` of files, links and directories; `undo` restores them."""
+"""`delete` and `move`: remove or rename files, links and directories, so that `undo` can restore them."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -25,9 +25,9 @@ from agentfs.read_tracker import ReadTracker
 from agentfs.results import DeleteResult, Entry, MoveResult
 from agentfs.text import with_text
 
-_MOST_COUNTED = 100  # directory entries that an error counts
+_MOST_COUNTED = 100  # the most directory entries that an error counts
 _MOST_MOVED = (
-    10_000  # files and directories: each takes two of the 20,000 changes that a step of the journal may have
+    10_000  # files and directories; each takes two of the 20,000 changes that a journal step may have
 )
 _PART = 1000  # directory entries to list at once
 
@@ -45,7 +45,7 @@ def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
             raise write_protected(entry.path, node.mode)
         if root.policy.overwrite == "never":
             raise RefusedError(
-                f"{quote(entry.path)} is not deleted: existing files are not replaced here.",
+                f"{quote(entry.path)} was not deleted: this workspace does not replace existing files.",
                 details={"path": entry.path},
             )
     try:
@@ -56,7 +56,7 @@ def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
         )
     except AgentFSError:
         if isinstance(node, DirectoryNode):
-            _check_empty(root, entry.path)  # an entry may have been made meanwhile
+            _check_empty(root, entry.path)  # another program may have added an entry meanwhile
         raise
     kind = entry_type(node)
     what = f" ({kind})" if kind != "file" else ""
@@ -104,6 +104,7 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
         raise type(error)(Advice(message, error.message), hint=error.hint, details=error.details) from None
     for below, _ in nodes:
         tracker.record_move(real_path + below, target + below)
+    tracker.note_move(real_path, target)
     try:
         shown = root.entry(to).path
     except AgentFSError:  # the move itself has succeeded
@@ -115,7 +116,7 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
 
 
 def _subtree(root: Root, limits: Limits, entry: Entry, real_path: str) -> list[tuple[str, Node]]:
-    """Return the nodes at and below a path, each with the rest of its path."""
+    """Return the nodes at and below a path, each with its relative path."""
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
         raise _conflict(Change(real_path, node, None), node, root)

@@ -1,6 +1,6 @@
-"""The errors `no_match` and `ambiguous`: why an old text is not found once, and the text that is there.
+"""Explain an edit that fails with `no_match` or `ambiguous`, and suggest the text that was meant.
 
-Causes are tried from the surest to guesses. Each shows numbered lines of the file.
+Possible causes are tried from the most certain to mere guesses. Each shows numbered lines of the file.
 """
 
 import re
@@ -33,10 +33,10 @@ _MOST_LINES = 20
 _MOST_PLACES = 5
 _MOST_DIFFERENCES = 3
 _MOST_ELIDED = 60
-# A suggestion that is this many times longer than the old text is not given.
+# A text this many times longer than the old text is not suggested.
 _MOST_LONGER = 20
 _LINE_CHARS = 200
-_MOST_PAIRED = 4000  # characters of a line that are compared
+_MOST_PAIRED = 4000  # characters compared in each line
 _MOST_MATCHES = 10
 _MOST_ADDED = 8
 _MATCH_CHARS = 160
@@ -47,16 +47,16 @@ _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
 
 class KnownTexts(NamedTuple):
-    """Texts that were read: versions of the file, the latest first, and path and text of other files."""
+    """Texts that were read: versions of the file, the latest first, and other files with their paths."""
 
     versions: Callable[[], list[str]] = list
     other_files: Callable[[], list[tuple[str, str]]] = list
 
 
 def has_other_cause(view: str, old: str, new: str, known: KnownTexts) -> bool:
-    """Return True if the edit is already applied, or the file had the old text earlier.
+    """Return True if the edit is already applied, or an earlier version of the file had the old text.
 
-    A place that only resembles the old text is then not meant.
+    The edit then does not mean a place that only resembles the old text.
     """
     return bool(causes.already_applied(view, old, new)) or any(
         old in text for text in map(lf_view, known.versions()) if text != view
@@ -68,9 +68,9 @@ def explain_no_match(
 ) -> NoMatchError:
     """Return the error for an old text that was not found; `details["cause"]` gives the cause."""
     diagnosis = _Diagnosis(view, old, new, path, known or KnownTexts())
-    why = "; the texts are too large to look for something similar."
+    why = "; the texts are too large to look for similar text."
     if comparable(view, old, new):
-        why = ", and nothing there is close to it."
+        why = ", and no text in it is similar."
         try:
             for find_cause in (
                 diagnosis.misspelled,
@@ -86,7 +86,7 @@ def explain_no_match(
                 if error := find_cause():
                     return error
         except DeadlineExceededError:
-            why = ", and there was no time to look for what is close to it."
+            why = ", and there was no time to look for similar text."
     return diagnosis.in_other_file() or diagnosis.absent(why)
 
 
@@ -108,7 +108,7 @@ def explain_earlier_edit(view: str, old: str, path: str, file: str) -> NoMatchEr
     changes = f"and an earlier edit {'changes that to:' if now else 'changes that.'}"
     return NoMatchError(
         Advice(_OLD, f" is {line_ranges([lines])} of {quote(path)}, {changes}"),
-        hint="Base this edit on the outcome of that one, or join the two.",
+        hint="Base this edit on the outcome of the earlier one, or join the two.",
         details=details,
     )
 
@@ -158,7 +158,7 @@ class _Diagnosis:
             what = f"has changed; now {self._lines_have(spans)}:" if spans else "is gone."
             return self._error(
                 "changed_since_shown",
-                f" any more: it was in a version shown earlier, and {what}",
+                f" any more: a version shown earlier had it, but it {what}",
                 spans,
                 suggestion=former.text,
                 places=lost[:_MOST_LINES],
@@ -207,7 +207,7 @@ class _Diagnosis:
             f" with this white space; {self._lines_have(spans)} the same text with other white space:",
             spans,
             places=self._differences(spans[0], blanks=True),
-            hint="" if len(spans) == 1 else "Copy the white space of one of them, with lines around it.",
+            hint="" if len(spans) == 1 else "Copy the white space of one of them, with the lines around it.",
         )
 
     def other_case(self) -> NoMatchError | None:
@@ -216,9 +216,9 @@ class _Diagnosis:
             return None
         return self._error(
             "near",
-            f" with these capitals; {self._lines_have(spans)} the same text with others:",
+            f" with these capitals; {self._lines_have(spans)} the same text with other capitals:",
             spans,
-            hint="" if len(spans) == 1 else "Copy one of them exactly, with lines around it.",
+            hint="" if len(spans) == 1 else "Copy one of them exactly, with the lines around it.",
         )
 
     def near(self) -> NoMatchError | None:
@@ -256,13 +256,13 @@ class _Diagnosis:
         )
 
     def _mark_hint(self) -> str:
-        """Explain the mark for the part of a long line that was not shown."""
+        """Explain the mark that stands for the part of a long line that was not shown."""
         mark = re.search(CUT_MARK, self.old)
-        meaning = f"{mark[0]} is the mark for a part of a long line that was not shown" if mark else ""
-        return meaning and Advice(f"{meaning}: name a part that is shown in ", _OLD, " and ", _NEW, ".")
+        meaning = f"{mark[0]} stands for a part of a long line that was not shown" if mark else ""
+        return meaning and Advice(f"{meaning}: use only parts that were shown in ", _OLD, " and ", _NEW, ".")
 
     def _with_elided_end(self, lines: Sequence[str], block: Span) -> Span:
-        """Extend a block whose end was left out to the line that also ends the new text."""
+        """Extend a block whose end was left out as `...` to the line that also ends the new text."""
         start, end = block
         last = self.new.rstrip().rpartition("\n")[2].strip()
         reach = range(start, min(len(lines), end + _MOST_ELIDED))
@@ -282,7 +282,7 @@ class _Diagnosis:
             return None
         return self._error(
             "other_file",
-            f", but it is in {', '.join(map(quote, paths))}, which was shown too.",
+            f", but it is in {', '.join(map(quote, paths))}, which was also shown.",
             hint=Advice("If that file was meant, ", Retry({"path": paths[0]}), "."),
             other_paths=paths,
         )
@@ -314,7 +314,7 @@ class _Diagnosis:
         places: Sequence[str] = (),
         **more: object,
     ) -> NoMatchError:
-        """Return the error with the lines of the spans; a single span is also the suggestion."""
+        """Return the error, which shows the lines of the spans; a single span is also the suggestion."""
         details: dict[str, object] = {"path": self.path, "cause": cause, **more}
         if spans:
             lines = self._lines(spans)
@@ -328,7 +328,7 @@ class _Diagnosis:
         suggestion = self._text(spans) if suggestion is None else suggestion
         if suggestion.strip() and self.view.count(suggestion) == 1 and suggestion != self.new:
             details["suggestion"] = suggestion
-            hint = hint or Advice("Pass the lines shown as ", _OLD, ", exactly, without the numbers.")
+            hint = hint or Advice("Pass exactly these lines as ", _OLD, ", without the numbers.")
         message = Advice(_OLD, f" is not in {quote(self.path)}", why)
         return NoMatchError(message, hint=hint, details=details)
 
@@ -370,7 +370,7 @@ class _Diagnosis:
 
 
 def _paired(old: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
-    """Pair the lines of both sides; the shorter side is placed where it shares most words."""
+    """Pair the lines of both sides, with the shorter side placed where they share the most words."""
     shorter, longer = sorted((old, lines), key=len)
     words = [
         [set(_WORD.findall(line[:_MOST_PAIRED])) for line in side[:_MOST_LINES]] for side in (shorter, longer)
@@ -390,7 +390,7 @@ def _difference(number: int, wrong: str | None, right: str | None, *, blanks: bo
     if wrong is None:
         return f"the old text lacks line {number}: {actual}"
     if right is None:
-        return f"the file lacks, near line {number}: {expected}"
+        return f"near line {number}, the file lacks: {expected}"
     if blanks:
         return f"line {number} is {actual} and the old text has {expected}"
     return f"in line {number}, the old text has: {expected}"
@@ -404,7 +404,7 @@ def _excerpt(line: str, *, blanks: bool = False) -> str:
 def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> AmbiguousError:
     """Return the error for an old text that occurs at several offsets, with the line of each.
 
-    `details["unique"]` has a longer, unique old text for each place, if a few more lines make one.
+    `details["unique"]` has a longer old text for each place that becomes unique with a few more lines.
     """
     lines = _line_numbers(view, starts)
     exact = len(starts) < MOST_COUNTED
@@ -439,13 +439,13 @@ def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> 
 
 
 def _line_numbers(view: str, offsets: Sequence[int]) -> list[int]:
-    """Return the line numbers of offsets, which are in order."""
+    """Return the line numbers of ascending offsets."""
     counts = (view.count("\n", start, end) for start, end in pairwise((0, *offsets)))
     return [1 + lines for lines in accumulate(counts)]
 
 
 def _unique(view: str, old: str, start: int, starts: Sequence[int]) -> Span | None:
-    """Return the smallest range of added lines before or after a match that makes it unique."""
+    """Extend a match by the fewest lines, before or after it, that make it unique."""
     before, after = start, start + len(old)
     for _ in range(_MOST_ADDED + 1):
         before, after = lines_around(view, before, after)
@@ -460,9 +460,9 @@ def _unique(view: str, old: str, start: int, starts: Sequence[int]) -> Span | No
 
 
 def _added_line(view: str, span: Span, longer: Span) -> str:
-    """Show the outermost added line, which makes the match unique."""
+    """Show the outermost added line, by which the match becomes unique."""
     before = longer[0] < span[0]
     added = view[longer[0] : span[0]] if before else view[span[1] : longer[1]]
     line = added.partition("\n")[0] if before else added.rpartition("\n")[2]
-    where = "after" if before else "before"
-    return f"  [only here {where}: {visible(cut_line(line, _MATCH_CHARS))}]" if line.strip() else ""
+    where = "preceded" if before else "followed"
+    return f"  [{where} only here by: {visible(cut_line(line, _MATCH_CHARS))}]" if line.strip() else ""

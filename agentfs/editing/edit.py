@@ -1,8 +1,9 @@
 """`edit`, `multi_edit` and `splice`: replace texts or ranges in one file.
 
-The old text shows what the caller means, so no earlier read is required.
+No earlier read is required, because the old text proves that the caller knows the content.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -34,9 +35,9 @@ from agentfs.results import Edit, EditResult
 from agentfs.text import LfView, Replacement, first_names, footer, lf_view, plural
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
-# Already applied edits that an error names one by one.
+# The most edits whose numbers an error lists.
 _MOST_NUMBERS = 20
-_MOST_FAILED = 20  # edits of one call whose failure is explained
+_MOST_FAILED = 20  # failed edits of one call that are explained
 
 Span = tuple[int, int, str]
 
@@ -44,7 +45,7 @@ Span = tuple[int, int, str]
 def edit_file(
     target: EditTarget, edits: Sequence[Edit], match: Matching | None, expect: int | None = None
 ) -> EditResult:
-    """Replace texts in a file, in order, all or nothing; `match=None` takes that of the policy."""
+    """Replace texts in a file in order, all or none. `match=None` means the setting of the policy."""
     root, tracker = target.root, target.tracker
     if not edits:
         raise InvalidArgumentError(
@@ -82,11 +83,36 @@ def edit_file(
     return change_file(target, compute, unit="replacement", diff_if_many=diff_if_many)
 
 
+def insert_lines(target: EditTarget, line: int, old: str, text: str) -> EditResult:
+    """Insert a text as lines of its own after a line; 0 is the beginning of the file."""
+    if old:
+        raise InvalidArgumentError(
+            Advice("With `insert_line`, ", _OLD, " is empty, and ", _NEW, " is the text to insert."),
+            details={"parameter": "insert_line"},
+        )
+
+    def span(content: str) -> Sequence[Span]:
+        starts = [0, *(found.end() for found in re.finditer("\n", content))]
+        total = len(starts) - (1 if content.endswith("\n") or not content else 0)
+        if not 0 <= line <= total:
+            why = f"It should be within the range of lines of the file: [0, {total}]"
+            raise InvalidArgumentError(
+                f"Invalid `insert_line` parameter: {line}. {why}",
+                details={"parameter": "insert_line", "total_lines": total},
+            )
+        body = lf_view(text).removesuffix("\n")
+        if line == len(starts):  # the last line has no line end
+            return [(len(content), len(content), f"\n{body}")]
+        return [(starts[line], starts[line], f"{body}\n")]
+
+    return splice_file(target, span)
+
+
 def splice_file(
     target: EditTarget,
     spans: Sequence[Span] | Callable[[str], Sequence[Span] | tuple[Sequence[Span], Sequence[str]]],
 ) -> EditResult:
-    """Replace ranges of the LF view of a file in one write; a function is called with that view."""
+    """Replace ranges of the LF view of a file in one write. `spans` may be a function of that view."""
 
     def compute(draft: Draft) -> Edited:
         view = LfView(draft.text)
@@ -101,12 +127,12 @@ def splice_file(
 
 
 def _with_notes(made: Any) -> tuple[Sequence[Span], Sequence[str]]:
-    """Split the outcome of a function into ranges and notes."""
-    parts: Any = made  # `isinstance` would leave items of unknown type
+    """Split the return value of a `spans` function into ranges and notes."""
+    parts: Any = made  # a type checker would not know the items after `isinstance`
     is_pair = isinstance(made, tuple) and len(parts) == 2 and not _is_span(parts[0])
     spans, notes = parts if is_pair else (parts, ())
     if not (_is_list(spans, _is_span) and _is_list(notes, lambda note: isinstance(note, str))):
-        reason = "The function must return ranges as (start, end, text), or these and a list of notes."
+        reason = "The function must return ranges (start, end, text), or a pair: ranges and a list of notes."
         raise InvalidArgumentError(reason, details={"parameter": "spans"})
     return spans, notes
 
@@ -124,7 +150,7 @@ def _is_span(value: Any) -> bool:
 
 
 def check_edit(edit: Edit) -> None:
-    """Refuse an edit that is wrong for every file."""
+    """Raise an error for an edit that no file could accept."""
     if not edit.old_string:
         raise InvalidArgumentError(
             Advice(_OLD, " is empty."),
@@ -156,10 +182,10 @@ def apply_edits(
     *,
     first: int = 1,
 ) -> Edited:
-    """Apply edits in order, each to the outcome of the previous one, all or nothing.
+    """Apply edits in order, each to the outcome of the previous one, all or none.
 
-    After an edit fails, the later ones are still tried, so that the error reports the first 20 failures.
-    Errors number the edits from `first`.
+    After a failure, later edits are still tried, so that the error can report up to 20 failures. `first` is
+    the number of the first edit in errors.
     """
     last = first + len(edits) - 1
     steps: list[str] = []
@@ -186,11 +212,11 @@ def apply_edits(
     try:
         raise _failed(failed, tried, last)
     finally:
-        failed.clear()  # the errors refer to this frame: a cycle would keep the workspace alive
+        failed.clear()  # the errors refer to this frame, and a reference cycle would keep the workspace alive
 
 
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
-    """Apply one edit, and return how its old text was found."""
+    """Apply one edit; return the name of the step that found its old text."""
     check_edit(edit)
     view = LfView(draft.text)
     old, new = view.lf(edit.old_string), view.lf(edit.new_string)
@@ -216,9 +242,9 @@ def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) ->
 
 
 def _explained(draft: Draft, view: str, old: str, new: str, known: KnownTexts) -> AgentFSError:
-    """Return why an old text does not occur exactly once.
+    """Return the error for an old text that does not occur exactly once.
 
-    The file without the earlier edits is explained if that suffices, because a model can read it.
+    If possible, it is about the file without the earlier edits, because that is what the model can read.
     """
     path = draft.path
     file = lf_view(draft.decoded.text)
@@ -236,7 +262,7 @@ def _explained(draft: Draft, view: str, old: str, new: str, known: KnownTexts) -
     hints = ["Line numbers count the earlier edits as applied."] if "lines" in error.details else []
     if len(before) == 1:
         line = file.count("\n", 0, before[0]) + 1
-        hints.insert(0, f"The file has it once, in line {line}: earlier edits add the rest.")
+        hints.insert(0, f"The file has it once, in line {line}; the earlier edits add more.")
         error.details["caused_by_earlier_edit"] = True
     return type(error)(error.message, hint=Joined(" ", *hints, error.hint), details=error.details)
 
@@ -246,14 +272,14 @@ def _not_once(
 ) -> AgentFSError:
     shown = shown_characters(old, view)
     if shown != old and len(found := occurrences(view, shown)) != 1:
-        old, starts = shown, found  # similar text has the characters themselves
+        old, starts = shown, found  # look for the characters that the escapes stand for
     if len(starts) > 1:
         return explain_ambiguous(view, old, starts, path)
     return explain_no_match(view, old, new, path, known)
 
 
 def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replacement]:
-    """Yield spans in order; insertions at one offset become one replacement."""
+    """Yield spans in order. Insertions at the same offset become one replacement."""
     size = len(view.text)
     by_range = itemgetter(0, 1)
     before = (0, 0)
@@ -261,7 +287,7 @@ def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replace
         if not 0 <= start <= end <= size:
             raise InvalidArgumentError(
                 f"The span from {start} to {end} is outside {quote(path)}, which has "
-                f"{plural(size, 'character')} with each line end as one.",
+                f"{plural(size, 'character')} counting each line end as one.",
                 details={"path": path, "span": [start, end], "size": size},
             )
         texts = [view.lf(new) for _, _, new in same]
@@ -278,7 +304,7 @@ def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replace
 
 
 def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> AgentFSError:
-    """Return the error for failed edits by their numbers; `tried` edits of `total` were tried."""
+    """Return the error for failed edits, by their numbers. Of `total` edits, the first `tried` were tried."""
     number, first = next(iter(errors.items()))
     if total == 1:
         return first

@@ -1,4 +1,4 @@
-"""`edit_lines`: replace whole lines by the ids that `read` and `grep` showed."""
+"""`edit_lines`: replace whole lines, named by the ids that `read` and `grep` show."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _LINE_CHARS = 160
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a file without their ends, their ids, and the number of requested changes."""
+    """The lines of a file without their ends, the ids of the lines, and the number of requested changes."""
 
     path: str
     bodies: Sequence[str]
@@ -30,14 +30,14 @@ class _Lines:
     changes: int
 
     def excerpt(self, first: int, end: int) -> list[str]:
-        """Number lines with their ids, as `read` does."""
+        """Return lines as `read` shows them, with number and id."""
         return [
             f"{index + 1} {self.ids[index]}|{visible(cut_line(self.bodies[index], _LINE_CHARS))}"
             for index in range(max(first, 0), min(end, len(self.bodies)))
         ]
 
     def details(self) -> dict[str, object]:
-        """Return the details of every refusal."""
+        """Return the details that every error of this call has."""
         return {"path": self.path, "changes": self.changes, "line_ids": list(self.ids[:_MOST_LISTED])}
 
 
@@ -77,14 +77,14 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
 
 
 def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:
-    """Refuse ids unless a read has shown those of the present revision."""
+    """Raise an error unless the model was last shown the ids of the current revision."""
     given = tracker.latest_ids(current.real_path)
     if given == revision:
         return
     path, details = quote(current.path), {"path": current.path}
     read = call("read", path=current.path, line_ids=True)
     if given is None:
-        message = f"No line ids of {path} are valid: it was not read, or was changed here since."
+        message = f"No line ids of {path} are valid: it was not read, or this workspace has changed it since."
         raise UnreadError(
             message, hint=Advice("Call ", read, " first; nothing was written."), details=details
         )
@@ -98,7 +98,7 @@ def _replacements(
     starts = [0, *accumulate(len(line) + 1 for line in lines.bodies)]
     replacements: list[Replacement] = []
     for (first, last), new in sorted(zip(ranges, texts, strict=True)):
-        # The end of the last line stays, unless the lines are deleted.
+        # Keep the line end of the last line, unless the lines are deleted.
         end = starts[last + 1] - 1 if new else min(starts[last + 1], len(view.text))
         replacements.append(Replacement(starts[first], end, new.removesuffix("\n")))
     return replacements
@@ -107,7 +107,7 @@ def _replacements(
 def _ranges(
     lines: _Lines, versions: Sequence[VersionWithIds], changes: Sequence[LineChange]
 ) -> list[tuple[int, int]]:
-    """Return the indexes of the first and the last line of each change; refuse changes that conflict."""
+    """Return the indexes of the first and the last line of each change; refuse conflicting changes."""
     named = [_ids_of(change, number) for number, change in enumerate(changes, 1)]
     index = {line_id: at for at, line_id in enumerate(lines.ids)}
     missing = list(dict.fromkeys(line_id for pair in named for line_id in pair if line_id not in index))
@@ -140,7 +140,7 @@ def _ranges(
 
 
 def _indexed(versions: Sequence[VersionWithIds]) -> list[tuple[VersionWithIds, dict[str, int]]]:
-    """Return each version with the indexes of its lines by their ids."""
+    """Return each version with a map from the ids of its lines to their indexes."""
     call_context.check()
     return [(version, {line_id: at for at, line_id in enumerate(version.ids)}) for version in versions]
 
@@ -162,7 +162,7 @@ def _ids_of(change: LineChange, number: int) -> tuple[str, str]:
 def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: Sequence[str]) -> NoReturn:
     indexed = _indexed(versions)[::-1]
     unknown: list[str] = []
-    lost: dict[int, list[int]] = {}  # indexes of lines, by the number of their version
+    lost: dict[int, list[int]] = {}  # by the number of a version: indexes of its lines
     for line_id in missing:
         number = next((n for n, (_, index) in enumerate(indexed) if line_id in index), None)
         if number is None:
@@ -197,7 +197,7 @@ def _read_with_ids(path: str) -> Advice:
 
 
 def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) -> list[str]:
-    """Show lines of a version, by their indexes, and the lines now in their place."""
+    """Show the given lines of an earlier version, each with the lines now in its place."""
     changes = iter(changed_lines(version.lines, lines.bodies))
     places: list[str] = []
     change = next(changes, None)
@@ -207,11 +207,11 @@ def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) ->
             change = next(changes, None)
         if change is not None and change[0] <= at:
             old_start, old_end, new_start, new_end = change
-            # If the number of lines is the same, each has one counterpart.
+            # If as many lines were added as removed, each line has one counterpart.
             same_count = old_end - old_start == new_end - new_start
             first = new_start + at - old_start if same_count else new_start
             end = first + 1 if same_count else min(new_end, new_start + _MOST_SHOWN)
-            places += lines.excerpt(first, end) or ["[and is gone]"]
+            places += lines.excerpt(first, end) or ["[and was deleted]"]
     more = len(lost) - _MOST_SHOWN
     return [*places, footer(f"{more} more")] if more > 0 else places
 
@@ -231,7 +231,7 @@ def _check_between(
     end: int,
     number: int,
 ) -> None:
-    """Refuse a range whose lines are not those between the two ids when they were shown."""
+    """Raise an error if the lines between two ids have changed since they were shown."""
     first, last = lines.ids[start], lines.ids[end]
     now = [*lines.ids[start : end + 1]]
     oldest = True
@@ -239,14 +239,14 @@ def _check_between(
         if first not in index or last not in index:
             continue
         old_start, old_end = index[first], index[last]
-        # A later version counts only if all its lines of the range were read.
+        # A later version counts only if all its lines in the range were read.
         read = any(low <= old_start + 1 and old_end + 1 <= high for low, high in version.ranges)
         if (oldest or read) and version.ids[old_start : old_end + 1] == now:
             return
         oldest = False
     raise StaleError(
         f"Change {number}: the lines from {first} to {last} of {quote(lines.path)} "
-        "are no longer those that were shown; now they are:",
+        "are not those that were shown; they are now:",
         hint=Joined(
             " ",
             "To replace all these lines, read them again first.",

@@ -1,8 +1,8 @@
-"""Find an old text in a view: exactly, or by one of four tolerant steps.
+"""Find an old text in a view, exactly or by one of four tolerant steps, and adapt the new text to it.
 
-Each step ignores one difference: white space at line ends, one indentation shift of the whole block,
-typographic characters, or the visible form of a character. An edit is applied only if all steps together
-find one place. Text that old and new share is kept as the file has it.
+Each step ignores one difference: white space at line ends, an indentation shift of the whole block,
+typographic characters, or characters shown as `⟦U+202E⟧`. An edit is applied only if all steps together find
+exactly one place. Text that the old and the new text share stays as it is in the file.
 """
 
 import re
@@ -14,13 +14,13 @@ from itertools import accumulate
 from agentfs import call_context
 from agentfs.text import Replacement, View, changed_lines, unvisible
 
-# More occurrences are not counted; an error then says "at least".
+# Counting stops here; the error then says "at least".
 MOST_COUNTED = 1000
 BLANK = " \t"
-# Larger texts are only searched exactly, because comparing takes lists of lines and words.
+# Larger texts are only searched exactly, because the tolerant steps need memory for all lines and words.
 _MOST_LINES = 400_000
 _MOST_CHARACTERS = 400_000
-# A block is not searched if its rarest line occurs more often than this.
+# A block whose rarest line occurs more often than this is not searched.
 _MOST_CANDIDATES = 2000
 _PLAIN = str.maketrans(
     {
@@ -31,14 +31,14 @@ _PLAIN = str.maketrans(
     }
 )
 _ESCAPE = re.compile(r"⟦U\+[0-9A-F]{4,6}⟧")
-# Blanks at a line end; each run is matched once, whatever its length.
+# Blanks at a line end. Possessive, so that a long run takes linear time.
 _LINE_BLANKS = re.compile(r"(?<![ \t])[ \t]++(?=\n|\Z)")
 _WORD = re.compile(r"\w")
 _TOKEN = re.compile(r"\w+|\W")
 
 
 def occurrences(text: str, old: str, start: int = 0) -> list[int]:
-    """Return the offsets of the first `MOST_COUNTED` occurrences from `start`, overlapping ones included."""
+    """Return the offsets of up to `MOST_COUNTED` occurrences from `start`, including overlapping ones."""
     found: list[int] = []
     start = text.find(old, start)
     while start >= 0 and len(found) < MOST_COUNTED:
@@ -49,20 +49,20 @@ def occurrences(text: str, old: str, start: int = 0) -> list[int]:
 
 
 def lines_around(view: str, start: int, end: int) -> tuple[int, int]:
-    """Return the start of the first line of a range, and the end of its last line without its line end."""
+    """Extend a range to whole lines, without the line end of the last one."""
     line_end = view.find("\n", end)
     return view.rfind("\n", 0, start) + 1, len(view) if line_end < 0 else line_end
 
 
 def comparable(view: str, old: str, new: str) -> bool:
-    """Return True if texts are small enough to be compared by lines and words."""
+    """Return True if the texts are small enough to be compared by lines and words."""
     return max(len(old), len(new)) <= _MOST_CHARACTERS and view.count("\n") <= _MOST_LINES
 
 
 def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replacement]]:
-    """Return the first step that finds an old text, and a replacement for each place that any step finds.
+    """Return the first step that finds an old text, and a replacement for each place found by any step.
 
-    Each replacement adapts the new text to its place.
+    The new text of each replacement is adapted to its place.
     """
     if not _WORD.search(old) or not comparable(view, old, new):
         return "", []  # blanks and punctuation alone occur in too many places
@@ -72,7 +72,7 @@ def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replaceme
         found = step(view, old, new)
         if not matches:
             first, matches = via, found
-        else:  # the place that only a later step finds may be meant
+        else:  # a place that only a later step finds may be the one that is meant
             match = matches[0]
             matches += [each for each in found if each.start >= match.end or each.end <= match.start]
         if len(matches) > 1:
@@ -83,7 +83,7 @@ def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replaceme
 def _trailing(view: str, old: str, new: str) -> list[Replacement]:
     wanted, text = ("\n".join(line.rstrip(BLANK) for line in each.split("\n")) for each in (old, view))
     stripped = View(view, _LINE_BLANKS, lambda _: "", text)
-    # old_string may end with a line end that the last line of the file lacks.
+    # old_string may end in a line end that the last line of the file lacks.
     added = "" if text.endswith("\n") or not text else "\n"
     matches: list[Replacement] = []
     for found in occurrences(text + added, wanted):
@@ -119,7 +119,7 @@ def _shifted(view: str, old: str, new: str) -> list[Replacement]:
 
 
 def _candidates(lines: Sequence[str], block: Sequence[str]) -> list[int]:
-    """Return the first lines of all occurrences of a block with any indentation, found by its rarest line."""
+    """Return the lines where a block occurs with any indentation. Its rarest line is looked up first."""
     bodies = [line.lstrip(BLANK) for line in block]
     wanted = {body for body in bodies if body}
     stripped = [line.lstrip(BLANK) for line in lines]
@@ -140,8 +140,8 @@ def _candidates(lines: Sequence[str], block: Sequence[str]) -> list[int]:
 
 
 def _shift_new(block: Sequence[str], actual: Sequence[str], new: str) -> str | None:
-    """Shift a new text as the old one was; None if there is no single shift, or it does not fit."""
-    shifts: set[tuple[str, str]] = set()  # the prefixes that a line loses and gets
+    """Shift a new text as the old text is shifted in the file; None if there is not one clear shift."""
+    shifts: set[tuple[str, str]] = set()  # the prefix that the file lacks, and the one that it adds
     for line, actual_line in zip(block, actual, strict=True):
         if not line.strip(BLANK):
             continue
@@ -193,7 +193,7 @@ def _escaped(view: str, old: str, new: str) -> list[Replacement]:
     shown = unvisible(old)
     if shown == old:
         return []
-    # The view has no CR in its line ends, although a diff may show one.
+    # A diff may have shown the CR of a line end, which the view does not have.
     wanted, fitted = (text.replace("\r\n", "\n") for text in (shown, shown_characters(new, shown)))
     if wanted.endswith("\r") and wanted not in view and f"{wanted[:-1]}\n" in view:
         wanted, fitted = wanted[:-1], fitted.removesuffix("\r")
@@ -209,7 +209,7 @@ _STEPS = {
 
 
 def shown_characters(text: str, present: str) -> str:
-    """Replace each `⟦U+202E⟧` by the character it shows, if that occurs in the present text."""
+    """Replace each `⟦U+202E⟧` by the character it stands for, if the present text has that character."""
 
     def character(found: re.Match[str]) -> str:
         shown = unvisible(found[0])
@@ -219,7 +219,7 @@ def shown_characters(text: str, present: str) -> str:
 
 
 def _keep_lines(old: str, actual: str, new: str) -> str:
-    """Return the new text, with the file's lines in place of the lines that it shares with the old text."""
+    """Return the new text, but take the lines that it shares with the old text from the file."""
     old_lines, actual_lines, new_lines = old.split("\n"), actual.split("\n"), new.split("\n")
     made: list[str] = []
     position = 0
@@ -228,7 +228,7 @@ def _keep_lines(old: str, actual: str, new: str) -> str:
         replaced = new_lines[new_start:new_end]
         if old_end - old_start == new_end - new_start:
             lines = zip(old_lines[old_start:old_end], actual_lines[old_start:old_end], replaced, strict=True)
-            # If the new text keeps the blanks at a line end of the old text, the file's blanks stay.
+            # If old and new text have the same blanks at a line end, keep those of the file.
             replaced = [
                 line.rstrip(BLANK) + _line_blanks(file_line)
                 if _line_blanks(old_line) == _line_blanks(line)
@@ -245,9 +245,9 @@ def _line_blanks(line: str) -> str:
 
 
 def _keep_tokens(old: str, actual: str, new: str) -> str | None:
-    """Return the new text, with the file's characters in place of the words that it shares with the old text.
+    """Return the new text, but take the words that it shares with the old text from the file.
 
-    Returns None if other words have typographic characters: it is unknown whether the model means them.
+    Returns None if its other words have typographic characters, because the model may mean plain ones.
     `old` and `actual` have the same length.
     """
     old_tokens, new_tokens = _TOKEN.findall(old), _TOKEN.findall(new)

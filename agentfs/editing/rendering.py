@@ -1,4 +1,4 @@
-"""The text of the result of a change: a shortened diff, and warnings about placeholders."""
+"""Render the result of a change: a shortened diff, and warnings about placeholders."""
 
 import re
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ R = TypeVar("R", bound=Result)
 
 _DIFF_LINES = 120
 _DIFF_CHARS = 8000
-# Lines shown at either end of a long run of added or removed lines.
+# The lines to show at either end of a long run of added or removed lines.
 _RUN_ENDS = 4
-# Possessive, so that a run of millions of lines takes no memory for each.
+# Possessive, so that a run of millions of lines takes little memory.
 _SENT_LINES = re.compile(r"^(?:\+.*+\n){13,}+|^(?:-.*+\n){13,}+", re.MULTILINE)
 _MOST_WARNINGS = 3
 _MOST_CANDIDATES = 1000
@@ -76,7 +76,7 @@ def _ends_of_run(run: re.Match[str]) -> str:
 
 
 def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
-    """Return the first lines of the diff of one file, without the names of the file."""
+    """Return the first lines of the diff of one file, without its header."""
     start = diff.find("\n@@ ") + 1
     if not start:
         return []

@@ -1,16 +1,16 @@
 """`replace`: change a text or a pattern in many files, all or none.
 
-A search like that of `grep` finds the files. Each is changed in memory, and all are written as one batch.
+The files are found as `grep` finds them. Each is changed in memory, then all are written as one batch.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry
+from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, call
 from agentfs.editing.change_file import Draft, ExternalChanges, external_changes, nul_error, record_edit
 from agentfs.editing.edit import apply_edits, check_edit
 from agentfs.editing.rendering import placeholder_notes
@@ -24,13 +24,12 @@ from agentfs.errors import (
     InvalidPatternError,
     NoChangeError,
     NoMatchError,
-    NotAFileError,
     NotFoundError,
     TooLargeError,
     must_be,
 )
 from agentfs.fs import Change, Current, FileNode, Root, quote, watched
-from agentfs.fs.oserrors import read_only, too_large
+from agentfs.fs.oserrors import read_only
 from agentfs.history.report import changed_meanwhile, patch_lines
 from agentfs.history.store import Store
 from agentfs.limits import Limits
@@ -39,6 +38,7 @@ from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import diagnose, explain_glob_path, skip_report
+from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.text import (
@@ -46,28 +46,32 @@ from agentfs.text import (
     LfView,
     Replacement,
     Shrink,
+    cut_line,
     decode,
     first_names,
     fitted,
     footer,
+    notes_of,
     one_line,
     plural,
+    quoted,
     unified_diff,
     with_note,
     with_text,
 )
 
 MAX_FILES = 10_000
-MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files, because a permission callback is shown the whole diff
+MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, because a permission callback gets the whole diff
 _MOST_NAMED = 20
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # parameters of grep and of replace
-_SHELL_GROUP = re.compile(r"\$(?:[1-9]|\{\w+\})")
-# Groups in a template, and the text between them.
+_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # names in grep and replace
+_SHELL_GROUP = re.compile(r"(?:(?<!\\)\\)?\$(?:([1-9])|\{(\w+)\})")
+_SAMPLE_CHARS = 120
+# The parts of a template: groups, and the text between them.
 _TEMPLATE_PARTS = re.compile(r"\\g<[^>]*>|\\[0-9]{1,3}|(?:[^\\]|\\[^g0-9])+|.", re.DOTALL)
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
 
@@ -86,23 +90,48 @@ class ReplaceOptions(NamedTuple):
     raw: bool = False
 
     def check(self) -> None:
-        """Refuse arguments that are wrong for every tree."""
+        """Raise an error for arguments that are wrong in any tree."""
         if self.regex:
             if "\x00" in self.new_string:
                 raise nul_error(_NEW)
+            self._check_shell_groups()
         else:
             check_edit(self.edit)
         if self.expect is not None and self.expect < 1:
             raise must_be("expect", "1 or more", self.expect, "Leave it out for any number.")
 
+    def _check_shell_groups(self) -> None:
+        """Refuse `$1`, `${1}`, and `${name}` if the pattern has a group of that name."""
+        found = [
+            group
+            for group in _SHELL_GROUP.finditer(self.new_string)
+            if group[1] or group[2].isdigit() or f"<{group[2]}>" in self.old_string
+        ]
+        if not found:
+            return
+        meant = as_text = self.new_string
+        for group in reversed(found):
+            start, end = group.span()
+            meant = rf"{meant[:start]}\g<{group[1] or group[2]}>{meant[end:]}"
+            as_text = rf"{as_text[:start]}\x24{group[0].partition('$')[2]}{as_text[end:]}"
+        raise InvalidArgumentError(
+            Advice(f"`{found[0][0]}` in ", _NEW, " is not a group here; nothing was changed."),
+            hint=Joined(
+                " ",
+                Advice("For the group, ", Retry({"new_string": meant}), "."),
+                Advice("For the text itself, ", Retry({"new_string": as_text}), "."),
+            ),
+            details={"parameter": "new_string"},
+        )
+
     @property
     def edit(self) -> Edit:
-        """The edit of each file, for a literal text."""
+        """The edit to make in each file, if the text is literal."""
         return Edit(self.old_string, self.new_string, True)
 
     @property
     def search(self) -> GrepOptions:
-        """The search for the files; a text too long for a pattern is searched by its longest line."""
+        """The search for the files. If the text is too long for a pattern, its longest line is searched."""
         text = self.old_string if self.regex else self.old_string.replace("\r\n", "\n")
         if not self.regex and not self.word and len(text) > MAX_CHARACTERS:
             text = max(text.split("\n"), key=len)[:MAX_CHARACTERS] or "\n"
@@ -118,6 +147,44 @@ class ReplaceOptions(NamedTuple):
         )
 
 
+@dataclass
+class _Doubled:
+    """The places in one text that already have the new text, and so would have a part of it twice."""
+
+    text: str
+    new: str
+    count: int = 0
+    start: int = 0  # of the first replaced text within the new text, and its end
+    end: int = 0
+
+    def add(self, start: int, end: int, count: int = 1) -> None:
+        """Count places; `start` and `end` are those of the first."""
+        if not self.count:
+            self.start, self.end = start, end
+        self.count += count
+
+    def noting(self, replacements: Iterable[Replacement]) -> Iterator[Replacement]:
+        """Pass replacements on, and count those within an occurrence of the new text."""
+        size = len(self.new)
+        at = self.text.find(self.new) if self.new else -1
+        for each in replacements:
+            while 0 <= at < each.end - size:
+                at = self.text.find(self.new, at + size)
+            if 0 <= at <= each.start and each.end - each.start < size and each.new == self.new:
+                self.add(each.start, each.end)
+            yield each
+
+    def report(self) -> tuple[int, str, int, str]:
+        """Return the number of places, and for the first: its new text, the number and text of its line."""
+        text, start, end = self.text, self.start, self.end
+        at = text.rfind(self.new, 0, start + len(self.new))
+        became = text[at:start] + self.new + text[end : at + len(self.new)]
+        line_end = text.find("\n", end)
+        rest = text[end:] if line_end < 0 else text[end:line_end]
+        line = text[text.rfind("\n", 0, start) + 1 : start] + self.new + rest
+        return self.count, became, text.count("\n", 0, start) + 1, line
+
+
 class _ChangedFile(NamedTuple):
     path: str
     change: Change
@@ -125,6 +192,7 @@ class _ChangedFile(NamedTuple):
     diff: str
     hunks: tuple[Hunk, ...]
     external: ExternalChanges | None
+    doubled: tuple[int, str, int, str] | None  # see `_Doubled.report`
 
 
 def replace_in_files(
@@ -134,14 +202,15 @@ def replace_in_files(
     options.check()
     if root.policy.read_only:
         raise read_only()
-    wanted = options.search
+    given = options.search
     try:
-        pattern = wanted.compile(captures=True)
+        pattern = given.compile(captures=True)
+        wanted, glob_note = watched(with_meant_globs)(root, limits, given)
         found = watched(search)(root, limits, wanted)
     except InvalidPatternError as error:
         raise _about_old_string(error) from None
     except NotFoundError as error:
-        explain_glob_path(root, limits, wanted, error, matching=True)
+        explain_glob_path(root, limits, given, error, matching=True)
         raise
     _check_complete(found, limits)
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
@@ -150,10 +219,8 @@ def replace_in_files(
         files = _changed_files(change_of, options, found)
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
-    if found.skipped.too_large:
-        _check_named(root, limits, options)
     if not files:
-        raise _nothing_found(root, limits, options, found)
+        raise _nothing_found(root, limits, options, wanted, glob_note, found)
     total = sum(file.replacements for file in files)
     if options.expect not in {None, total}:
         raise _unexpected(options, files, total)
@@ -170,13 +237,13 @@ def replace_in_files(
                     (node.digest, decode(node.load()).text) for node in nodes if isinstance(node, FileNode)
                 )
                 record_edit(tracker, file.change.path, before, after, file.hunks, file.external)
-    return _result(limits, options, files, total, found, notes)
+    return _result(limits, options, files, total, found, notes, glob_note)
 
 
 def _changed_files(
     change_of: Callable[[str], _ChangedFile], options: ReplaceOptions, found: Finding
 ) -> list[_ChangedFile]:
-    """Return the change of each file; raise if one of them cannot be changed."""
+    """Return the change of each file; raise an error if one of them cannot be changed."""
     store = Store()  # the contents need not fit in memory
     changed: dict[str, _ChangedFile] = {}
     faults: dict[str, AgentFSError] = {}
@@ -186,7 +253,7 @@ def _changed_files(
         try:
             file = change_of(path)
         except (NotFoundError, NoMatchError, NoChangeError):
-            continue  # deleted since the search, or unchanged
+            continue  # deleted or changed since the search, or left as it is
         except (AccessError, ContentError) as error:
             faults[path] = error
             continue
@@ -215,22 +282,46 @@ def _changed_file(
         real_path = file.real_path
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if not isinstance(node, FileNode):
-        raise NotFoundError(f"{quote(path)} is not a file now.")
+        raise NotFoundError(f"{quote(path)} is no longer a file.")
     current = Current(path, real_path, node.load(), node.digest)
     draft = Draft(current, limits, raw=options.raw)
+    view = LfView(draft.text)
+    new = view.lf(options.new_string)
+    doubled = _Doubled(view.text, new)
     if matcher is None:
+        old = view.lf(options.old_string)
+        if old in new and (count := view.text.count(new)):
+            start = view.text.index(new) + new.index(old)
+            doubled.add(start, start + len(old), count)
         edited = apply_edits(draft, [options.edit], "exact")
     else:
-        view = LfView(draft.text)
-        new = view.lf(options.new_string)
-        draft.replace(view, _replacements(draft, matcher, view.text, new, options))
+        replacements = _replacements(draft, matcher, view.text, new, options)
+        draft.replace(view, doubled.noting(replacements))
         edited = draft.edited("exact")
     root.check_replaceable(real_path, path)
     before, hunks = draft.decoded.text, edited.hunks
     external = external_changes(tracker, current, before)
     diff = unified_diff(before, edited.text, path, changes=hunks)
     change = Change(real_path, node, FileNode.of(node.mode, edited.data, node.metadata))
-    return _ChangedFile(path, change, edited.replacements, diff, hunks, external)
+    report = doubled.report() if doubled.count else None
+    return _ChangedFile(path, change, edited.replacements, diff, hunks, external, report)
+
+
+def _doubled_note(options: ReplaceOptions, files: Sequence[_ChangedFile]) -> str:
+    """Return a warning about places that already had the new text, with the call that restores them."""
+    reports = [file.doubled for file in files if file.doubled is not None]
+    _, became, line, sample = reports[0]
+    places = plural(sum(count for count, *_ in reports), "place")
+    verb = "would become" if options.preview else "became"
+    shown = one_line(cut_line(sample, _SAMPLE_CHARS))
+    fact = f'warning: {places} already had "{quoted(options.new_string)}" and {verb} "{quoted(became)}", '
+    fact += f"as in {one_line(files[0].path)} line {line}: {shown}"
+    if options.preview:
+        return fact
+    scope = {"path": options.path, "glob": options.glob} if options.glob else {"path": options.path}
+    arguments = {name: value for name, value in scope.items() if value != "."}
+    repair = call("replace", old_string=became, new_string=options.new_string, **arguments)
+    return FirstOf(Advice(fact, "; to restore them: ", repair), fact)
 
 
 def _replacements(
@@ -250,7 +341,7 @@ def _expanded(draft: Draft, match: re.Match[str], parts: Sequence[str]) -> str:
     for part in parts:
         try:
             expanded.append(match.expand(part))
-        except Exception as error:  # noqa: BLE001 - of the engine's own class, or IndexError for an unknown group
+        except Exception as error:  # noqa: BLE001 - the engine's own class, or IndexError for a wrong group
             raise InvalidArgumentError(
                 Advice(_NEW, f" cannot be used with this pattern: {error}."),
                 hint=r"Groups are \1 or \g<name>, a line end is \n, and a backslash is \\.",
@@ -262,14 +353,14 @@ def _expanded(draft: Draft, match: re.Match[str], parts: Sequence[str]) -> str:
 
 
 def _about_old_string(error: InvalidPatternError) -> InvalidPatternError:
-    """Return the error of a pattern in terms of `old_string`."""
+    """Return the error for an invalid pattern, which suggests a value for `old_string`."""
     suggestion = error.details.get("suggestion")
     hint = Advice("To match it literally, ", Retry({"old_string": suggestion}), ".") if suggestion else ""
     return InvalidPatternError(error.message, hint=hint or error.hint, details=error.details)
 
 
 def _check_complete(found: Finding, limits: Limits) -> None:
-    """Refuse to change a part of the matches, if the search was cut short."""
+    """Raise an error if the search was cut short, because then some matches are unknown."""
     if found.skipped.reached == "timeout":
         raise _timed_out(limits)
     if found.skipped.reached is not None or len(found.counts) < found.total_files:
@@ -289,7 +380,7 @@ def _timed_out(limits: Limits) -> DeadlineExceededError:
 
 
 def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: int) -> AgentFSError:
-    """Return the error for files that cannot be changed, with a glob that leaves them out."""
+    """Return the error for files that cannot be changed. It suggests a glob that leaves them out."""
     first = next(iter(faults.values()))
     hint: str = first.hint
     below = "" if paths_of(options.path) == ["."] else None
@@ -307,29 +398,23 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
     )
 
 
-def _check_named(root: Root, limits: Limits, options: ReplaceOptions) -> None:
-    """Refuse a path that names a file too large to be changed, which the search skipped."""
-    for path in paths_of(options.path):
-        with suppress(NotAFileError), root.open_file(path) as file:
-            if file.stat.st_size > limits.file_bytes:
-                raise too_large(file.path, file.stat.st_size, limits.file_bytes)
-
-
-def _nothing_found(root: Root, limits: Limits, options: ReplaceOptions, found: Finding) -> AgentFSError:
+def _nothing_found(
+    root: Root, limits: Limits, options: ReplaceOptions, wanted: GrepOptions, note: str, found: Finding
+) -> AgentFSError:
     if found.total_matches:
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
     where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
-    hints = map(_in_own_terms, watched(diagnose)(root, limits, options.search, found))
+    hints = map(_in_own_terms, watched(diagnose)(root, limits, wanted, found))
     return NoMatchError(
         Advice(_OLD, f" is not in {searched}; nothing was changed."),
-        hint=Joined("\n", *hints, footer(skip_report(found.skipped, can_open=False))),
+        hint=Joined("\n", *hints, footer(note, skip_report(found.skipped, can_open=False))),
         details={"searched_files": found.searched},
     )
 
 
 def _in_own_terms(hint: str) -> str:
-    """Return a hint of grep in the parameters of replace, or its fact alone if replace lacks them."""
+    """Translate a hint of grep to the parameters of replace; if replace lacks one, keep only the fact."""
     advice, fact = hint.parts if isinstance(hint, FirstOf) else (hint, hint)
     retry = next((part for part in getattr(advice, "parts", ()) if isinstance(part, Retry)), None)
     if retry is None or not _SHARED.keys() >= {*retry.arguments, *retry.without}:
@@ -343,7 +428,7 @@ def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: i
     return AmbiguousError(
         Advice(
             _OLD,
-            f" is there {plural(total, 'time')} in {plural(len(files), 'file')}, not {options.expect} as ",
+            f" occurs {plural(total, 'time')} in {plural(len(files), 'file')}, not {options.expect} as ",
             ParameterName("expect"),
             " says; nothing was changed:",
         ),
@@ -373,10 +458,11 @@ def _result(
     total: int,
     found: Finding,
     applied: Sequence[str],
+    glob_note: str,
 ) -> ReplaceResult:
     notes = [*applied]
-    if options.regex and _SHELL_GROUP.search(options.new_string):
-        notes.append(r"`$1` was written as it is: a group is \1 or \g<name>")
+    if doubled := [file for file in files if file.doubled is not None]:
+        notes.append(_doubled_note(options, doubled))
     diff = "".join(file.diff for file in files)
     result = ReplaceResult(
         files={file.path: file.replacements for file in files},
@@ -393,6 +479,8 @@ def _result(
 
     def render(most: int) -> ReplaceResult:
         rendered = with_text(result, head, above=_count_lines(files, most), below=shown)
-        return with_note(rendered, left_out) if left_out else rendered
+        for note in notes_of(glob_note, left_out):
+            rendered = with_note(rendered, note)
+        return rendered
 
     return fitted(limits, Shrink(len(files), render))

@@ -1,4 +1,4 @@
-"""`write`: create a file, or replace the content of one that was read."""
+"""`write`: create a file, or replace a file that was read."""
 
 import codecs
 from typing import Literal, NamedTuple
@@ -41,7 +41,7 @@ _NEWLINE_NAMES = {"\n": "LF", "\r\n": "CRLF", "\r": "CR", "mixed": "mixed"}
 
 
 class _Content(NamedTuple):
-    """The new bytes and their text, the replaced text, and notes on adaptations."""
+    """The new bytes and their text, the replaced text, and notes on how the content was adapted."""
 
     data: bytes
     text: str
@@ -62,7 +62,7 @@ def write_file(
     preview: bool = False,
     raw: bool = False,
 ) -> WriteResult:
-    """Create a file, or replace the content of one that was read to its end."""
+    """Create a file, or replace one whose every line was read."""
     if "\x00" in content:
         raise nul_error(ParameterName("content"))
     if len(content) > limits.file_bytes:
@@ -87,7 +87,7 @@ def write_file(
     if not preview:
         tracker.record_write(changed.real_path, changed.revision, text)
     unchanged = changed.before == changed.after
-    same = ("the file held this content already; nothing was written",) if unchanged else ()
+    same = ("the file already has this content; nothing was written",) if unchanged else ()
     notes = (*changed.notes, *notes, *same)
     size = f"{plural(count_lines(text), 'line')}, {plural(len(changed.after), 'byte')}"
     done = "Created" if changed.created else "Unchanged:" if unchanged else "Replaced"
@@ -106,7 +106,7 @@ def write_file(
 
 
 def _fitted(content: str, data: bytes | None, encoding: str | None, newline: LineEnds) -> _Content:
-    """Adapt a content to the file that it replaces: encoding, byte order mark and CRLF."""
+    """Adapt the content to the file that it replaces: its encoding, byte order mark and CRLF."""
     present, notes = _present(data or b"", encoding)
     before = None if data is None else present.text
     target = present
@@ -120,19 +120,19 @@ def _fitted(content: str, data: bytes | None, encoding: str | None, newline: Lin
         notes.append(f"the byte order mark of the file was kept ({present.encoding})")
     elif (named := declared_encoding(content)) not in {None, present.encoding}:
         target = Decoded("", named or "", b"")
-        notes += [] if content.isascii() else [f"it is written in the encoding that it names ({named})"]
+        notes += [] if content.isascii() else [f"the file is in the encoding that it names ({named})"]
     elif present.encoding != "utf-8":
         notes.append(f"the encoding of the file was kept ({present.encoding})")
     text = content.removeprefix("\ufeff") if target.bom else content
     if (restored := shown_characters(text, before or "")) != text:
         text = restored
-        notes.append("⟦U+…⟧ was read as the character of the file that it shows")
+        notes.append("⟦U+…⟧ was written as the character that it stands for in the file")
     text, note = _with_newlines(text, before, newline)
     return _Content(target.bom + target.encode(text), text, before, (*notes, *note))
 
 
 def _present(data: bytes, encoding: str | None) -> tuple[Decoded, list[str]]:
-    """Decode the replaced file for the diff and its line ends, with a note if that fails."""
+    """Decode the file that is replaced; return a note if it is not text in the encoding."""
     try:
         return (decode(data) if encoding is None else decode_in(data, encoding, exact=True)), []
     except EncodingError:
@@ -155,27 +155,27 @@ def _with_newlines(text: str, before: str | None, newline: LineEnds) -> tuple[st
         if not old or not new or old == new:
             return text, []
         names = _NEWLINE_NAMES[new], _NEWLINE_NAMES[old]
-        return text, [f"the line ends are those given, {names[0]}; the file had {names[1]}"]
+        return text, [f"the line ends are {names[0]}, as given; the file had {names[1]}"]
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", newline), []
 
 
 def _too_large(path: str, limit: int) -> TooLargeError:
     return TooLargeError(
-        f"The content for {quote(path)} is over the limit of {limit} bytes.",
+        f"The content for {quote(path)} exceeds the limit of {limit} bytes.",
         hint="Write it in smaller files.",
         details={"path": path, "limit": limit},
     )
 
 
 def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrite) -> None:
-    """Refuse to replace a file whose present revision was not read to its end."""
+    """Raise an error if not every line of the present revision was read."""
     if current.data is None or current.revision is None or overwrite == "always":
         return
     path, details = quote(current.path), {"path": current.path, "revision": current.revision}
     if overwrite == "never":
         edit = Advice("call ", ToolName("edit"), " to change a part of it")
         raise AlreadyExistsError(
-            f"{path} exists already, and existing files are not replaced here.",
+            f"{path} already exists, and this workspace does not replace existing files.",
             hint=Advice(Joined(", or ", "Choose another path", edit), "."),
             details={"path": current.path},
         )
@@ -187,17 +187,17 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
     if last is None and binary:
         other = Joined(", or ", "choose another path", Advice("delete it first with ", ToolName("delete")))
         raise UnreadError(
-            f"{path} is a binary file that was not shown: all of it would be replaced.",
+            f"{path} is a binary file that was not shown; writing would replace all of it.",
             hint=Joined(
                 " ",
                 Advice("Call ", read, " first if it is an image."),
-                Advice("No read shows other binaries: ", other, "."),
+                Advice("A read does not show other binary files: ", other, "."),
             ),
             details=details,
         )
     if last is None:
         raise UnreadError(
-            f"{path} exists already and has not been read: writing would replace all of it.",
+            f"{path} already exists and has not been read; writing would replace all of it.",
             hint=_read_or_edit(read, "it"),
             details=details,
         )

@@ -1,8 +1,8 @@
-"""The write path: changes applied as one, all of them or none, and batches of dead processes undone.
+"""Apply a batch of changes, all of them or none, and undo the unfinished batches of dead processes.
 
-Steps that are likely to fail come first: new contents are written to temporaries, and files that will be
-replaced or removed get a second name. Only renames remain. If one of them fails, or the process dies, the
-second names serve to undo the others.
+The steps that are likely to fail come first: new contents are written to temporaries, and files that will be
+replaced or removed get a hard link as backup. After that, only renames and removals remain. If one of them
+fails, or the process dies, the backups restore the old files.
 """
 
 import errno
@@ -59,14 +59,14 @@ from agentfs.fs.plan import (
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
-_RETRY_SECONDS = 0.5  # how long a batch retries steps that undo it
+_RETRY_SECONDS = 0.5  # how long a failed batch retries to undo its steps
 _RETRY_PAUSE = 0.001
 _NOTED_PATHS = 5
 _REPAIR_BYTES = 200 * 1024 * 1024
 
 
 class Terms(NamedTuple):
-    """The arguments of `Root.apply`. `held` is the path of the only change, locked by the caller."""
+    """The arguments of `Root.apply`. `held` is the path of a single change that the caller has locked."""
 
     max_bytes: int
     conflict: Conflict
@@ -76,9 +76,9 @@ class Terms(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """The outcome of changes that were made."""
+    """The outcome of `Root.apply`."""
 
-    remaining: tuple[str, ...] = ()  # directories that were kept because they have other entries
+    remaining: tuple[str, ...] = ()  # directories that were not removed because they have other entries
     notes: tuple[str, ...] = ()
 
 
@@ -87,7 +87,7 @@ class NotRenamed(Exception):  # noqa: N818 - caught by `apply_changes`
 
 
 def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change], terms: Terms) -> Applied:
-    """Do the work of `Root.apply`."""
+    """Implement `Root.apply`."""
     if terms.held is not None:
         return _apply_held(context, terms.held, changes, terms)
     # Resolve paths below a file as if the file were already removed.
@@ -133,7 +133,7 @@ def _lock_files(context: RootContext, root_path: str, paths: Sequence[str]) -> G
     for _ in range(ATTEMPTS):
         keys = {_lock_key(context, path): path for path in paths}
         with file_locks(keys, root_path) as waited:
-            # If a path leads elsewhere after waiting, these are the wrong locks.
+            # If a path now leads to another file, these are the wrong locks.
             if not waited or keys == {_lock_key(context, path): path for path in paths}:
                 yield
                 return
@@ -146,7 +146,7 @@ def _lock_key(context: RootContext, path: str) -> str:
 
 
 def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: int) -> list[Change]:
-    """Return the changes, with one for each missing directory above them."""
+    """Return the changes, plus one for each missing directory above a created node."""
     wanted = {change.path: change for change in changes}
     for change in changes:
         if change.before is not None or change.after is None:
@@ -159,7 +159,7 @@ def _with_parents(context: RootContext, changes: Sequence[Change], max_bytes: in
 
 
 def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None]) -> set[str]:
-    """Return the paths that already have the wanted node; for a moved file, both paths or neither."""
+    """Return the paths that already have the wanted node. Of a moved file, return both paths or neither."""
     present = {change.path: node(change.path) for change in changes}
     missing = {each.after for each in changes if each.before is None and present[each.path] != each.after}
     return {
@@ -172,7 +172,7 @@ def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None])
 def _checked(
     context_at: Callable[[str], RootContext], changes: Sequence[Change], terms: Terms
 ) -> list[Change]:
-    """Return the changes that are not made yet. Raise an error for one that may not or cannot be made."""
+    """Drop the changes that are made already. Raise an error if another is forbidden or in conflict."""
 
     def node(path: str) -> Node | None:
         return node_at(context_at(path), path, terms.max_bytes)
@@ -204,7 +204,7 @@ def _checked(
 
 
 def repair(context: RootContext, root_path: str) -> list[str]:
-    """Undo unfinished changes of dead processes; return sentences about them."""
+    """Undo the unfinished changes of dead processes; return notes on them."""
     notes: list[str] = []
     for plans, left, log in unfinished_batches(context, root_path):
         notes += _repair_batch(context, root_path, plans, left, log)
@@ -214,7 +214,7 @@ def repair(context: RootContext, root_path: str) -> list[str]:
 def _repair_batch(
     context: RootContext, root_path: str, plans: Sequence[PlannedChange], paths: set[str], log: RecoveryLog
 ) -> list[str]:
-    """Undo the changes of some paths of a batch, if they can be reached; return sentences about them."""
+    """Undo the changes of a batch at some paths, if these can be reached; return notes on them."""
     blocked: dict[str, Exception] = {}
     lockable: list[str] = []
     batch = Batch(context, plans, Terms(_REPAIR_BYTES, _no_conflict), log)
@@ -232,7 +232,7 @@ def _repair_batch(
             _lock_key(context, path)
             lockable.append(path)
         except NotDirectoryError:
-            continue  # a file is on the way, so the path does not exist and needs no lock
+            continue  # a part of the path is a file, so the path does not exist and needs no lock
         except (AgentFSError, OSError) as reason:
             blocked[path] = reason
     batch.not_undone.update(blocked)
@@ -251,12 +251,12 @@ def _repair_batch(
         notes.append(f"{_unfinished(*undone)} was undone")
     if changed_by_others:
         changed = ", ".join(map(quote, changed_by_others))
-        notes.append(f"another program has changed {changed} since then, so that was kept")
+        notes.append(f"later changes of {changed} by another program were kept")
     return notes
 
 
 def _no_conflict(change: Change, _: Node | None) -> AgentFSError:
-    return NotFoundError(change.path)  # never raised: undoing a batch calls no `conflict`
+    return NotFoundError(change.path)  # never raised: undoing a batch does not call `conflict`
 
 
 def _protection(context: RootContext, paths: Sequence[str]) -> ProtectedError | None:
@@ -288,26 +288,26 @@ class Batch:
         *,
         single: bool = False,
     ) -> None:
-        """Take plans; `single` tells that they come from `plan_single`."""
+        """Prepare a batch; `single` means that the plans come from `plan_single`."""
         self._context = context
         self._plans = sorted(plans, key=attrgetter("change.path"))
         self._terms = terms
         self._log = log
-        self._renamed: set[str] = set()  # paths whose temporary was renamed, for lack of hard links
+        self._renamed: set[str] = set()  # paths whose temporary was renamed without a hard link
         self._retry_until = 0.0
         self.staged: set[str] = set()  # temporaries and backups that may exist
         self.not_undone: set[str] = set()  # paths whose old node could not be restored
         self._is_single = single
         self._kept_directories: list[str] = []
         self._begun: set[str] = set()  # paths whose change may have been made
-        self._settled: dict[str, Change] = {}  # changes that create files, with the mode from the system
+        self._settled: dict[str, Change] = {}  # changes that create files, with their actual modes
 
     def apply(self, changes: Sequence[Change]) -> Applied:
         """Make the changes, or undo those that were made."""
-        notes: dict[str, list[str]] = {}  # each with its paths
+        notes: dict[str, list[str]] = {}  # each with the paths it is about
         try:
             steps = steps_of(self._plans)
-            # The temporary of a single file is in its own directory, which is created first.
+            # The temporary of a single file lies in the directory of the file, which is created first.
             first = steps[:-1] if self._is_single else []
             for step, plan in first:
                 self._METHODS[step](self, plan)
@@ -347,7 +347,7 @@ class Batch:
     def _undo_begun(self) -> None:
         with call_context.uncounted():
             if self._is_single:
-                self._remove_staged()  # it may be in a directory that is removed next
+                self._remove_staged()  # it may lie in a directory that `undo` removes
             self.undo(self._begun)
             self.keep_log_if_needed()
 
@@ -368,7 +368,7 @@ class Batch:
         return f"{names} and {more} more" if more > 0 else names
 
     def _prepare(self, plan: PlannedChange) -> list[str]:
-        """Link the old file to its backup and write the new one; return notes on what it lacks."""
+        """Back up the old file and write the new one to its temporary; return notes on lost metadata."""
         path, before, after = plan.change.path, plan.change.before, plan.change.after
         if plan.inode:
             self._check_entries(plan)
@@ -378,7 +378,7 @@ class Batch:
         replaced: os.stat_result | None = None
         if isinstance(before, FileNode) and after is not None:
             with self._at(path) as target:
-                replaced = target.stat()  # before the backup counts as a hard link
+                replaced = target.stat()  # before the backup adds a hard link
         if plan.backup and isinstance(before, FileNode | LinkNode):
             self._make_place(plan)
             with self._at(plan.backup) as backup, self._changing(path) as target:
@@ -406,7 +406,7 @@ class Batch:
         return notes
 
     def _check_entries(self, plan: PlannedChange) -> None:
-        """Raise NotRenamed if a directory has other entries, or has or crosses a mount point."""
+        """Raise NotRenamed if the directory has an unplanned entry, or a part of it is on another device."""
         with resolve_real(self._context, plan.change.path, create_parents=True) as target:
             device = syscalls.lstat(target.parent, ".").st_dev
         directories = [""]
@@ -423,7 +423,7 @@ class Batch:
             directories += [path for path, type_ in entries.items() if type_ == "d"]
 
     def _make_place(self, plan: PlannedChange) -> None:
-        """Create the private directory of second names, if the plan has one."""
+        """Create the private directory for second names, if the plan has one."""
         place = os.path.dirname(plan.temporary)
         if is_second_name(place) and place not in self.staged:
             with self._changing(place, os.path.basename(plan.change.path)) as target:
@@ -475,7 +475,7 @@ class Batch:
             except FileExistsError:
                 raise self._terms.conflict(plan.change, self._node_at(plan.change.path)) from None
             except OSError as error:
-                # Mounts and overlays prevent the rename. For other causes the single changes fail too.
+                # A mount or overlay prevents the rename. After any other cause, single changes fail too.
                 raise NotRenamed from error
         return []
 
@@ -501,7 +501,7 @@ class Batch:
                 if error.errno not in _NOT_EMPTY:
                     raise
                 if plan.change.after is not None or not self._terms.undoing:
-                    # An entry has been added.
+                    # Another program has added an entry.
                     raise self._terms.conflict(plan.change, plan.change.before) from None
                 self._kept_directories.append(plan.change.path)
         return []
@@ -510,7 +510,7 @@ class Batch:
         """Sync the directories of the changes; return a note if that fails."""
         notes: list[str] = []
         paths = [path for plan in self._plans for path in (plan.change.path, plan.source) if path]
-        # One path for each directory. The path of a removed directory leads to the directory above it.
+        # Sync each directory once, through one of its entries. Removed directories are skipped.
         for path in {os.path.dirname(path): path for path in paths}.values():
             with suppress(NotFoundError, NotDirectoryError), self._at(path) as target:
                 notes += sync_directory(target.parent)
@@ -547,7 +547,7 @@ class Batch:
 
     @contextmanager
     def _changing(self, path: str, name: str | None = None) -> Generator[ResolvedPath]:
-        """Resolve a path; raise errors of the system in their typed form, with `name` as the last name."""
+        """Resolve a path. OSErrors of the block become typed errors, with `name` as the last name."""
         with self._at(path) as resolved:
             try:
                 yield resolved
@@ -569,7 +569,7 @@ class Batch:
         replaced: os.stat_result | None,
         metadata: Metadata | None,
     ) -> list[str]:
-        """Create a link, or a file with the metadata of the replaced file or else its own."""
+        """Create a link or a file. Without `metadata`, a file gets that of its node."""
         if isinstance(node, LinkNode):
             os.symlink(node.target, at.name, dir_fd=at.parent)
             return []
@@ -675,7 +675,7 @@ class Batch:
                 with self._at(path) as target:
                     try:
                         syscalls.replace(backup.parent, backup.name, target.name, to=target.parent)
-                    except OSError as error:  # another file system; the backup is removed with the others
+                    except OSError as error:  # another file system: copy; the backup is removed later
                         if error.errno != errno.EXDEV:
                             raise
                         self._create(target, saved, None, None)
@@ -692,7 +692,7 @@ class Batch:
         plans = [plan for plan in self._plans if plan.change.path in self.not_undone]
         needed = {name for plan in plans for name in (plan.temporary, plan.backup)}
         needed |= set(map(os.path.dirname, needed))
-        # Longest first: a private directory goes after its entries.
+        # Longest first: the entries of a private directory are removed before it.
         self.staged = {
             path
             for path in sorted(self.staged, key=len, reverse=True)
@@ -706,7 +706,7 @@ class Batch:
         return True
 
     def _retry(self, act: Callable[[], bool]) -> bool | None:
-        """Retry a step that fails by a race with another program; return None if it keeps failing."""
+        """Repeat a step that fails because of a race; return None if it keeps failing."""
         while True:
             try:
                 return act()

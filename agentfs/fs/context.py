@@ -18,9 +18,9 @@ _Identities = dict[tuple[int, int], str]  # names by device and inode
 
 
 class RootHandle:
-    """The descriptor of the root, which closes when the last reference to this object goes; -1 if closed.
+    """The descriptor of the root; -1 if closed. It is closed with the last reference to this object.
 
-    If `close()` closed it at once, a call in another thread could use its number for another directory.
+    If `close()` closed it at once, the number could name another directory during a call in another thread.
     """
 
     __slots__ = ("fd",)
@@ -41,10 +41,10 @@ class SharedHandle:
 
 
 class FileAccess(Protocol):
-    """The permission rules for the files of one call, which are given by their real paths."""
+    """The permission rules of one call. Files are given by their real paths."""
 
     def denies_reading(self, real_path: str) -> bool:
-        """Return True if a rule denies the call the content of a file."""
+        """Return True if a rule forbids the call to read a file."""
         ...
 
     def check_read(self, real_path: str) -> None:
@@ -62,14 +62,14 @@ class RootContext:
     roots: tuple[tuple[str, ...], ...]  # the absolute spellings of the root, in parts
     unreadable: NameMatcher
     unwritable: NameMatcher
-    follow: bool  # whether links are followed
+    follow: bool  # True if links are followed
     hardlinks: Literal["break", "refuse"]
     durability: Literal["fast", "data", "full"]
-    own: OwnDirectories  # the directories of agentfs, which no call changes
-    workdir: str = ""  # the real path where relative paths start
-    only: tuple[str, ...] | None = None  # the directories that the call may use and name; None for all
+    own: OwnDirectories  # the directories of agentfs itself, which no call may change
+    workdir: str = ""  # the real path of the directory where relative paths start
+    only: tuple[str, ...] | None = None  # the directories that the call may use and name; None if all
     access: FileAccess | None = None
-    staged: StagedNodes | None = None  # by the current transaction
+    staged: StagedNodes | None = None  # the changes of the current transaction
     # Directories already searched for stale temporaries.
     cleaned: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     _identities: dict[NameMatcher, tuple[tuple[int, int], _Identities]] = field(
@@ -91,7 +91,7 @@ class RootContext:
         return self.only is not None and any(_is_in(top, real_path) for top in self.only)
 
     def may_read(self, real_path: str) -> bool:
-        """Return True if protected names and permission rules let the content of a file be shown."""
+        """Return True if protected names and permission rules allow reading a file."""
         denied = self.access is not None and self.access.denies_reading(real_path)
         return not denied and not self.unreadable.covers(real_path)
 

@@ -47,7 +47,7 @@ class DirEntry(Protocol):
 
 
 def entry_of(context: RootContext, path: str, real_path: str, name: str, status: os.stat_result) -> Entry:
-    """Return the typed entry of a path with this status."""
+    """Return the `Entry` of a path, made from its status."""
     kind = _type_of(status.st_mode)
     is_dir, target = kind == "directory", None
     size = status.st_size if kind == "file" else None
@@ -84,7 +84,7 @@ def _type_of(mode: int) -> EntryType:
 
 
 class LinkTarget(NamedTuple):
-    """The end of a link, if it lies inside the root."""
+    """The target of a link, and its final file if that lies inside the root."""
 
     target: str | None  # as written in the link; None if it leads out of the root
     status: os.stat_result | None = None
@@ -98,7 +98,7 @@ def link_target(context: RootContext, real_path: str) -> LinkTarget:
     try:
         with resolved:
             written = resolved.target()
-            if written is None:  # it is no longer a link
+            if written is None:  # another program has replaced the link
                 return LinkTarget(None)
             target = display_name(written)
             resolved.follow_last_link()
@@ -110,7 +110,7 @@ def link_target(context: RootContext, real_path: str) -> LinkTarget:
 
 
 def unicode_duplicates_among(names: Iterable[str]) -> list[str]:
-    """Return the names that differ from another of the names only in their Unicode form."""
+    """Return the names that differ from another name in the list only in their Unicode form."""
     first_of: dict[str, str] = {}
     duplicates: dict[str, None] = {}
     for name in names:
@@ -126,7 +126,7 @@ class Directory:
 
     __slots__ = ("_context", "_handle", "path", "real_path")
 
-    # A cache for walks, cleared when the listing changes; None if changes go unnoticed.
+    # A cache for walks, cleared when the listing changes; None if the directory is not watched.
     derived: dict[Any, Any] | None = None
 
     def __init__(self, context: RootContext, handle: int, path: str, real_path: str) -> None:
@@ -145,7 +145,7 @@ class Directory:
         return next(self.scan_parts(sys.maxsize), list[DirEntry]())
 
     def scan_parts(self, size: int) -> Iterator[list[DirEntry]]:
-        """Yield lists of up to `size` entries, so that a huge directory need not fit in memory."""
+        """Yield the entries in lists of up to `size`, so that a huge directory need not fit in memory."""
         try:
             with os.scandir(self._handle) as entries:
                 while True:
@@ -158,7 +158,7 @@ class Directory:
             raise oserrors.from_oserror(error, self.path or ".") from None
 
     def has(self, name: str) -> bool:
-        """Return True if a name exists in the directory. Nothing is listed."""
+        """Return True if a name exists in the directory, without listing it."""
         try:
             syscalls.lstat(self.handle, name)
         except OSError:
@@ -172,7 +172,7 @@ class Directory:
         return link_target(self._context, self._real_child(listed.name)).status
 
     def path_of(self, listed: DirEntry) -> str:
-        """Return the path of a name as it is displayed."""
+        """Return the displayed path of an entry."""
         return self._child(listed.name)
 
     def real_path_of(self, listed: DirEntry) -> str:
@@ -183,7 +183,7 @@ class Directory:
         return link_target(self._context, own).real_path or own
 
     def entry(self, listed: DirEntry) -> Entry:
-        """Return the typed form of a listed entry."""
+        """Return the `Entry` of a listed entry."""
         name = listed.name
         try:
             status = listed.stat(follow_symlinks=False)
@@ -203,8 +203,8 @@ class Directory:
     def open_file(self, name: str) -> OpenFile:
         """Open a regular file such as a rule file; links are not followed.
 
-        Rules that deny reading apply. Rules that allow only some paths do not, because rule files may lie
-        above these paths.
+        Permission rules that deny a path apply. Rules that allow paths are not needed, because rule files may
+        lie above these paths.
         """
         fd = self._open(syscalls.open_file, name)
         path, real_path = self._child(name), self._real_child(name)
@@ -229,12 +229,12 @@ class Directory:
     ) -> Iterator[tuple[DirEntry, Outcome | OSError | AccessError]]:
         """Read files one after the other; yield each outcome that is not None, or the error of the file.
 
-        Only outcomes of regular files are yielded, even if another program replaces a file meanwhile.
+        Special files have no outcome, even if another program puts one in place of a regular file.
 
         Args:
             entries: The files to read.
             read: Gets a descriptor, or a text in memory, and returns the outcome.
-            linked: Check each file before it is read, because protected files may have hard links; see
+            linked: Check each file before it is read, because it may be a hard link to a protected file; see
                 `Root.has_linked_secrets`.
         """
         open_file, close = self._opener(), os.close

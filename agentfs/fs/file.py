@@ -1,4 +1,4 @@
-"""Open files: their content, nodes and metadata, and the temporaries that replace them."""
+"""Read open files, copy their metadata, and write the temporaries that replace them."""
 
 import errno
 import os
@@ -18,10 +18,10 @@ from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
-BINARY: Final = "binary"  # `KeptText.content` of a binary file, which is never searched
-_MAX_ATTEMPTS = 20  # to open a path that other programs keep replacing
+BINARY: Final = "binary"  # the `KeptText.content` of a binary file, which no search reads
+_MAX_ATTEMPTS = 20  # at opening a path that other programs keep replacing
 _CHUNK = 64 * 1024  # bytes in each read; deadlines are checked between reads
-# Attributes that are valid for the old content only or grant it rights. They are dropped like the setuid bit.
+# Attributes that sign the old content or grant it rights. They are dropped, as the setuid bit is.
 _DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
 _BUFFER_SIZE = 256 * 1024
 STALE = 3600.0  # seconds after which a temporary belongs to a dead process; a change takes far less
@@ -32,16 +32,16 @@ _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
 class KeptText(Hashable, Protocol):
-    """A file whose text, or the fact that it is binary, is kept in memory."""
+    """A file of a watched tree whose text is kept in memory, or which is known to be binary."""
 
-    content: str  # the kind of text that a search found, such as BINARY; "" if none has looked
+    content: str  # the kind of content that a search found, such as BINARY; "" before the first search
 
     def keep_as_binary(self) -> None:
         """Drop the text and remember that it is binary."""
         ...
 
     def stat(self) -> os.stat_result:
-        """Return its present status."""
+        """Return the status of the file as it is now."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class KeptText(Hashable, Protocol):
 
 
 class OpenFile:
-    """A regular file open for reading, with its status on opening, displayed path and real path."""
+    """An open regular file, with its displayed and real path, and its status when it was opened."""
 
     __slots__ = ("fd", "path", "real_path", "stat")
 
@@ -97,7 +97,7 @@ class OpenFile:
         return bytes(memoryview(buffer)[: self.read_into(position, memoryview(buffer))])
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill a buffer with bytes from a position; return how many there were."""
+        """Fill a buffer with bytes from a position; return the number of bytes read."""
         length = 0
         try:
             while length < len(buffer):
@@ -131,7 +131,7 @@ class OpenFile:
 def open_regular(
     context: RootContext, fd: int, path: str, real_path: str, *, check_access: bool = True
 ) -> OpenFile:
-    """Return an `OpenFile` that owns a descriptor. If the file may not be read, close it and raise."""
+    """Make an `OpenFile` that owns a descriptor; close the descriptor if the file may not be read."""
     try:
         status = os.fstat(fd)
         context.check_readable(status, path, real_path)
@@ -181,7 +181,7 @@ def _node_on_disk(context: RootContext, resolved: ResolvedPath, max_bytes: int) 
             return None
         except OSError as error:
             if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
-                continue  # swapped between lstat and open
+                continue  # replaced between lstat and open
             raise resolved.error(error) from None
         file = open_regular(context, fd, resolved.display_path, real_path)
         try:
@@ -223,12 +223,12 @@ def metadata_of(fd: int, status: os.stat_result) -> Metadata:
 
 
 def read_start(fd: int, view: memoryview) -> int:
-    """Fill a buffer with the first bytes of a file by one system call; return how many there were."""
+    """Fill a buffer from the start of a file by one system call; return the number of bytes read."""
     return _read_at(fd, (view,), 0)
 
 
 class ReadBuffer:
-    """A buffer that one file after the other is read into.
+    """A buffer into which files are read, one after the other.
 
     `data` always stays the same object. It holds the `length` bytes of the current file, a NUL, and then old
     bytes of earlier files.
@@ -257,7 +257,7 @@ class ReadBuffer:
             return self._copy(source.text)
         fd = source
         length = _read_at(fd, self._whole, 0)
-        # A read may return less than the file has, and some files report no size.
+        # A read may return less than the whole file, and some files report no size.
         if length and (length == len(self.data) or _claimed_size(fd) != length):
             length = self._read_on(fd, length)
         self.length = length
@@ -307,7 +307,7 @@ def _claimed_size(fd: int) -> int:
     """Return the reported size, or -1 if there is none. This takes half the time of `fstat`."""
     try:
         return os.lseek(fd, 0, os.SEEK_END)
-    except OSError:  # a file of procfs
+    except OSError:  # for example a file in procfs
         return -1
 
 
@@ -335,9 +335,9 @@ def create_temporary(
     replaced: os.stat_result | None,
     metadata: Metadata | None,
 ) -> list[str]:
-    """Create a temporary for a node; return notes on what it lacks of the file that it replaces.
+    """Create a temporary for a node; return notes on lost metadata of the file that it will replace.
 
-    Without `metadata` the umask decides its permissions. After a failure the temporary may exist.
+    Without `metadata` the umask decides its permissions. If this fails, the temporary may exist.
     """
     fd = syscalls.create_file(handle, name, node.mode if metadata is None else 0o600)
     try:
@@ -363,7 +363,7 @@ def _notes_on(replaced: os.stat_result) -> list[str]:
 
 
 def unicode_duplicate_notes(directory: int, name: str) -> list[str]:
-    """Return a note if a new name differs from another one in the directory only in its Unicode form."""
+    """Return a note if a new name differs from another name in the directory only in its Unicode form."""
     if name.isascii():
         return []
     normal = unicodedata.normalize("NFC", name)
@@ -375,7 +375,7 @@ def unicode_duplicate_notes(directory: int, name: str) -> list[str]:
 
 
 def sync_directory(handle: int) -> list[str]:
-    """Sync a directory to the disk. The change is made already, so a failure is only noted."""
+    """Sync a directory to the disk. A failure is only noted, because the change is already made."""
     try:
         opened = syscalls.open_directory(handle, ".")
         try:
@@ -388,7 +388,7 @@ def sync_directory(handle: int) -> list[str]:
 
 
 def remove_stale_temporaries(context: RootContext, handle: int) -> None:
-    """Remove temporaries that a killed process left. Each directory is searched once."""
+    """Remove the temporaries of killed processes. Each directory is searched once."""
     names: list[str] = []
     with suppress(OSError):
         here = syscalls.lstat(handle, ".")
@@ -420,7 +420,7 @@ def apply_metadata(fd: int, metadata: Metadata) -> list[str]:
             os.removexattr(fd, name)  # inherited from the directory
     lost: list[str] = []
     for name, value in attributes.items():
-        if name in _ACLS and mode != metadata.mode:  # it would grant the rights to another group
+        if name in _ACLS and mode != metadata.mode:  # the ACL would grant the rights to another group
             lost.append(name)
             continue
         try:
@@ -443,7 +443,7 @@ def _change_owner(fd: int, owner: tuple[int, int], mode: int) -> tuple[list[str]
         try:
             os.fchown(fd, -1, group)
         except PermissionError:
-            # The rights of the old group must not go to another one.
+            # Another group must not get the rights of the old one.
             return [*notes, f"the group could not be kept: it was {group}"], mode & ~(stat.S_ISGID | 0o070)
         return notes, mode
     return [], mode

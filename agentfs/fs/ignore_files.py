@@ -1,8 +1,8 @@
-"""Ignore rules from outside the root: of the repository above it and the user's global excludes.
+"""Ignore rules from outside the root: those of an enclosing repository, and the user's global excludes.
 
-These are the only files outside the root that are read. Their content serves to match names and must never
-be displayed. Git configuration inside the root, or reached through it, is not followed: otherwise a program
-that writes in the tree could name any file as a rule file.
+No other files outside the root are read. Their content is only used to match names and is never displayed.
+Git configuration inside the root, or reached through it, is not followed: otherwise a program that writes in
+the tree could name any file as a rule file.
 """
 
 import errno
@@ -35,7 +35,7 @@ class Above:
 class OuterRules:
     """The rule files outside a root that apply to its files."""
 
-    # From the top of the repository down; empty if the root is its top or in no repository.
+    # From the top of the repository down; empty if the root is the top, or is not in a repository.
     directories: list[Above] = field(default_factory=list[Above])
     excludes: bytes | None = None  # the user's global excludes
     unreadable: int = 0
@@ -100,8 +100,8 @@ def _config(path: str, *, follow: bool = True) -> bytes | None:
 
 
 def _repository_above(root: str) -> str | None:
-    """Return the top of the repository that contains the root; None if there is none or it is the root."""
-    if _is_top(root, follow=False):  # any program that writes in the tree may have made the link
+    """Return the top of the repository around the root; None if the root is the top or is not in one."""
+    if _is_top(root, follow=False):  # a `.git` link may have been made by any program that writes in the tree
         return None
     directory = os.path.dirname(root)
     while not _is_top(directory):
@@ -124,7 +124,7 @@ def _is_top(directory: str, *, follow: bool = True) -> bool:
 
 
 def _global_excludes(root: str) -> str | None:
-    """Return the path of the user's global excludes, from the configuration or git's default."""
+    """Return the path of the user's global excludes: `core.excludesFile` or git's default."""
     environment = os.environ
     home = environment.get("HOME") or os.path.expanduser("~")
     base = os.path.join(environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")

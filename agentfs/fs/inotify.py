@@ -1,4 +1,4 @@
-"""`Inotify`: file events of directories on Linux."""
+"""`Inotify`: the events of watched directories and files on Linux."""
 
 import ctypes
 import errno
@@ -21,7 +21,7 @@ _MASK = (
 )
 RENAMES = MOVED_TO | CREATE | MOVED_FROM | DELETE
 ENDS = DELETE_SELF | UNMOUNT | IGNORED
-_HEADER = struct.Struct("iIII")  # an event: watch, mask, cookie, length of the name
+_HEADER = struct.Struct("iIII")  # the start of an event: watch, mask, cookie, length of the name
 _BUFFER_SIZE = 64 * 1024
 _USUAL_LIMIT = 8192
 
@@ -37,7 +37,7 @@ class Inotify:
         self._fd = _call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
 
     def add(self, directory: int) -> int:
-        """Watch an open directory, even if it was moved; return the number of its watch."""
+        """Watch an open directory, also after a rename; return the number of the watch."""
         return _call("inotify_add_watch", self._fd, b"/proc/self/fd/%d" % directory, _MASK)
 
     def add_file(self, fd: int) -> int:
@@ -54,7 +54,7 @@ class Inotify:
     def drain(self) -> tuple[Changes, bool]:
         """Return the waiting events, and True if the queue overflowed."""
         changes: Changes = {}
-        remaining = self._waiting()  # events keep coming meanwhile, perhaps without end
+        remaining = self._waiting()  # read no more than this, because new events may arrive without end
         while remaining > 0:
             try:
                 data = os.read(self._fd, _BUFFER_SIZE)
@@ -88,7 +88,7 @@ class Inotify:
 
 
 def watch_limit() -> int:
-    """Return the limit of watches for all processes of the user."""
+    """Return how many watches all processes of the user may have together."""
     try:
         with open("/proc/sys/fs/inotify/max_user_watches", "rb") as setting:
             return int(setting.read())

@@ -1,7 +1,7 @@
 """File locks: one writer at a time for each file, among threads and among processes.
 
-Threads share a `threading.Lock`. Processes use `flock` on a file in a directory of the user, outside the
-workspace; the system frees it when the process ends.
+Threads share a `threading.Lock`. Processes use `flock` on a lock file in a directory of the user,
+outside the workspace. The system frees the lock when its process ends.
 """
 
 import os
@@ -20,7 +20,7 @@ from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
 
 WAIT = 5.0  # seconds
-ATTEMPTS = 20  # to lock a path that keeps leading to another file
+ATTEMPTS = 20  # at locking a path that keeps leading to another file
 STALE = 3600.0  # seconds after which a lock file belongs to a killed process; a change takes far less
 _LOCK_NAME = re.compile("[0-9a-f]{12}")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
@@ -32,13 +32,13 @@ class _ProcessLocks:
 
     def __init__(self) -> None:
         self.guard = threading.Lock()
-        self.threads = WeakValueDictionary[str, threading.Lock]()  # each exists while a thread uses it
+        self.threads = WeakValueDictionary[str, threading.Lock]()  # each lock exists while a thread uses it
         self.held = set[int]()  # descriptors of locked files
         watch_forks(self)
 
     def after_fork(self) -> None:
         """Drop all locks in a forked process."""
-        self.guard = threading.Lock()  # another thread may hold it
+        self.guard = threading.Lock()  # the old one may be held by another thread of the parent
         self.threads.clear()
         while self.held:
             syscalls.close(self.held.pop())
@@ -67,7 +67,7 @@ def let_go(fd: int) -> None:
 
 @contextmanager
 def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[bool]:
-    """Lock files; give True if that took waiting.
+    """Lock files for the block; give True if it had to wait.
 
     Args:
         paths: The path of each file for messages, by its `ResolvedPath.lock_key`.
@@ -88,7 +88,7 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[bool]:
             raise oserrors.locked(path, round(now - began, 1))
 
     locks: list[threading.Lock] = []
-    files: dict[str, int] = {}  # the descriptor of each lock file; 0 for a hard link to the first
+    files: dict[str, int] = {}  # the descriptor of each lock file; 0 if it is a hard link to the first one
     try:
         for key in sorted(paths):
             with _locks.guard:
@@ -118,7 +118,7 @@ def file_locks(paths: Mapping[str, str], root_path: str) -> Generator[bool]:
 
 
 def _wait_for(file: str, first: str | None, check: Callable[[], None]) -> int:
-    """Lock a lock file. All after the first become hard links to it, which take no descriptor; return 0."""
+    """Wait for a lock file; return its descriptor, or 0 if it became a hard link to the first lock file."""
     pause = _FIRST_PAUSE
     while True:
         fd = open_locked(file, os.O_CREAT) if first is None else _link_or_open_locked(first, file)
@@ -130,13 +130,13 @@ def _wait_for(file: str, first: str | None, check: Callable[[], None]) -> int:
 
 
 def _link_or_open_locked(locked: str, file: str) -> int | None:
-    """Make a lock file a hard link to a locked one and return 0, or a descriptor without hard links."""
+    """Link a lock file to a locked one and return 0. Without hard links, lock it; return its descriptor."""
     try:
         os.link(locked, file)
     except FileExistsError:
         with suppress(FileNotFoundError):
             fd = open_locked(file)
-            if fd is not None:  # of a process that died
+            if fd is not None:  # its process has died
                 os.unlink(file)
                 os.close(fd)
         return None
@@ -155,7 +155,7 @@ def open_locked(file: str, flags: int = 0) -> int | None:
             if syscalls.try_lock(fd) and os.path.samestat(status := os.fstat(fd), os.lstat(file)):
                 if status.st_nlink == 1:
                     return fd
-                # The process of a batch died. Its other hard links must not block.
+                # A batch whose process died has left hard links to this lock file. None of them may block.
                 os.unlink(file)
     except BaseException:
         os.close(fd)

@@ -19,24 +19,24 @@ _DIRECTORY = 0o755
 
 
 class Metadata(NamedTuple):
-    """Mode, owner and attributes of a file or directory; None leaves a value to the system."""
+    """Mode, owner and attributes of a file or directory. For None the system decides."""
 
-    mode: int  # permissions; for a directory with the setgid and sticky bits
+    mode: int  # the permissions; for directories also the setgid and sticky bits
     owner: tuple[int, int] | None = None  # the user and group ids
-    attributes: dict[str, bytes] | None = None  # extended attributes, with access control lists
+    attributes: dict[str, bytes] | None = None  # extended attributes, including access control lists
 
 
 @dataclass(frozen=True)
 class FileNode:
-    """A regular file. Files with equal mode and content are equal.
+    """A regular file. Two are equal if they have the same mode and content.
 
-    Without metadata it is a new file, whose mode the umask may restrict.
+    A node without metadata is a new file, whose mode the umask may restrict.
     """
 
     mode: int
     digest: str
     size: int
-    # Returns the content, which may be loaded from a store.
+    # Returns the content, perhaps from a store.
     load: Callable[[], bytes] = field(compare=False, repr=False)
     metadata: Metadata | None = field(default=None, compare=False, repr=False)
 
@@ -55,7 +55,7 @@ class LinkNode:
 
 @dataclass(frozen=True)
 class DirectoryNode:
-    """A directory without its entries. All are equal. The mode None means the default of the system."""
+    """A directory without its entries. Any two are equal. With the mode None the system decides the mode."""
 
     mode: int | None = field(default=None, compare=False)
     metadata: Metadata | None = field(default=None, compare=False, repr=False)
@@ -74,7 +74,7 @@ class Change:
 
     @property
     def of_directory(self) -> bool:
-        """True if it creates, removes or changes a directory."""
+        """True if the change creates, removes or changes a directory."""
         return isinstance(self.before, DirectoryNode) or isinstance(self.after, DirectoryNode)
 
     @property
@@ -91,7 +91,7 @@ class Change:
 
 
 class Current(NamedTuple):
-    """A file before a change; `data` and `revision` are None if it does not exist."""
+    """A file before its change; `data` and `revision` are None if it does not exist."""
 
     path: str
     real_path: str
@@ -112,10 +112,10 @@ class Changed(NamedTuple):
 
 
 class ConcurrentChange(Exception):  # noqa: N818 - caught by `Root.update`
-    """Another program changed the file after it was read, so the update must start again."""
+    """The file was changed after it was read, so the update must start again."""
 
 
-# Makes the error for a change whose path has another node than `Change.before`.
+# Makes the error if the node at a path is not the `before` of its change.
 Conflict = Callable[[Change, Node | None], AgentFSError | ConcurrentChange]
 
 
@@ -123,18 +123,18 @@ class Recorder(Protocol):
     """Records changes before they are made."""
 
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
-        """Return a context in which the changes are made, or fail.
+        """Record changes that the block will make.
 
-        It gives the same changes with contents that are loaded from the store.
+        Gives the same changes; their contents are now loaded from the store.
         """
         ...
 
     def alone(self) -> AbstractContextManager[object]:
-        """Return a reentrant lock that keeps out recorded changes of other threads."""
+        """Return a reentrant lock that blocks the recorded changes of other threads."""
         ...
 
     def origin(self, path: str, node: Node | None) -> str:
-        """Return who left a node at a path: "another program", or another call of this workspace."""
+        """Return who made the node at a path: "another program" or "another call of this workspace"."""
         ...
 
 
@@ -146,7 +146,7 @@ class StagedNodes:
         self.began = time.time()
         self.closed = False
         self._below = Counter[str]()  # the number of staged nodes below each directory
-        self._names: dict[str, set[str]] = {}  # in each directory, names that lead to staged nodes
+        self._names: dict[str, set[str]] = {}  # for each directory, the names that lead to staged nodes
 
     def copy(self) -> "StagedNodes":
         """Return a copy for a nested transaction."""
@@ -175,7 +175,7 @@ class StagedNodes:
         return path in self.nodes or self.is_directory(path)
 
     def names(self, directory: str) -> list[str]:
-        """Return the names in a directory that lead to a node that is or was staged."""
+        """Return the names of staged nodes in a directory, and of directories that lead to staged nodes."""
         return sorted(self._names.get(directory, ()))
 
     def status(self, path: str) -> os.stat_result | None:
@@ -203,13 +203,13 @@ def _status(mode: int, size: int, time: float) -> os.stat_result:
 def revision_of(data: bytes) -> str:
     """Return the revision of a content: 32 hex digits of its hash.
 
-    A hash without known collisions, because an edit approved for one content must not apply to another.
+    The hash is cryptographic, because an edit approved for one content must not apply to another.
     """
     return blake2b(data, digest_size=16).hexdigest()
 
 
 def revision_of_stat(status: os.stat_result) -> str:
-    """Return the revision of a file that is too large to hash, made from its status."""
+    """Return the revision of a file that is too large to hash. It is made from the status."""
     facts = f"{status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
     return "~" + revision_of(facts.encode())
 
@@ -235,7 +235,7 @@ def node_to_json(node: Node | None) -> list[Any] | None:
 
 
 def node_from_json(plain: list[Any] | None) -> Node | None:
-    """Return the node from its JSON form. Loading the content of a file fails."""
+    """Return the node from its JSON form. A file node comes without content: `load` raises an error."""
     match plain or []:
         case ["file", mode, digest, size, *metadata]:
             return FileNode(mode, digest, size, _content_missing, _metadata_from_json(mode, metadata))

@@ -1,4 +1,4 @@
-"""Typed errors for system errors, with a message and a hint for the model."""
+"""Convert system errors to typed errors, with a message and a hint for the model."""
 
 import errno
 import os
@@ -36,7 +36,7 @@ _KINDS = {
     stat.S_IFCHR: "a character device",
     stat.S_IFBLK: "a block device",
 }
-# The class, the message with the path that failed, and the hint.
+# The class, the message with `{}` for the path, and the hint.
 _BY_ERRNO: dict[int, tuple[type[AgentFSError], str, str]] = {
     errno.ELOOP: (LinkLoopError, "{} is a symbolic link that cannot be followed here.", ""),
     errno.ENAMETOOLONG: (NameTooLongError, "The name {} is too long for this file system.", ""),
@@ -51,7 +51,7 @@ _BY_ERRNO: dict[int, tuple[type[AgentFSError], str, str]] = {
 
 def from_oserror(error: OSError, path: str, failed_at: str | None = None) -> AgentFSError:
     """Return the typed form of an OSError."""
-    if isinstance(error, AgentFSError):  # several types are also OSErrors
+    if isinstance(error, AgentFSError):  # some typed errors are also OSErrors
         return error
     match error.errno:
         case errno.ENOENT:
@@ -79,7 +79,7 @@ def typed(error: Exception, path: str) -> Exception:
 
 
 def missing(path: str, failed_at: str | None = None, similar: tuple[str, ...] = ()) -> NotFoundError:
-    """Return `not_found` for a path. `similar` has paths with a similar spelling."""
+    """Return `not_found` for a path. `similar` are existing paths with a similar spelling."""
     details = _details(path)
     if similar:
         details["similar"] = [display_name(other) for other in similar]
@@ -95,7 +95,7 @@ def missing(path: str, failed_at: str | None = None, similar: tuple[str, ...] = 
 def _hint_for_missing(path: str, failed_at: str, similar: tuple[str, ...]) -> str:
     if similar:
         if unicodedata.normalize("NFC", similar[0]) == unicodedata.normalize("NFC", failed_at):
-            return f"{quote(similar[0])} is there: the same letters in another Unicode form."
+            return f"{quote(similar[0])} exists: it has the same letters in another Unicode form."
         return f"Did you mean {' or '.join(map(quote, similar))}?"
     if re.fullmatch(r"@\w+_[0-9a-f]{4,}", path):
         return "A stored result is lost when its process ends or newer ones replace it: repeat its call."
@@ -109,7 +109,7 @@ def _hint_for_missing(path: str, failed_at: str, similar: tuple[str, ...]) -> st
 def not_usable(path: str, only: list[str]) -> OutsideWorkspaceError:
     """Return `outside_workspace` for a path inside the root but outside the allowed directories."""
     hint = (
-        f"Give a path in {' or '.join(map(quote, only))}." if only else "Tell the user that none is allowed."
+        f"Give a path in {' or '.join(map(quote, only))}." if only else "Tell the user: no path is allowed."
     )
     return OutsideWorkspaceError(
         f"{quote(path)} is outside the allowed directories.", hint=hint, details=_details(path)
@@ -147,7 +147,7 @@ def not_regular(path: str, mode: int) -> AgentFSError:
 
 
 def outside(path: str, link: str | None = None) -> OutsideWorkspaceError:
-    """Return `outside_workspace` for a path. The error names the link that leads out but not its target."""
+    """Return `outside_workspace` for a path. The error names the link that leads out, but not its target."""
     through = "" if link is None else f" through the symbolic link {quote(link)}"
     return OutsideWorkspaceError(
         f"{quote(path)} leads out of the workspace{through}.",
@@ -158,7 +158,7 @@ def outside(path: str, link: str | None = None) -> OutsideWorkspaceError:
 
 def protected(path: str, real_path: str, *, readable: bool = False) -> ProtectedError:
     """Return `protected` for a path."""
-    being = "" if display_name(real_path) == display_name(path) else f", being {quote(real_path)}"
+    being = "" if display_name(real_path) == display_name(path) else f" (it leads to {quote(real_path)})"
     what, hint = (
         ("it can be read but not changed", "Ask the user to make this change.")
         if readable
@@ -190,9 +190,9 @@ def write_protected(path: str, mode: int) -> RefusedError:
 
 
 def too_large(path: str, size: int, limit: int) -> TooLargeError:
-    """Return `too_large` for a file that should be searched or changed."""
+    """Return `too_large` for a file over the limit for changes."""
     return TooLargeError(
-        f"{quote(path)} has {plural(size, 'byte')}; the limit for search and changes is {limit}.",
+        f"{quote(path)} has {plural(size, 'byte')}; the limit for changes is {limit}.",
         hint=Advice("Read it by pages: call ", call("read", path=path, offset=1), "."),
         details={"path": path, "size": size, "limit": limit},
     )

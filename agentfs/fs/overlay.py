@@ -1,4 +1,4 @@
-"""`OverlayRoot`: the root of a transaction, whose changes stay in memory until the commit."""
+"""`OverlayRoot`: the root that a transaction sees. Its changes stay in memory until the commit."""
 
 import os
 import stat
@@ -51,7 +51,7 @@ class StagedEntry:
 
 
 class OverlayDirectory(Directory):
-    """A directory with its staged entries; without a handle if it is not on disk."""
+    """A directory with staged entries. Its handle is -1 if it is not on disk."""
 
     __slots__ = ("_staged",)
 
@@ -204,7 +204,7 @@ class OverlayRoot(Root):
             yield resolved
 
     def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
-        """Stage several changes: all of them or none. The commit makes them."""
+        """Stage several changes, all of them or none; the commit writes them to the disk."""
         self.check_open()
         with self._alone():
             removed = {change.path for change in changes if change.after is None}
@@ -230,7 +230,7 @@ class OverlayRoot(Root):
             return Applied(tuple(kept))
 
     def _has_others(self, directory: str, removed: set[str]) -> bool:
-        """Return True if a directory has an entry that is not removed with it."""
+        """Return True if a directory has an entry that is not about to be removed."""
         with self._opened(resolve_real(self._context, directory), directory) as opened:
             paths = [f"{directory}/{entry.name}" for entry in opened.scan()]
         return any(
@@ -252,7 +252,7 @@ class OverlayRoot(Root):
         made = dict.fromkeys(change.path for change in changes)
         for change in changes:
             above = change.path if change.after is not None else ""
-            while above := os.path.dirname(above):  # a removed directory is created again
+            while above := os.path.dirname(above):  # create removed directories above it again
                 if above not in made and self._staged.nodes.get(above, change) is None:
                     made[above] = None
                     changes = (*changes, Change(above, None, DirectoryNode()))

@@ -1,7 +1,7 @@
-"""The directories of agentfs itself, which no workspace may change: locks, states and packages.
+"""The directories of agentfs itself, for locks, states and packages. No workspace may change them.
 
-They are recognised by device and inode, or by the file that marks a state directory, whatever path leads
-there. A model that writes in them could plant a recovery log or the code of the next `connect`.
+They are recognised by device and inode, or by the file that marks a state directory, so that every path to
+them is refused. A model that writes in them could plant a recovery log, or code that `connect` runs.
 """
 
 import os
@@ -20,7 +20,7 @@ _FLAGS = syscalls.open_flags("O_RDWR", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 
 
 class OwnDirectories:
-    """The directories of this user, as seen from one root."""
+    """Finds the directories of agentfs that belong to this user, for the checks of one root."""
 
     def __init__(self, root_path: str) -> None:
         self._paths = list(_paths())
@@ -40,7 +40,7 @@ class OwnDirectories:
 
 
 class OwnDirectory:
-    """A directory of agentfs, whose files only the user may open. All methods may raise OSError."""
+    """A directory of agentfs. Only the user may open its files. All methods may raise OSError."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -84,7 +84,7 @@ class OwnDirectory:
         return all(time.time() - os.lstat(each).st_mtime > seconds for each in chain([self.path], files))
 
     def remove(self) -> None:
-        """Remove the directory, under another name so that nobody uses it meanwhile."""
+        """Remove the directory. Rename it first, so that no process uses it meanwhile."""
         old = f"{self.path}-{os.getpid()}"
         os.rename(self.path, old)
         shutil.rmtree(old, ignore_errors=True)
@@ -98,7 +98,7 @@ def boot_id() -> str:
 
 
 def is_below(path: str, top: str) -> bool:
-    """Return True if a path lies in a directory, also through a link or, on Linux, a mount."""
+    """Return True if a path lies in a directory, even through a link or, on Linux, a mount."""
     over = path
     while True:
         with suppress(OSError):

@@ -17,7 +17,7 @@ _DRIVE = re.compile(r"[A-Za-z]:\\")
 
 
 class ParsedPath(NamedTuple):
-    """A path from the root as names and `..`, without empty parts and `.`."""
+    """A path relative to the root: names and `..`, without empty parts and `.`."""
 
     parts: tuple[str, ...]
     directory: bool = False  # True if it ends in `/`, `/.` or `/..`, so that it must be a directory
@@ -26,18 +26,18 @@ class ParsedPath(NamedTuple):
 
 
 def is_plain(text: str) -> bool:
-    """Return True if file systems may confuse a name with others only by case, final dots and spaces."""
+    """Return True if only case, final dots and spaces can make another name lead to the same file."""
     return text.isascii() and "~" not in text
 
 
 def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
-    """Parse a requested path. Raises an error if its text is invalid or leads out of the root."""
+    """Parse a requested path. Raise an error if it is invalid, or is absolute and outside the root."""
     if not path:
         raise _invalid(path, "The path is empty.")
     if "\0" in path:
         raise _invalid(path, f"The path {quote(path)} contains a NUL character, which is not allowed.")
     if not path.isascii():
-        # Several surrogates that represent bytes may form one UTF-8 character. Decode them, so that each
+        # Several surrogates that stand for bytes may form one UTF-8 character. Decode them, so that each
         # file has one spelling.
         try:
             path = path.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
@@ -55,7 +55,7 @@ def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
                 hint="Give a relative path, without a leading `/`.",
                 details={"path": display_name(path)},
             )
-        # Keep the end of the text, which tells that a directory is meant.
+        # Keep a final `/` or `/.`, which asks for a directory.
         pieces = [*below, ""] if not below or pieces[-1] in {"", "."} else below
     parts = tuple([piece for piece in pieces if piece not in {"", "."}])
     _check_lengths(path, parts)
@@ -85,7 +85,7 @@ def absolute_parts(path: str) -> tuple[str, ...]:
 
 
 def parts_below(parts: tuple[str, ...], roots: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Return the parts below the first root that an absolute path starts with, or None."""
+    """Return the parts of an absolute path below the first root that contains it, or None."""
     return next((parts[len(root) :] for root in roots if parts[: len(root)] == root), None)
 
 
@@ -112,7 +112,7 @@ def path_from(start: str, path: str) -> str:
 
 
 def parse_display_name(name: str) -> str:
-    r"""Return the name that is displayed in this form, where `\xe9` is a byte and `⟦U+202E⟧` a character."""
+    r"""Return the name for its displayed form: `\xe9` is a byte and `⟦U+202E⟧` a character."""
     escaped = re.sub(r"\\x([89a-f][0-9a-f])", lambda found: chr(0xDC00 + int(found[1], 16)), unvisible(name))
     return escaped if name in {display_name(escaped), one_line(display_name(escaped))} else name
 

@@ -1,11 +1,11 @@
-"""The plan of a batch of changes, and the recovery log that keeps it on disk until the batch is done.
+"""Plan a batch of changes, and keep the plan in a recovery log on disk until the batch is done.
 
-The log names every path of the batch with its old and new node and its second names. It exists from before
-the first change until after the last one. The writing process locks it, so a log without a lock belongs to a
-dead process. The next process that opens the root undoes that batch.
+For every path of the batch, the log has the old and the new node, the temporary and the backup. It exists
+from before the first change until after the last one. The writing process locks it, so a log without a lock
+belongs to a dead process. The next process that opens the root undoes its batch.
 
-A log is found by the device and inode of the root. Another directory may get both later, so the log also has
-the path of the root and the time when it was created.
+The file name of a log has the device and inode of the root. Another directory may get the same numbers later,
+so the log also has the path of the root and its creation time.
 """
 
 import json
@@ -24,26 +24,26 @@ from agentfs.fs.lock import hold, is_held, let_go, lock_directory, open_locked, 
 from agentfs.fs.node import Change, DirectoryNode, FileNode, Node, node_from_json, node_to_json
 from agentfs.fs.resolve import resolve_real
 
-_VERSION = 3  # of the recovery log
+_VERSION = 3  # the format of the recovery log
 _LEFT = b"left "
 _SECOND_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.(?:tmp|part)", re.DOTALL)
 
 StepKind = Literal[
     "make", "rename", "put", "remove", "unmake"
-]  # put and remove: files and links; the others: directories
+]  # put and remove are for files and links, the others for directories
 
 
 @dataclass
 class PlannedChange:
-    """The plan of one change; each path may be ""."""
+    """The plan of one change. An empty path means that the change needs none."""
 
     change: Change
     temporary: str = ""  # the file with the new content, before it is renamed
     backup: str = ""  # a hard link to the old file
-    source: str = ""  # the removed file, or the directory, that moves here
-    inode: int = 0  # of `source`, if it is a directory that is renamed with all its entries
+    source: str = ""  # the removed file or directory that moves here
+    inode: int = 0  # the inode of `source`, if a directory is renamed with all its entries
     entries: frozenset[str] = frozenset()  # the paths of all entries in that directory, relative to it
-    late: bool = False  # True if a file and a directory replace one another here or above
+    late: bool = False  # True if a file replaces a directory, or the reverse, at this path or above
 
 
 def new_temporary(suffix: str = "tmp") -> str:
@@ -59,8 +59,8 @@ def is_second_name(path: str) -> bool:
 def is_single(changes: Sequence[Change]) -> bool:
     """Return True for one change, or for a new file with the new directories above it.
 
-    One rename or removal makes the change, so it needs no recovery log. A kill leaves at most empty
-    directories.
+    A single rename or removal makes the change, so no recovery log is needed. If the process is killed, only
+    empty directories can remain.
     """
     files = [each for each in changes if not _is_made_on_the_way(each)]
     if len(changes) == 1 or len(files) != 1:
@@ -103,7 +103,7 @@ def plan_changes(
     plans = _plan_renames(context, changes, turning) if rename_directories else []
     moved = {path for plan in plans for path in (plan.change.path, plan.source)}
     changes = [each for each in changes if moved.isdisjoint([each.path, *directories_above(each.path)])]
-    # Pair each created file with a removed one of equal content, if there is one, both in path order.
+    # Pair each created file with a removed file of equal content, both in path order.
     removed: dict[FileNode, list[str]] = {}
     for change in sorted(changes, key=lambda change: change.path, reverse=True):
         if isinstance(change.before, FileNode) and change.after is None:
@@ -111,16 +111,16 @@ def plan_changes(
     places: dict[str, str] = {}
     for change in sorted(changes, key=lambda change: change.path):
         above = list(directories_above(change.path))
-        # Second names are in a directory that exists before and after the batch. Outside the directory of the
-        # file, which may be closed to other users, they go into a private directory.
+        # Temporary and backup lie in a directory that exists before and after the batch. Outside the file's
+        # directory, a private directory protects them from other users.
         outermost = next((path for path in reversed(above) if path in paths), change.path)
         directory = os.path.dirname(outermost)
         if outermost != change.path:
             place = os.path.join(directory, new_temporary("part"))
             directory = places.setdefault(directory, place)
         plan = PlannedChange(change, late=not turning.isdisjoint([change.path, *above]))
-        # The suffix keeps `remove_stale_temporaries` off: a hard link keeps the mtime of its file, so it can
-        # look old.
+        # A hard link keeps the mtime of its file, so it can look stale. The suffix stops
+        # `remove_stale_temporaries` from removing it.
         plan.temporary = os.path.join(directory, new_temporary("part"))
         plan.backup = os.path.join(directory, new_temporary("part"))
         if isinstance(change.after, FileNode) and change.before is None:
@@ -130,7 +130,7 @@ def plan_changes(
 
 
 def _plan_renames(context: RootContext, changes: Sequence[Change], turning: set[str]) -> list[PlannedChange]:
-    """Return plans that rename removed directories to created ones with equal entries, outermost first."""
+    """Return plans that rename a removed directory to a created one with equal entries, outermost first."""
     steady = [each for each in changes if turning.isdisjoint([each.path, *directories_above(each.path)])]
     removed = _contents_of({each.path: each.before for each in steady if each.after is None})
     created = _contents_of({each.path: each.after for each in steady if each.before is None})
@@ -157,7 +157,7 @@ def _plan_renames(context: RootContext, changes: Sequence[Change], turning: set[
 
 
 def _contents_of(nodes: Mapping[str, Node | None]) -> dict[str, list[tuple[str, Node | None, int | None]]]:
-    """Return for each directory itself and all entries: relative path, node, and mode of a directory."""
+    """Map each directory to itself and all its entries: relative path, node, and mode of a directory."""
     contents: dict[str, list[tuple[str, Node | None, int | None]]] = {}
     for path, node in sorted(nodes.items()):
         mode = node.mode if isinstance(node, DirectoryNode) else None
@@ -174,7 +174,7 @@ def _is_directory(node: Node | None) -> bool:
 
 
 def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChange]]:
-    """Return the steps in order. If possible, new nodes are created before old ones are removed."""
+    """Return the steps in order. If possible, all new nodes are created before old ones are removed."""
     steps: list[tuple[StepKind, PlannedChange]] = []
     for late in (False, True):
         made: list[tuple[StepKind, PlannedChange]] = []
@@ -199,7 +199,7 @@ def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChan
 
 
 class RecoveryLog:
-    """The log of one batch. With `keep` it stays after closing, for the next process that opens the root."""
+    """The log of one batch. With `keep`, closing leaves it for the next process that opens the root."""
 
     def __init__(self, fd: int, path: str, *, keep: bool = False) -> None:
         self._fd = hold(fd)
@@ -212,7 +212,7 @@ class RecoveryLog:
         os.fsync(self._fd)
 
     def note_left(self, paths: Iterable[str]) -> None:
-        """Record which paths are still to be undone. All others may have left only second names."""
+        """Record which paths must still be undone. The others have left at most temporaries and backups."""
         with suppress(OSError):
             self.write(b"\n" + _LEFT + json.dumps(sorted(paths)).encode() + b"\n")
 
@@ -242,7 +242,7 @@ def recovery_log(
             log.write(content)
         except OSError as error:
             raise FileIOError(
-                f"The recovery log outside the workspace failed: {error.strerror or error}.",
+                f"The recovery log outside the workspace could not be written: {error.strerror or error}.",
                 hint="Nothing was changed. Free disk space and try again.",
                 details={"errno": error.errno},
             ) from None
@@ -252,7 +252,7 @@ def recovery_log(
 def _new_log(prefix: str) -> RecoveryLog:
     while True:
         path = f"{prefix}{os.urandom(8).hex()}"
-        # A process that opens the root at this moment may remove the empty log as that of a dead process.
+        # A process that opens the root at this moment may take the empty log for a dead one and remove it.
         fd = open_locked(path, os.O_CREAT | os.O_EXCL)
         if fd is not None:
             return RecoveryLog(fd, path)
@@ -261,9 +261,9 @@ def _new_log(prefix: str) -> RecoveryLog:
 def unfinished_batches(
     context: RootContext, root_path: str
 ) -> Generator[tuple[list[PlannedChange], set[str], RecoveryLog]]:
-    """Yield the batches of dead processes, with the paths to undo.
+    """Yield the unfinished batches of dead processes: the plans, the paths to undo, and the log.
 
-    Each log is kept unless the caller sets its `keep` to False.
+    A log is kept unless the caller sets its `keep` to False.
     """
     directory = lock_directory(root_path)
     if directory is None:
@@ -287,7 +287,7 @@ def unfinished_batches(
                 same_birth = None if found.born is None or born is None else found.born == born
                 if found.plans and (found.root == root_path if same_birth is None else same_birth):
                     yield found.plans, found.left, log
-                elif not found.plans or same_birth is False:  # the root of the log no longer exists
+                elif not found.plans or same_birth is False:  # without a batch, or the root is gone
                     log.keep = False
 
 
@@ -295,7 +295,7 @@ class _Parsed(NamedTuple):
     root: str
     born: int | None
     plans: list[PlannedChange]
-    left: set[str]  # the paths still to be undone
+    left: set[str]  # the paths that must still be undone
 
 
 def _parse(log: bytes) -> _Parsed | None:
@@ -307,10 +307,10 @@ def _parse(log: bytes) -> _Parsed | None:
             return None
         root, born, plans = content["root"], content["born"], [_plan(row) for row in content["rows"]]
     except (ValueError, KeyError, TypeError):
-        return _Parsed("", None, [], set())  # written in part, so the batch had not begun
+        return _Parsed("", None, [], set())  # an incomplete log: the batch had not begun
     left = {plan.change.path for plan in plans}
     for note in notes:
-        if note.startswith(_LEFT) and note.endswith(b"]"):  # ignore a note written in part
+        if note.startswith(_LEFT) and note.endswith(b"]"):  # ignore an incomplete note
             left = set(json.loads(note.removeprefix(_LEFT)))
     return _Parsed(root, born, plans, left)
 

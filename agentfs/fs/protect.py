@@ -1,4 +1,4 @@
-"""Protected names: pattern rules on real paths, in every spelling that a file system accepts."""
+"""Match real paths against protected names, in every spelling that some file system accepts."""
 
 import re
 import unicodedata
@@ -6,20 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, cached_property
 from typing import NamedTuple
 
-# Default ignorable code points of Unicode, which some file systems ignore when they compare names.
+# Default ignorable code points of Unicode: some file systems ignore them when they compare names.
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _SHORT_GIT = re.compile(r"git~[0-9]+")
-# Names of backups by Emacs, Vim, nano, git, patch and merge tools.
+# Names that Emacs, Vim, nano, git, patch and merge tools give to backups.
 _BACKUP_ENDS = (".bak", ".backup", ".lock", ".old", ".orig", ".save", ".swp", ".swo", ".swn")
 _BACKUP = re.compile(rf"#(.+)#|(.+?)(?:\.~[0-9]+~|~|{'|'.join(map(re.escape, _BACKUP_ENDS))})", re.DOTALL)
-_MAX_CACHED = 65_536  # ordinary names, and ordinary directories
+_MAX_CACHED = 65_536  # entries in each cache of ordinary names and directories
 
 
 class _Rule(NamedTuple):
-    """A pattern as folded names, last one first. A name may have `*`; `**` is any number of names."""
+    """A pattern, as folded names in reverse order. A name may contain `*`; `**` is any number of names."""
 
     exception: bool
     below: bool
@@ -35,7 +35,7 @@ class _Rule(NamedTuple):
 
 
 def _ends_with(parts: Sequence[str], names: Sequence[str]) -> bool:
-    """Return True if the names match the first parts. Both have the last name of a path first."""
+    """Return True if the names match the first parts. Both are in reverse order."""
     for at, name in enumerate(names):
         if name == "**":
             rest = names[at + 1 :]
@@ -58,10 +58,10 @@ class NameMatcher:
         self._rules = tuple(map(_rule, patterns))
         names = [rule.names for rule in self._rules if not rule.exception]
         ends = _BACKUP_ENDS if backups else ()
-        # A pattern of several names makes a directory on the way not ordinary.
+        # A pattern with several real names is tested at the directories, by `_is_ordinary_above`.
         alone = [each[0] for each in names if not any(name.strip("*") for name in each[1:])]
         self._is_ordinary = _ordinary_test(alone, ends)
-        # For a directory, the outermost name that is not all wildcards decides.
+        # A directory is tested against the outermost name of a pattern that is not all wildcards.
         self._is_ordinary_above = _ordinary_test(
             [next((name for name in reversed(each) if name.strip("*")), each[-1]) for each in names], ends
         )
@@ -84,7 +84,7 @@ class NameMatcher:
         return any(map(self._matches_rules, _interpretations(real_path, backups=self._backups)))
 
     def covered(self, directory: str, names: Sequence[str]) -> Collection[str]:
-        """Return the protected ones of some names in a directory, which is given by its real path."""
+        """Return which names in a directory are protected. The directory is a real path."""
         prefix = f"{directory}/" if directory else ""
         if not self._in_ordinary_directory(directory):
             return [name for name in names if self.covers(prefix + name)]
@@ -104,7 +104,7 @@ class NameMatcher:
         return ordinary
 
     def _in_ordinary_directory(self, directory: str) -> bool:
-        """Return True if no pattern starts to match in the path of a directory."""
+        """Return True if no pattern can begin to match at a name in the path of a directory."""
         ordinary = self._ordinary_directories.get(directory)
         if ordinary is None:
             parent, _, name = directory.rpartition("/")
@@ -122,14 +122,14 @@ class NameMatcher:
 
 
 def fold(name: str) -> str:
-    """Return the form of a name in which equal names are the same file on some file system."""
+    """Return a form of a name that is equal for all names of one file on some file system."""
     name = fold_letters(name).lower()
     name = name.rstrip(". ") or name
     return ".git" if _SHORT_GIT.fullmatch(name) else name
 
 
 def fold_letters(text: str) -> str:
-    """Return a text without differences in case, Unicode form and ignorable characters."""
+    """Return a text in one case and Unicode form, without ignorable characters."""
     if text.isascii():
         return text.casefold()
     text = unicodedata.normalize("NFC", _IGNORABLE.sub("", text))
@@ -143,7 +143,7 @@ def name_matcher(patterns: tuple[str, ...], *, backups: bool = False) -> NameMat
 
 
 def _interpretations(path: str, *, backups: bool) -> Iterable[list[str]]:
-    """Return the folded forms of a path, with the originals of backups and NTFS streams."""
+    """Return the folded paths that a path may stand for, such as the original of a backup."""
     parts = path.split("/") if path else []
     # On NTFS the text after a `:` names a stream of the file; elsewhere it is part of the name.
     streams = [[part.partition(":")[0] or part for part in parts]] if ":" in path else []
@@ -167,11 +167,11 @@ def _original(name: str) -> str:
 
 
 def _ordinary_test(names: Sequence[str], ends: Sequence[str]) -> Callable[[str], bool]:
-    """Return a fast test that is True only for names that no pattern can match in any form.
+    """Return a fast test that is True only if no pattern can match any form of a name.
 
-    It decides for nearly all names of a tree.
+    It is True for nearly all names of a tree.
     """
-    # Folding removes a final dot or space. `#`, `~` and `ends` mark backups.
+    # Folding removes final dots and spaces. `#`, `~` and `ends` mark backups.
     suffixes = (".", " ", "#", *ends, *(n[1:] for n in names if n[0] == "*" and "*" not in n[1:]))
     literals = frozenset(name for name in names if "*" not in name)
     wildcards = [_regex(name).pattern for name in names if "*" in name and not name.endswith(suffixes)]

@@ -1,8 +1,9 @@
-"""`ResolvedPath`: a path resolved into an open parent directory and a name, and checked for changes.
+"""`ResolvedPath`: a path resolved to an open parent directory and a name, and checked for changes.
 
-The path is walked name by name from a descriptor on the root, and each directory is kept open. The system
-follows no link; links are read and walked in the same way. So a directory that another program replaces by a
-link cannot lead outside. In a transaction, staged nodes hide those on disk.
+The path is walked name by name from a descriptor of the root, and each directory on the way is kept open. The
+system never follows a link; links are read, and their targets are walked in the same way. So no path can lead
+outside, even if another program replaces a directory by a link. In a transaction, staged nodes hide those on
+disk.
 """
 
 import errno
@@ -36,7 +37,7 @@ MAX_LINKS = 40
 _MAX_RETRIES = 128
 _SIMILAR_NAMES = 5000
 _IGNORED = "\u00ad"  # a character that some file systems ignore in names
-# Errors of O_NOFOLLOW for a link, on Linux, macOS, FreeBSD and NetBSD; with O_DIRECTORY it is ENOTDIR.
+# Errors that O_NOFOLLOW gives for a link on Linux, macOS, FreeBSD and NetBSD; with O_DIRECTORY, ENOTDIR.
 _MAY_BE_LINK = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK, getattr(errno, "EFTYPE", errno.ELOOP)}
 
 
@@ -44,7 +45,7 @@ _CLOSED = RootHandle(-1)
 
 
 class ResolvedPath:
-    """An open parent directory with a name. A context manager, which walks the path on entering."""
+    """An open parent directory and a name in it. This is a context manager; entering it walks the path."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class ResolvedPath:
             parsed: The path to walk.
             follow: Follow links; None takes the setting of the policy.
             follow_last: Follow a link at the last name too.
-            create_parents: Allow missing directories on the way.
+            create_parents: Allow missing directories in the path.
         """
         self._context = context
         self._follow = follow
@@ -79,11 +80,11 @@ class ResolvedPath:
         self._real: list[str] = []
         self._link_count = 0
         self._last_link = ""
-        self._after_link = 0  # the number of pending parts behind the last link
+        self._after_link = 0  # the number of pending parts after the last link
         self._retries = 0
         self.parent = self._root.fd  # the parent directory, or the last existing directory above it
         self.name = "."  # the last name, not followed; "." if the path is `parent` itself
-        self.real_path = ""  # relative to the root, all links resolved except the last; "" is the root
+        self.real_path = ""  # relative to the root, with all links resolved except the last; "" is the root
         self.missing: list[str] = []  # names of missing directories between `parent` and `name`
 
     def __enter__(self) -> Self:
@@ -100,7 +101,7 @@ class ResolvedPath:
         self.close()
 
     def close(self) -> None:
-        """Close the entered directories and release the root."""
+        """Close all directories that were opened, and release the root."""
         self._close_directories()
         self._root = _CLOSED
 
@@ -117,13 +118,13 @@ class ResolvedPath:
             self._walk()
 
     def follow_last_link(self) -> None:
-        """Follow the link at the last name, if there is one, to its end."""
+        """If the last name is a link, follow it and any further links."""
         while self.name != "." and (target := self.target()) is not None:
             self._expand_link(self.name, target)
             self._walk()
 
     def target(self) -> str | None:
-        """Return the target of the link at the last name as written, or None without a link."""
+        """Return the target as written if the last name is a link; otherwise None."""
         staged = self._context.staged
         if staged is not None and (path := self.real_path) in staged.nodes:
             node = staged.nodes[path]
@@ -135,19 +136,19 @@ class ResolvedPath:
 
     @cached_property
     def display_path(self) -> str:
-        """The requested path, normalised for display; the real path if the request has a `..`."""
+        """The requested path, normalised for display; the real path if the requested one has a `..`."""
         parsed = self._parsed
         return self._context.display_path(self.real_path if parsed.climbs else "/".join(parsed.parts))
 
     @property
     def lock_key(self) -> str:
-        """The key of the lock of the file, whatever path leads to it."""
+        """The key of the file's lock. All paths to the file have the same key."""
         here = syscalls.lstat(self.parent, ".")
         return f"{here.st_dev}:{here.st_ino}:{'/'.join(map(fold, [*self.missing, self.name]))}"
 
     @property
     def missing_directories(self) -> list[str]:
-        """The real paths of the missing directories on the way, outermost first."""
+        """The real paths of the missing directories, outermost first."""
         return ["/".join([*self._real, *self.missing[:count]]) for count in range(1, len(self.missing) + 1)]
 
     def enter_made(self) -> None:
@@ -156,7 +157,7 @@ class ResolvedPath:
         del self.missing[0]
 
     def other(self, real_path: str) -> Self | None:
-        """Return a real path resolved in a directory that is open here, or None for other directories."""
+        """Resolve a real path if its directory is already open here; otherwise return None."""
         *above, name = real_path.split("/")
         depth = len(above)
         if above != self._real[:depth]:
@@ -168,7 +169,7 @@ class ResolvedPath:
         return other
 
     def stat(self) -> os.stat_result | None:
-        """Return the status of the last name, not followed, or None if it does not exist."""
+        """Return the status of the last name, or None if it does not exist. A link is not followed."""
         staged = self._context.staged
         if staged is not None and (path := self.real_path) in staged.nodes:
             return staged.status(path)
@@ -182,7 +183,7 @@ class ResolvedPath:
         return None if staged is None else staged.status(self.real_path)
 
     def check_may_change(self) -> None:
-        """Raise ProtectedError or, by the permission rules, RefusedError if the path may not be changed."""
+        """Raise ProtectedError, or RefusedError for a permission rule, if the path may not be changed."""
         context, real_path = self._context, self.real_path
         if context.unreadable.covers(real_path):
             raise oserrors.protected(self._path, context.display_path(real_path))
@@ -212,13 +213,13 @@ class ResolvedPath:
         status = self.stat()
         if status is not None and status.st_nlink > 1:
             raise RefusedError(
-                f"{quote(self._path)} has {status.st_nlink} hard links; such files are not changed here.",
+                f"{quote(self._path)} has {status.st_nlink} hard links; the policy refuses to change them.",
                 hint="Ask the user whether to change the other names too.",
                 details={"path": display_name(self._path), "links": status.st_nlink},
             )
 
     def check_replaceable(self) -> None:
-        """Raise the error with which replacing or creating the file would fail."""
+        """Raise the error that replacing or creating the file would raise."""
         staged = self._context.staged
         if staged is not None and staged.contains(self.real_path):
             node = staged.nodes.get(self.real_path)
@@ -238,7 +239,7 @@ class ResolvedPath:
             raise self.error_of(number)
 
     def _check_writable(self, status: os.stat_result) -> None:
-        # A rename needs no permission on the file itself. A read-only file is refused all the same, even for
+        # A rename needs no permission on the file itself. A read-only file is refused anyway, even for
         # the superuser.
         if not status.st_mode & 0o222:
             raise oserrors.write_protected(self._path, status.st_mode)
@@ -260,12 +261,12 @@ class ResolvedPath:
         return any(own_directories.is_own(syscalls.lstat(fd, "."), protected, fd) for fd in self._directories)
 
     def error_of(self, number: int, name: str | None = None) -> AgentFSError:
-        """Return the error for an errno at a name in the parent, by default the last name."""
+        """Return the typed error for an errno. It is about a name in the parent, by default the last name."""
         return self.error(OSError(number, os.strerror(number)), name)
 
     def error(self, error: OSError, name: str | None = None) -> AgentFSError:
-        """Return the typed form of an error at a name in the parent, by default the last name."""
-        if isinstance(error, AgentFSError):  # several types are also OSErrors
+        """Return the typed form of an error. It is about a name in the parent, by default the last name."""
+        if isinstance(error, AgentFSError):  # some typed errors are also OSErrors
             return error
         name = self.name if name is None else name
         failed_at = self._context.display_path(self._real_path(None if name == "." else name)) or "."
@@ -276,7 +277,7 @@ class ResolvedPath:
         return oserrors.from_oserror(error, self._path, failed_at)
 
     def _walk(self) -> None:
-        """Enter directories until one name is left."""
+        """Enter one directory after the other, until only the last name is left."""
         pending = self._pending
         while pending:
             name = pending.pop()
@@ -401,7 +402,7 @@ class ResolvedPath:
             )
 
     def _retry_swapped(self, error: OSError, name: str) -> bool:
-        # Another program replaced a link by a directory, or the other way round: try the name again.
+        # Another program replaced a link by a directory, or the reverse: try the name again.
         try:
             mode = syscalls.lstat(self.parent, name).st_mode
         except OSError:
@@ -445,7 +446,7 @@ class ResolvedPath:
             return False
 
     def _spelling(self, written: str) -> str:
-        """Return the name in the parent that a written name stands for, in its exact spelling."""
+        """Return the exact spelling of the name in the parent that a written name stands for."""
         name = written
         if not self.missing:
             unescaped = parse_display_name(written) if self._parsed.escaped else written
@@ -462,7 +463,7 @@ class ResolvedPath:
         return name
 
     def _similar(self, name: str) -> tuple[str, ...]:
-        """Return the paths of names in the parent with a spelling similar to a missing one."""
+        """Return the paths in the parent whose names are similar to a missing name."""
         if self.missing:
             return ()
         try:
@@ -472,17 +473,17 @@ class ResolvedPath:
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
         wanted = unicodedata.normalize("NFC", name).casefold()
         close = closest(wanted, folded, 2, 0.75)
-        if not close:  # swapped letters in a short name
+        if not close:  # a short name may have swapped letters
             close = [other for other in folded if sorted(other) == sorted(wanted)][:2]
         paths = [self._real_path(folded[key]) for key in close]
         return tuple(self._context.display_path(path) for path in paths if self._context.is_usable(path))
 
 
 def _listed_name(handle: int, name: str, status: os.stat_result) -> str:
-    """Return the listed name of a file that was found by a name.
+    """Return the name that a listing shows for a file.
 
-    Some file systems find a file by other spellings, for example in another case. The directory is listed
-    only if this one does.
+    Some file systems find a file by other spellings of its name, for example in another case. The directory
+    is listed only if its file system does.
     """
     if is_plain(name) or not _has_other_spelling(handle, name, status):
         return name
@@ -493,16 +494,16 @@ def _listed_name(handle: int, name: str, status: os.stat_result) -> str:
             if listed == name:
                 return name
             alike = fold(listed) == folded
-            # Among hard links, prefer the similar name.
+            # Among hard links, prefer a name that is similar.
             if inode == status.st_ino and (alike or not same_file):
                 same_file = listed
-            elif alike:  # a mount point is listed with another inode
+            elif alike:  # a listing shows another inode for a mount point
                 same_name = listed
     return same_file or same_name or name
 
 
 def _has_other_spelling(handle: int, name: str, status: os.stat_result) -> bool:
-    if name == name.swapcase() and "~" in name:  # a short name without letters
+    if name == name.swapcase() and "~" in name:  # a Windows short name without letters
         return True
     forms = (unicodedata.normalize(form, name) for form in ("NFC", "NFD"))
     for spelling in {name.swapcase(), *forms, f"{name}{_IGNORED}"} - {name}:
@@ -515,7 +516,7 @@ def _has_other_spelling(handle: int, name: str, status: os.stat_result) -> bool:
 def resolve_real(
     context: RootContext, real_path: str, *, create_parents: bool = False, requested: str | None = None
 ) -> ResolvedPath:
-    """Resolve a real path, on which every link is an error. Errors name `requested` if it is given."""
+    """Resolve a real path. A link in it is an error. Errors name `requested` if it is given."""
     parsed = ParsedPath(tuple(real_path.split("/")))
     path = real_path if requested is None else requested
     return ResolvedPath(context, path, parsed, follow=False, create_parents=create_parents)

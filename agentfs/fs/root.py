@@ -1,4 +1,4 @@
-"""`Root`: one directory tree. All reads and changes in it go through this class."""
+"""`Root`: the directory tree of a workspace, and the only way to read and change it."""
 
 import errno
 import os
@@ -45,27 +45,27 @@ from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry, WatchReport
 
-_MAX_ABOVE = 5  # leading names dropped from an absolute path to find a similar path inside the root
+_MAX_ABOVE = 5  # leading names that are dropped from an absolute path to find it inside the root
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 class KeptTree(Protocol):
-    """A tree that keeps listings and texts in memory, as the package `watch` implements it."""
+    """A watched tree, which keeps listings and texts in memory; the package `watch` implements it."""
 
     texts: Any  # the `KeptTexts` of `watch.kept_texts`
     derived: dict[Any, Any]  # a cache of data from outside the tree
 
     def call(self) -> AbstractContextManager[bool]:
-        """Update the tree for a search; give False if there is no time for it."""
+        """Bring the tree up to date for a search in the block; give False if there is no time."""
         ...
 
     def open(self, context: RootContext, path: str, real_path: str) -> Directory | None:
-        """Return the directory at a real path, displayed as `path`, or None if it is not kept."""
+        """Return the kept directory at a real path, displayed as `path`; None if it is not kept."""
         ...
 
     def take_touched(self) -> set[str] | None:
-        """Return the directories with events since the last call by real path; None if any may have some."""
+        """Return the real paths of directories with events since the last call; None if that is unknown."""
         ...
 
     def close(self) -> None:
@@ -81,19 +81,19 @@ class KeptTree(Protocol):
 
 
 class Root:
-    """One directory tree, and the only way to read and change it.
+    """A directory tree. All reads and changes in it go through this class.
 
-    Confinement is explained in `resolve.py`. Methods may be called from several threads. A context manager.
+    `resolve.py` explains how it confines them. Methods may be called from several threads.
     """
 
     watch: KeptTree | None = None  # set by `keep_tree`
-    tree: KeptTree | None = None  # `watch`, up to date, during a search
+    tree: KeptTree | None = None  # during a search: `watch`, brought up to date
 
     def __init__(self, path: str | os.PathLike[str], policy: Policy) -> None:
         if sys.platform == "win32":
             raise UnsupportedSystemError(
                 "A workspace cannot be opened on Windows, which does not open files relative to a directory.",
-                hint="Run it on Linux (WSL or a container too); macOS is expected to work.",
+                hint="Run it on Linux, for example in WSL or a container; macOS is expected to work.",
             )
         given = os.path.abspath(path)
         if "\0" in given:
@@ -113,7 +113,7 @@ class Root:
             ) from None
         except OSError as error:
             raise oserrors.from_oserror(error, given) from None
-        # The model may know the root by either spelling.
+        # The model may use either spelling of the root.
         roots = tuple(dict.fromkeys((absolute_parts(self.path), absolute_parts(given))))
         self._context = RootContext(
             SharedHandle(RootHandle(handle)),
@@ -125,13 +125,13 @@ class Root:
             durability=policy.durability,
             own=own_directories.OwnDirectories(self.path),
         )
-        # Sentences about changes of dead processes that were undone.
+        # Notes on unfinished changes of dead processes that were undone.
         self.recovery_notes: tuple[str, ...] = ()
-        if not policy.read_only:  # a read-only root is not repaired either
+        if not policy.read_only:  # in a read-only root, nothing is undone either
             if own_directories.contains(self.path):
                 self.close()
                 raise RefusedError(
-                    f"The workspace root {quote(given)} lies in a directory of agentfs itself.",
+                    f"The workspace root {quote(given)} lies in a directory that agentfs uses itself.",
                     hint="Choose another root or open this one with Policy(read_only=True).",
                     details={"path": given},
                 )
@@ -142,7 +142,7 @@ class Root:
                 raise
 
     def with_policy(self, policy: Policy) -> "Root":
-        """Return a view of this root under another policy. Both close together."""
+        """Return a view of this root with another policy. Closing one closes both."""
         for field in fields(policy):
             if field.name not in VIEWED and getattr(policy, field.name) != getattr(self.policy, field.name):
                 raise InvalidArgumentError(
@@ -164,16 +164,16 @@ class Root:
 
     @property
     def unrestricted(self) -> Self:
-        """The view in which all paths may be used, for ignore rules above the allowed directories."""
+        """The view in which all paths may be used. Ignore files above the allowed directories need it."""
         context = self._context
         return self._with(workdir="", only=None) if context.workdir or context.only is not None else self
 
     def restricted_to(self, only: Sequence[str]) -> Self:
-        """Return a view in which paths outside some directories are neither used nor named."""
+        """Return a view that neither uses nor names paths outside the given directories."""
         return self._with(only=tuple(self.resolve(path)[1] for path in only))
 
     def for_call(self, access: FileAccess) -> Self:
-        """Return a view with the permission rules of one call. Both close together."""
+        """Return a view with the permission rules of one call. Closing one closes both."""
         return self._with(access=access)
 
     def _with(self, **settings: Any) -> Self:
@@ -187,7 +187,7 @@ class Root:
 
     @contextmanager
     def watching(self) -> Generator[Self]:
-        """Give a view for one search, whose kept tree is up to date. Other searches wait meanwhile."""
+        """Give a view with an up-to-date tree for one search. Other searches wait until it ends."""
         if self.watch is None:
             yield self
             return
@@ -206,12 +206,12 @@ class Root:
 
     @property
     def usable_directories(self) -> list[str]:
-        """The directories that may be used, as paths for `top`."""
+        """The directories that may be used, as paths of `top`."""
         only = self._context.only
         return ["."] if only is None else [display_name(directory) or "." for directory in only]
 
     def path_from_top(self, path: str) -> str:
-        """Return a path of this view as a path for `top`."""
+        """Convert a path of this view to a path of `top`."""
         start = self._context.workdir
         return path if not start or path.startswith("/") else f"{display_name(start)}/{path}"
 
@@ -224,16 +224,16 @@ class Root:
         return self._context.is_usable(real_path)
 
     def link_notes(self, path: str, real_path: str) -> list[str]:
-        """Return a note that names the file that a displayed path leads to, if that is through a link."""
+        """Return a note that names the real file if the displayed path leads through a link."""
         named = self.display_path(real_path)
-        return [] if path == named else [f"through a link: this is {quote(named)}"]
+        return [] if path == named else [f"through a link to {quote(named)}"]
 
     def display_path_if_usable(self, real_path: str) -> str | None:
         """Return a path to display in this view, or None if it may not be named."""
         return self.display_path(real_path) if self.is_usable(real_path) else None
 
     def may_show(self, real_path: str) -> bool:
-        """Return True if protected names and permission rules let a file be shown."""
+        """Return True if a file may be used, and protected names and permission rules allow showing it."""
         return self.is_usable(real_path) and self._context.may_read(real_path)
 
     def may_show_recorded(self, real_path: str) -> bool:
@@ -248,7 +248,7 @@ class Root:
         return status is None or not self._context.is_hard_link_to(status, self._context.unreadable)
 
     def close(self) -> None:
-        """Close the root. Current calls finish; later ones fail. It may be closed twice."""
+        """Close the root. Running calls finish; later calls fail. It may be closed twice."""
         self._context.shared_handle.handle = RootHandle(-1)
         if self.watch is not None:
             self.watch.close()
@@ -266,7 +266,7 @@ class Root:
 
     @property
     def containment(self) -> Containment:
-        """The mechanisms that confine calls and separate writers, as they work at this moment."""
+        """The mechanisms that currently confine calls and keep writers apart."""
         fd = self._open_beneath(".", directory=True)
         if fd >= 0:
             syscalls.close(fd)
@@ -302,7 +302,7 @@ class Root:
             return Directory(context, handle, resolved.display_path, resolved.real_path)
 
     def enter_directory(self, path: str) -> Directory:
-        """Open a directory for a walk, from the kept tree in a watched search."""
+        """Open a directory for a walk. A search of a watched tree gets the kept directory."""
         if self.tree is None:
             return self.open_directory(path)
         context, parsed = self._context, self._split(path or ".")
@@ -319,7 +319,7 @@ class Root:
         return found
 
     def _direct_path(self, parsed: ParsedPath) -> str:
-        """Return the real path if the parts name it directly and it may be used; else ""."""
+        """Return the real path if the parts are its exact names and it may be used; otherwise ""."""
         path = "" if parsed.climbs or parsed.escaped else "/".join(parsed.parts)
         return path if is_plain(path) and self._context.is_usable(path) else ""
 
@@ -329,12 +329,12 @@ class Root:
 
     @property
     def derived(self) -> dict[Any, Any] | None:
-        """A cache of data from outside a watched tree; None in other trees."""
+        """A cache of data from outside a watched tree; None if the tree is not watched."""
         return None if self.tree is None else self.tree.derived
 
     @property
     def texts(self) -> Any:
-        """The texts in memory; None if the tree is not watched or the call has permission rules."""
+        """The kept texts; None if the tree is not watched or the call has permission rules."""
         return None if self.tree is None or self._context.access is not None else self.tree.texts
 
     def _real_directory(self, path: str) -> str:
@@ -342,7 +342,7 @@ class Root:
             return directory.real_path
 
     def entry(self, path: str) -> Entry:
-        """Return the typed entry at a path."""
+        """Return the `Entry` at a path."""
         with ResolvedPath(self._context, path, self._split(path or ".")) as resolved:
             if resolved.name == "." and not resolved.missing:
                 syscalls.close(resolved.open(syscalls.open_directory))
@@ -358,7 +358,7 @@ class Root:
         return self._context.has_hard_link_to(self._context.unreadable)
 
     def exists(self, path: str) -> bool:
-        """Return True if a path exists. A link at its end counts, even if its target is missing."""
+        """Return True if a path exists. A link exists even if its target is missing."""
         try:
             self.entry(path)
         except (NotFoundError, NotDirectoryError):
@@ -373,13 +373,13 @@ class Root:
         max_bytes: int,
         preview: bool = False,
     ) -> tuple[Changed, _R]:
-        """Read a file under its lock and replace or create it with a new content.
+        """Lock and read a file, then replace or create it with new content.
 
-        A link at the end is followed. The mode is kept, without setuid and setgid.
+        If the path is a link, its target is changed. The mode is kept, except setuid and setgid.
 
         Args:
             path: The file. Missing directories above it are created.
-            compute: Gets the file and returns the new content and a second value. It is called again if
+            compute: Gets the file and returns its new content and a second value. It is called again if
                 another program changes the file meanwhile.
             max_bytes: The limit for the old content.
             preview: Check everything and change nothing.
@@ -406,13 +406,13 @@ class Root:
         max_bytes: int,
         preview: bool,
     ) -> tuple[Changed, _R]:
-        """Make one attempt of `update` at a locked path."""
+        """Try once to do the work of `update`, at a locked path."""
         if resolved.name == ".":
             raise oserrors.not_a_file(path)
         resolved.check_may_change()
         before = node_in(self._context, resolved, max_bytes)
         shown, real_path = resolved.display_path, resolved.real_path
-        if isinstance(before, LinkNode):  # links were followed, so it is new
+        if isinstance(before, LinkNode):  # links were already followed, so this one was created just now
             raise ConcurrentChange
         if isinstance(before, DirectoryNode):
             raise oserrors.not_a_file(shown)
@@ -435,7 +435,7 @@ class Root:
 
     @contextmanager
     def _locked(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
-        """Resolve a path and lock its file."""
+        """Resolve a path and lock its file for the block."""
 
         def target() -> ResolvedPath:
             return ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True)
@@ -463,14 +463,14 @@ class Root:
         recorder: Recorder | None = None,
         undoing: bool = False,
     ) -> Applied:
-        """Make several changes as one: all of them or none.
+        """Make several changes, all of them or none.
 
-        A removed directory and a created one with equal entries become one rename, if the system can do it.
+        If possible, a directory that is removed here and created there with equal entries is renamed.
 
         Args:
             changes: At most one for each path. Missing directories above created nodes are created too.
             max_bytes: The limit for the content of a file.
-            conflict: Makes the error for a path whose node differs from `before`.
+            conflict: Makes the error if the node at a path differs from `before`.
             recorder: Records the changes; by default `self.recorder`.
             undoing: Accept paths that already have the wanted node, and keep directories with other entries.
         """
@@ -485,7 +485,7 @@ class Root:
         return apply_changes(self._context, self.path, changes, terms)
 
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
-        """Return the displayed and the real form of a path, which need not exist."""
+        """Return the displayed path and the real path. The path need not exist."""
         parsed = self._split(path)
         with ResolvedPath(
             self._context, path, parsed, follow_last=follow_last, create_parents=create_parents
@@ -493,7 +493,7 @@ class Root:
             return resolved.display_path, resolved.real_path
 
     def ignores_case(self, real_path: str) -> bool:
-        """Return True if the file system finds the same file by a path in another case."""
+        """Return True if the file system ignores case at a path."""
         parts = real_path.split("/")
         for count in range(len(parts), 0, -1):
             name, other = parts[count - 1], parts[count - 1].swapcase()
@@ -506,13 +506,13 @@ class Root:
                         return os.path.samestat(found, syscalls.lstat(resolved.parent, other))
                     return False
             except (AgentFSError, OSError):
-                continue  # missing: the directory above decides
+                continue  # it does not exist: try the directory above
         with suppress(OSError):
             return os.path.samefile(self.path, self.path.swapcase())
         return False
 
     def real_path(self, path: str, *, creating: bool = False) -> str:
-        """Return the real path: relative to the root, all links resolved except the last."""
+        """Return the real path: relative to the root, with all links resolved except the last."""
         return self.resolve(path, create_parents=creating, follow_last=False)[1]
 
     def node(self, real_path: str, *, max_bytes: int) -> Node | None:
@@ -520,7 +520,7 @@ class Root:
         return node_at(self._context, real_path, max_bytes)
 
     def check_replaceable(self, real_path: str, path: str) -> None:
-        """Raise the error, naming `path`, with which replacing or creating a file would fail."""
+        """Raise the error that replacing or creating a file would raise. It names `path`."""
         with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:
             resolved.check_may_change()
             resolved.check_replaceable()

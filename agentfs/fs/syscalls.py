@@ -1,8 +1,8 @@
-"""System calls on one name in an open directory. None of them follows a link at that name.
+"""System calls on a name in an open directory. None of them follows a link at that name.
 
-Names are opened relative to a descriptor, so that a replaced directory above them cannot lead elsewhere. All
-calls raise OSError, with ELOOP or ENOTDIR for a link. `openat2` and `renameat2` of Linux are called through
-the C library, and tried each time: a filter of system calls may be installed at any time.
+Names are relative to a descriptor, so that a replaced directory above them cannot lead elsewhere. The calls
+raise OSError, with ELOOP or ENOTDIR for a link. `openat2` and `renameat2` of Linux are called through the C
+library. They are tried each time, because a filter of system calls may be installed at any time.
 """
 
 import ctypes
@@ -18,11 +18,11 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
-if sys.platform != "win32":  # agentfs can be imported there, but no workspace opened
+if sys.platform != "win32":  # on Windows, agentfs can be imported but no workspace can be opened
     import fcntl
     import pwd
 
-# Errors if a hard link is impossible, in general or between two directories.
+# Errors of a hard link that is impossible, in general or between two directories.
 NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 _LIST_SECONDS = 0.1
 _OPENAT2 = 437  # on every architecture that CPython supports
@@ -40,7 +40,7 @@ _LOCAL = frozenset({
 
 
 def open_flags(*names: str) -> int:
-    """Combine flags of `os.open`. Flags that the system does not have, as on Windows, are left out."""
+    """Combine flags of `os.open`. Flags that the system lacks, as Windows does, are left out."""
     return sum(getattr(os, name, 0) for name in names)
 
 
@@ -58,12 +58,12 @@ def open_root(path: str) -> int:
 
 
 def enter(handle: int, name: str) -> int:
-    """Open a directory to walk through."""
+    """Open a directory to walk through it. It need not be readable."""
     return os.open(name, _ENTER, dir_fd=handle)
 
 
 def open_directory(handle: int, name: str) -> int:
-    """Open a directory to list."""
+    """Open a directory to list it."""
     return os.open(name, _SCAN, dir_fd=handle)
 
 
@@ -73,7 +73,7 @@ def open_file(handle: int, name: str) -> int:
 
 
 def open_beneath(handle: int, path: str, *, directory: bool = False) -> int:
-    """Open a path without links for reading by `openat2`; return -1 if that fails."""
+    """Open a path for reading by `openat2`; return -1 if that fails, for example at a link."""
     call = c_function("syscall")
     if call is None:
         return -1
@@ -87,8 +87,8 @@ def create_file(handle: int, name: str, mode: int) -> int:
 
 
 def close(handle: int) -> None:
-    """Close a descriptor through which nothing was written. A failure loses nothing and is ignored."""
-    try:  # `suppress` takes longer than the call
+    """Close a descriptor that was not written to. A failure loses no data and is ignored."""
+    try:  # `suppress` would take longer than the call
         os.close(handle)
     except OSError:
         return
@@ -116,7 +116,7 @@ def names(handle: int) -> Iterator[tuple[str, int]]:
 
 
 def typed_names(handle: int) -> Iterator[tuple[str, str]]:
-    """Yield the names in a directory, each with its type: one of "fdlo", or "?" if it is unknown."""
+    """Yield the names in a directory, each with its type: one of "fdlo", or "?" if unknown."""
     with os.scandir(handle) as entries:
         for entry in entries:
             try:
@@ -156,12 +156,12 @@ def access_errno(handle: int, name: str, mode: int) -> int:
 
 
 def replace(handle: int, source: str, name: str, *, to: int | None = None) -> None:
-    """Rename a file over any file at the new name, in this directory or another one."""
+    """Rename a file, here or to another directory; a file at the new name is replaced."""
     os.replace(source, name, src_dir_fd=handle, dst_dir_fd=handle if to is None else to)
 
 
 def rename_directory(handle: int, source: str, to: int, name: str) -> None:
-    """Rename a directory to a name that must be free, in this directory or another one."""
+    """Rename a directory, here or to another directory; the new name must be free."""
     number = rename_no_replace(handle, source, name, to=to)
     if number in {errno.ENOSYS, errno.EINVAL}:
         # A plain rename of a directory replaces only an empty directory.
@@ -185,7 +185,7 @@ def rename_new(handle: int, source: str, name: str) -> None:
 
 
 def rename_no_replace(handle: int, source: str, name: str, *, to: int | None = None) -> int:
-    """Rename to a free name by `renameat2`. Return its errno: 0 for success, ENOSYS if it is missing."""
+    """Rename to a free name by `renameat2`; return its errno: 0 for success, ENOSYS if it is missing."""
     call = c_function("renameat2")
     if call is None:
         return errno.ENOSYS
@@ -207,7 +207,7 @@ def link_into(handle: int, source: str, to: int, name: str) -> bool:
 
 
 def _rename_over_placeholder(handle: int, source: str, name: str) -> None:
-    """Rename to a free name without hard links: create an empty file at the name and replace it."""
+    """Rename to a free name without hard links: create an empty file there, then replace it."""
     fd = create_file(handle, name, 0o600)
     try:
         replace(handle, source, name)
@@ -234,16 +234,16 @@ def new_directory_mode(handle: int, name: str) -> int:
 
 
 def sync(fd: int, *, to_medium: bool) -> None:
-    """Sync a file to the disk. Do not retry a failure: the system counts the pages as written."""
+    """Sync a file to the disk. Do not retry a failure: the system then believes that it wrote the data."""
     full_sync: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-    if to_medium and full_sync is not None:  # macOS, where fsync stops at the drive's cache
+    if to_medium and full_sync is not None:  # on macOS, fsync does not empty the cache of the drive
         fcntl.fcntl(fd, full_sync)
     else:
         os.fsync(fd)
 
 
 def try_lock(fd: int) -> bool:
-    """Try to lock an open file against other processes, without waiting; return True if it is locked."""
+    """Lock an open file against other processes without waiting; return True for success."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -268,7 +268,7 @@ def lock_as_process(fd: int) -> None:
 def locking_process(fd: int) -> int:
     """Return the id of the process that locked a file by `lock_as_process`; 0 if none is visible.
 
-    An id written to a file could since belong to another process.
+    This is safer than an id written to a file, which could since belong to another process.
     """
     if sys.platform == "linux":
         layout, values, at = "hhqqi", (fcntl.F_WRLCK, 0, 0, 0, 0), 4
@@ -329,7 +329,7 @@ class Mount(NamedTuple):
     number: str
     parent: str  # the number of the mount above it
     device: str
-    part: str  # the directory or file of the device that is mounted
+    part: str  # the mounted directory or file of the device
     point: str  # the path where it is mounted
 
 
@@ -369,7 +369,7 @@ class Mounts:
         return any(mount.point == real_path for mount in self._mounts)
 
     def _below(self) -> list[Mount]:
-        """Return the mounts in the directory, even if it was moved, with points relative to it."""
+        """Return the mounts in the directory, with points relative to it, even if it was moved."""
         top = os.readlink(f"/proc/self/fd/{self._directory}").rstrip("/") + "/"
         found = [mount for mount in _read(self._fd) if f"{mount.point}/".startswith(top)]
         return [mount._replace(point=mount.point[len(top) :]) for mount in found]
@@ -385,7 +385,7 @@ class Mounts:
 
 
 def without_events(handle: int) -> str:
-    """Return why inotify may miss changes in an open directory; "" if it does not."""
+    """Return why inotify may miss changes in an open directory, or "" if it reports all."""
     type_ = file_system(handle)
     return "" if type_ in _LOCAL else f"a file system without events (type {type_:#x})"
 
@@ -393,7 +393,7 @@ def without_events(handle: int) -> str:
 def _read(fd: int) -> list[Mount]:
     os.lseek(fd, 0, os.SEEK_SET)
     with open(fd, "rb", closefd=False) as file:
-        lines = file.read().split(b"\n")  # names may contain other line ends
+        lines = file.read().split(b"\n")  # file names may contain other line ends
     return [Mount(*map(_decoded, line.split(b" ")[:5])) for line in lines if line]
 
 

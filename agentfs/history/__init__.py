@@ -1,4 +1,4 @@
-"""The journal of changes with undo, redo and checkpoints, recordings, patches, and the persistent history."""
+"""The journal of changes: undo, redo, checkpoints, recordings, patches, and the state directory."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The SQLite database of a history: opening it, and transactions whose failures are typed errors."""
+"""The SQLite database of a journal: opening, reading and writing, with typed errors."""
 
 import ctypes
 import errno
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 VERSION = 4
 _APPLICATION_ID = 0x61677466
-_TIMEOUT = 5.0  # seconds to wait for a reader that recovers the database, or for another program
+_TIMEOUT = 5.0  # seconds to wait for another program that has locked the database
 _WAL_BYTES = 4 * 1024 * 1024
 _SMALLEST = 512  # bytes of a page
-# Checksums, because SQLite keeps none of what it stores. Texts that may hold lone surrogates are bytes.
+# Each row has a checksum, because SQLite has none. Texts are bytes if they may hold lone surrogates.
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB, checksum INTEGER) WITHOUT ROWID;
 CREATE TABLE steps (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
@@ -50,14 +50,14 @@ Statement = tuple[str, Sequence[Any]]
 
 
 class Damage(Exception):  # noqa: N818 - it becomes an error that says what to do
-    """The database holds what was not written to it; the argument says what."""
+    """The database holds data that agentfs did not write; the argument says which."""
 
 
 class Database:
-    """The database of a state directory, or without a path a temporary one. Thread-safe.
+    """The database of a state directory, or a temporary one if there is no path. Thread-safe.
 
-    With a path and without a directory, which has the lock, it is only read. A temporary one is opened when
-    it is first used. It is in memory and in a file without a name, which is gone when it is closed.
+    The directory holds the lock: without it, the database is only read. A temporary database is opened on
+    first use. It lives in memory and in an unnamed file, which disappears when the database is closed.
     """
 
     def __init__(
@@ -86,19 +86,19 @@ class Database:
         self.close()
 
     def after_fork(self) -> None:
-        """Refuse every use in a forked child: SQLite allows none, closing included."""
+        """Refuse every use in a forked child: SQLite does not even allow to close a connection there."""
         connection, self._connection = self._connection, None
         self._lock = RLock()
         self._forked = True
         if connection is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))  # so that it is never closed
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))  # prevents the close
 
     def opened(self) -> None:
-        """From now on leave the path out of errors: where the directory is, is not for a model to know."""
+        """Leave the path out of errors from now on: a model must not see where the directory is."""
         self._opening = False
 
     def read(self, *queries: str | Statement) -> list[list[Any]]:
-        """Return the rows of each query, all of the same moment."""
+        """Return the rows of each query, all from one transaction."""
         statements = [(query, ()) if isinstance(query, str) else query for query in queries]
         with self._lock, self._typed_errors():
             connection = self._usable()
@@ -110,7 +110,7 @@ class Database:
                     connection.execute("COMMIT")
 
     def read_checked(self, tables: Sequence[str], *queries: str) -> list[list[Any]]:
-        """Return the rows of each query; raises Damage where SQLite finds one of the tables corrupt."""
+        """Return the rows of each query; raises Damage if SQLite finds a table corrupt."""
         found = self.read(*(f"PRAGMA quick_check({table})" for table in tables), *queries)
         for (result,), *_ in found[: len(tables)]:
             if result != "ok":
@@ -118,24 +118,24 @@ class Database:
         return found[len(tables) :]
 
     def defer(self, statements: Iterable[Statement]) -> None:
-        """Make statements part of the next transaction, at the latest that of `flush`."""
+        """Add statements to the next transaction; `flush` runs it at the latest."""
         with self._lock:
             self._deferred += statements
 
     def flush(self) -> None:
-        """Carry out what was deferred; if that fails, it is part of the next transaction."""
+        """Run the deferred statements; if that fails, the next transaction includes them."""
         if self._deferred:
             with suppress(AgentFSError):
                 try:
                     self.write(())
                 except FileIOError:
-                    self.truncate_log()  # a full disk may have room for it then
+                    self.truncate_log()  # may free space on a full disk
                     self.write(())
 
     def write(self, statements: Iterable[Statement], *, sync: bool = False) -> None:
-        """Carry out what was deferred and these statements as one transaction; raises FileIOError (io).
+        """Run the deferred statements and these in one transaction; raises FileIOError (io).
 
-        With `sync` it is brought to the disk, as far as the policy asks for it.
+        With `sync` the transaction is flushed to the disk, unless the policy's durability is "fast".
         """
         with self._lock, self._typed_errors():
             connection = self._usable()
@@ -157,7 +157,7 @@ class Database:
                     connection.execute("PRAGMA synchronous=NORMAL")
 
     def truncate_log(self) -> None:
-        """Move the write-ahead log into the database, so that deleted rows are on the disk no more."""
+        """Move the write-ahead log into the database, so that no deleted row remains on the disk."""
         with self._lock, self._typed_errors():
             self._usable().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -166,7 +166,7 @@ class Database:
         self._closed = True
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(Exception):  # nothing can be imported when the interpreter ends
+            with suppress(Exception):  # at interpreter exit, imports fail
                 connection.close()
 
     def damaged(self, what: str) -> FileIOError:
@@ -186,8 +186,8 @@ class Database:
     def _usable(self) -> "sqlite3.Connection":
         if self._forked:
             raise FileIOError(
-                "The history of this workspace belongs to the process that this one is a copy of.",
-                hint="Nothing was changed. Open a workspace of its own in this process.",
+                "The history of this workspace belongs to the process from which this one was forked.",
+                hint="Nothing was changed. Open another workspace in this process.",
             )
         if self._directory is not None:
             self._directory.check_usable()
@@ -196,7 +196,7 @@ class Database:
         connection = self._connection
         if connection is None:
             connection = self._connection = self._open_temporary()
-        if connection.in_transaction:  # an interrupt came before it was rolled back
+        if connection.in_transaction:  # an interrupt prevented the rollback
             self._roll_back(connection)
         return connection
 
@@ -218,7 +218,7 @@ class Database:
         connection: sqlite3.Connection = _sqlite3().connect(
             name, uri=uri, isolation_level=None, check_same_thread=False, timeout=_TIMEOUT
         )
-        # Else the error for a damaged text quotes it.
+        # Without `replace`, the error for a damaged text would quote the text.
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         return connection
 
@@ -226,7 +226,7 @@ class Database:
         size, log_size = (
             os.path.getsize(name) if os.path.exists(name) else 0 for name in (file, file + "-wal")
         )
-        if 0 < size < _SMALLEST or (not size and log_size):  # which SQLite would take for a new database
+        if 0 < size < _SMALLEST or (not size and log_size):  # SQLite would treat it as a new database
             raise self.damaged("its content is missing")
         mode = "ro" if self._directory is None else "rw"
         name = f"file:{''.join(f'%{byte:02x}' for byte in os.fsencode(file))}?mode={mode}"
@@ -248,15 +248,15 @@ class Database:
             self._create(connection, "WAL")
         elif application != _APPLICATION_ID:
             raise InvalidArgumentError(
-                f"{quote(self.path)} is not a state directory of agentfs: its file {quote(FILE)} is another"
-                " program's.",
+                f"{quote(self.path)} is not a state directory of agentfs: its file {quote(FILE)} belongs to"
+                " another program.",
                 hint="Give an empty directory, or one that does not exist yet.",
                 details=details,
             )
         elif version != VERSION:
             raise InvalidArgumentError(
-                f"The state directory {quote(self.path)} has version {version} of the format, and this"
-                f" agentfs knows version {VERSION}.",
+                f"The state directory {quote(self.path)} has version {version} of the format; this"
+                f" agentfs reads version {VERSION}.",
                 hint="Use the agentfs that wrote it, or give a new directory.",
                 details={**details, "version": version},
             )
@@ -281,7 +281,7 @@ class Database:
     def _typed_errors(self) -> Generator[None]:
         try:
             yield
-        except AgentFSError:  # several of them are also an OSError
+        except AgentFSError:  # some of its subclasses are also OSErrors
             raise
         except _sqlite3().Error as error:
             raise self._typed(error) from None
@@ -315,34 +315,34 @@ class Database:
 
 
 def _sqlite3() -> ModuleType:
-    import sqlite3  # noqa: PLC0415 - a Python may lack it, and only a journal of some size needs it
+    import sqlite3  # noqa: PLC0415 - some Pythons lack it, and only a large journal needs it
 
     return sqlite3
 
 
 def put_meta(key: str, value: Any) -> Statement:
-    """Return what writes a row of the table "meta"."""
+    """Return the statement that writes a row of the table "meta"."""
     data = to_json(value)
     return "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, data, checksum(key, data))
 
 
 def to_json(value: Any) -> bytes:
-    """Return a value as the database stores it."""
+    """Return the stored form of a value."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
 def to_bytes(text: str) -> bytes:
-    """Return a text, which may hold lone surrogates, as the database stores it."""
+    """Return the stored form of a text, which may hold lone surrogates."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def from_bytes(data: bytes) -> str:
-    """Return a text that the database stores."""
+    """Return the text of a stored form."""
     return data.decode("utf-8", "surrogatepass")
 
 
 def checksum(*values: str | int | bytes) -> int:
-    """Return the checksum that is kept with the values of a row."""
+    """Return the checksum for the values of a row."""
     total = 0
     for value in values:
         total = crc32(value if isinstance(value, bytes) else f"{value}\0".encode(), total)

@@ -1,4 +1,4 @@
-"""The journal of one workspace: its steps, undo, redo and checkpoints."""
+"""The journal of one workspace: steps, undo, redo and checkpoints."""
 
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -30,7 +30,7 @@ from agentfs.limits import Limits
 from agentfs.text import plural
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
-_RETRY_SECONDS = 5.0  # while other calls change the journal
+_RETRY_SECONDS = 5.0  # how long undo and redo retry while other calls change the journal
 _NAMES_SHOWN = 20
 
 Paths = Sequence[str] | None
@@ -43,8 +43,8 @@ class _Overtaken(Exception):  # noqa: N818 - a signal within this module
 class Journal:
     """The steps of one workspace; each change is recorded just before it is made. Thread-safe.
 
-    `timeline` is for others to look at. `read_node` finds out what an interrupted change has made. Without it
-    an interrupted change counts as not made.
+    Others may read `timeline`. After an interrupt, `read_node` shows which changes were made. Without it, an
+    interrupted change counts as not made.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Journal:
     ) -> None:
         self.store = store or Store()
         self._read_node = read_node
-        self._lock = RLock()  # taken after the locks of files, never before
+        self._lock = RLock()  # always taken after the locks of files
         self._forked = False
         self.timeline = timeline or Timeline()
         self.recordings = Recordings(self.store)
@@ -63,7 +63,7 @@ class Journal:
         watch_forks(self)
 
     def after_fork(self) -> None:
-        """Begin anew in a forked child; with a state directory every use of it is refused there."""
+        """Start empty in a forked child; with a state directory, refuse every use there."""
         self._lock = RLock()
         if self.store.database.temporary:
             self.store, self.timeline, self._forked = Store(), Timeline(), True
@@ -72,12 +72,12 @@ class Journal:
         self.recordings = Recordings(self.store)
 
     def close(self) -> None:
-        """Drop or release everything that is kept."""
+        """Release the kept contents and close the database."""
         with self._lock:
             self.store.close()
 
     def flush(self) -> None:
-        """Write down what is left of the changes of a call at its end."""
+        """At the end of a call, write the outcomes that are not yet in the database."""
         self.store.database.flush()
 
     def alone(self) -> AbstractContextManager[object]:
@@ -111,9 +111,9 @@ class Journal:
 
     @contextmanager
     def moving(self, move: PendingMove, generation: int) -> Generator[tuple[Change, ...]]:
-        """Take over the order of steps that an undo or redo leaves once the block has made its changes.
+        """Adopt the new order of steps when the block has made the changes of an undo or redo.
 
-        `generation` is that of the timeline from which the changes were computed.
+        `generation` is the generation of the timeline from which the changes were computed.
         """
         with self._lock:
             if self.timeline.generation != generation:
@@ -132,7 +132,7 @@ class Journal:
                 self.store.finish_move(move if moved else None, whole=moved)
 
     def begin_recording(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
-        """Open a recording of what any process changes in the tree."""
+        """Open a recording of changes that any process makes in the tree."""
         with self._lock:
             self._add(self.recordings.settle(root, limits, self.timeline.position))
             return self.recordings.begin(root, limits, label, ignored=ignored)
@@ -150,7 +150,7 @@ class Journal:
             self._merge()
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
-        """Name the current position; return the name, and whether it was that of another position.
+        """Name the current position; return the name, and True if it named another position before.
 
         The default name is a number.
         """
@@ -165,19 +165,19 @@ class Journal:
             return name, self.timeline.set_checkpoint(name)
 
     def since(self, checkpoint: str | None) -> NetChanges:
-        """Return the net changes since a checkpoint; of all steps for None."""
+        """Return the net changes since a checkpoint; None means all steps."""
         with self._lock:
             return self.timeline.since(self._start(checkpoint))
 
     def steps_since(self, checkpoint: str | None) -> Sequence[Step]:
-        """Return the done steps since a checkpoint, the merged ones as one."""
+        """Return the done steps since a checkpoint, with all merged steps as one."""
         with self._lock:
             start, timeline = self._start(checkpoint), self.timeline
             merged = [Step(timeline.base.changes, 0.0)] if start < timeline.merged else []
             return [*merged, *timeline.between(max(start, timeline.merged), timeline.position)]
 
     def origin(self, path: str, node: Node | None) -> str:
-        """Return who left a node at a path, in words."""
+        """Return a text that names the author of a node at a path."""
         with self._lock:
             step = self.timeline.last_step_that_left(path, node)
         if step is None or step.label:
@@ -185,9 +185,9 @@ class Journal:
         return f"another call of this workspace ({describe_step(step)})"
 
     def visible_since(self, checkpoint: str | None, may_show: MayShow) -> MayShow:
-        """Return a test of the paths whose recorded contents may be shown.
+        """Return a test that is True for a path whose recorded contents may be shown.
 
-        `may_show` judges a path. A file that was moved since is judged by the path where it is now.
+        A file that was moved since the checkpoint is tested with `may_show` at its new path.
         """
         with self._lock:
             hidden = self.timeline.moved_to_hidden(self._start(checkpoint), lambda path: not may_show(path))
@@ -197,14 +197,14 @@ class Journal:
         start = 0 if checkpoint is None else self._position_of(checkpoint)
         if start > self.timeline.position:
             raise InvalidArgumentError(
-                f"The checkpoint {quote(str(checkpoint))} lies ahead, among steps that were undone.",
+                f"The checkpoint {quote(str(checkpoint))} lies ahead, among undone steps.",
                 hint=Advice("Call ", Joined(" or ", ToolName("redo"), ToolName("rollback")), " to go there."),
                 details={"parameter": "since"},
             )
         return start
 
     def undo(self, root: Root, steps: int, paths: Paths = None, *, max_bytes: int) -> Move:
-        """Undo the last steps, or the last that changed some paths there; all of them or none."""
+        """Undo the last steps, or with `paths` the last changes of these paths; all of them or none."""
 
         def chosen(timeline: Timeline) -> Sequence[int]:
             touching = _touching(timeline.done_steps, paths)
@@ -271,14 +271,14 @@ class Journal:
                     undoing=True,
                 )
             except (_Overtaken, ConcurrentChange, ConflictError):
-                # The conflict may be what another thread has just recorded: then the changes are others.
+                # If another thread has just recorded a step, compute the changes again.
                 with self._lock:
                     is_final = outcome.clashes and self.timeline.generation == generation
                 if is_final:
                     raise
                 if time.monotonic() > deadline:
                     raise BusyError(
-                        f"Files have kept changing for {_RETRY_SECONDS:g} seconds; nothing was done.",
+                        f"Files kept changing for {_RETRY_SECONDS:g} seconds; nothing was done.",
                         hint="Try the same call again.",
                     ) from None
                 continue
@@ -302,13 +302,13 @@ class Journal:
 
     @property
     def _out_of_reach(self) -> str:
-        """A sentence about the steps that cannot be undone, if there are any."""
+        """A sentence about steps that can no longer be undone, or ""."""
         if self._forked:
-            return " What was changed before this process was forked, only the parent process can undo."
+            return " Only the parent process can undo changes that were made before the fork."
         if merged := self.timeline.merged:
             return (
-                f" The first {plural(merged, 'step')} are too long ago: they were merged,"
-                " and checkpoints among them are gone."
+                f" The first {plural(merged, 'step')} can no longer be undone: they were"
+                " merged, and their checkpoints are gone."
             )
         return ""
 
@@ -333,7 +333,7 @@ class _MoveRecorder(NamedTuple):
     generation: int
 
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
-        del changes  # those of the move, without the directories that are there already
+        del changes  # the changes of `move`, except directories that exist already
         return self.journal.moving(self.move, self.generation)
 
     def alone(self) -> AbstractContextManager[object]:
@@ -344,13 +344,13 @@ class _MoveRecorder(NamedTuple):
 
 
 class RecoveryState:
-    """Which of the changes that were begun the tree shows to be made."""
+    """Tells from the tree which changes were made before an interrupt or crash."""
 
     def __init__(self, changes: tuple[Change, ...], read_node: NodeReader) -> None:
         self.made: tuple[Change, ...] = ()
         self.unmade: tuple[Change, ...] = ()
-        self.conflicting: tuple[Change, ...] = ()  # the path is neither as before nor as after
-        self.stray: tuple[Change, ...] = ()  # directories that were created for files that were not
+        self.conflicting: tuple[Change, ...] = ()  # the path has neither the old nor the new node
+        self.stray: tuple[Change, ...] = ()  # directories that were created for a file that was not written
         for change in changes:
             try:
                 present = read_node(change.path)
@@ -364,29 +364,29 @@ class RecoveryState:
             else:
                 self.conflicting += (change,)
         if all(_prepares_directory(change) for change in self.made) and not self.complete:
-            # Directories are created on the way to a file; without the file nothing was made.
+            # Directories are created before their file; without the file, the change was not made.
             self.stray = self.made
             self.unmade += self.made
             self.made = ()
         if self.made:
-            # A directory stays where something else is in it.
+            # A directory that is not empty is not removed, and the change still counts as made.
             self.made += tuple(change for change in self.unmade if _removes_directory(change))
             self.unmade = tuple(change for change in self.unmade if not _removes_directory(change))
 
     @property
     def complete(self) -> bool:
-        """Whether all was made."""
+        """True if all changes were made."""
         return not self.unmade and not self.conflicting
 
     @property
     def whole(self) -> bool | None:
-        """Whether all was made, or nothing; None for a part, or if others have changed it since."""
+        """True if all changes were made, False if none; None for a part, or if a path has changed since."""
         return self.complete or (None if self.made or self.conflicting else False)
 
 
 def node_reader(root: Root) -> NodeReader:
-    """Return a function that returns what is at a path of the tree."""
-    # Of a copy: the root references its journal, and a cycle would keep both until the collector runs.
+    """Return a function that reads the node at a path of the tree."""
+    # Read through a copy: the root refers to its journal, and a reference cycle would keep both alive.
     unrecorded = copy(root)
     unrecorded.recorder = None
     return lambda path: unrecorded.node(path, max_bytes=MAX_FILE_BYTES)
@@ -401,7 +401,7 @@ def _removes_directory(change: Change) -> bool:
 
 
 def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int:
-    """Return the number of steps; raise if it is below 1 or over the count that there is."""
+    """Return `steps`; raise if it is below 1 or over the number of available steps."""
     if steps < 1:
         raise InvalidArgumentError(
             Advice(ParameterName("steps"), f" must be 1 or more, not {steps}."),
@@ -420,7 +420,7 @@ def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int
 
 
 def _touching(steps: Sequence[Step], paths: Paths) -> list[int]:
-    """Return the indexes of the steps that changed something at or below one of some paths."""
+    """Return the indexes of the steps with a change at or below one of the paths."""
     if paths is None:
         return list(range(len(steps)))
     return [
@@ -433,7 +433,7 @@ def _touching(steps: Sequence[Step], paths: Paths) -> list[int]:
 def _check_usable(root: Root, paths: Sequence[str]) -> None:
     if not all(map(root.is_usable, paths)):
         raise RefusedError(
-            "These steps changed something outside of what may be used here; nothing was done.",
+            "These steps changed paths outside the directories of this view; nothing was done.",
             hint="Undo or redo fewer steps, or edit the files.",
         )
 

@@ -1,4 +1,4 @@
-"""The methods of a workspace over its journal: undo, redo, rollback, checkpoint and changes."""
+"""The methods of a workspace that use its journal: undo, redo, rollback, checkpoint, changes, recording."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -25,13 +25,13 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 def undo(
     journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, steps: int, paths: Paths
 ) -> UndoResult:
-    """Take back steps."""
+    """Undo the last steps."""
     move = journal.undo(root, steps, real_paths(root, paths), max_bytes=limits.file_bytes)
     return _result("Undid", move, journal, tracker)
 
 
 def redo(journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, steps: int) -> UndoResult:
-    """Make steps again that were undone."""
+    """Redo steps that were undone."""
     return _result("Redid", journal.redo(root, steps, max_bytes=limits.file_bytes), journal, tracker)
 
 
@@ -50,7 +50,7 @@ def _result(done: str, move: Move, journal: Journal, tracker: ReadTracker) -> Un
 
 
 def real_paths(root: Root, paths: Paths) -> list[str] | None:
-    """Return the real paths that some paths name: of a link, its own and the one of its target."""
+    """Return the real paths of some paths; for a link, its own path and that of its target."""
     if paths is None:
         return None
     named = [paths] if isinstance(paths, str | os.PathLike) else paths
@@ -63,7 +63,7 @@ def real_paths(root: Root, paths: Paths) -> list[str] | None:
 
 
 def record_restored(tracker: ReadTracker, nodes: Iterable[tuple[str, Node | None]]) -> None:
-    """Record that the files at some paths are versions from before again."""
+    """Record that the files at some paths have an earlier version again."""
     for path, node in nodes:
         if isinstance(node, FileNode) and tracker.knows(path):
             tracker.record_restore(path, revision_of(node.load()))
@@ -92,8 +92,8 @@ def begin_recording(
         raise read_only()
     if isinstance(root, OverlayRoot):
         raise RefusedError(
-            "A transaction changes nothing on disk, so nothing is recorded in it.",
-            hint="Record around the transaction.",
+            "A transaction changes nothing on disk, so nothing can be recorded within it.",
+            hint="Start the recording outside the transaction.",
         )
     return journal.begin_recording(root, limits, label, ignored=include_ignored)
 
@@ -106,7 +106,7 @@ def end_recording(journal: Journal, root: Root, limits: Limits, opened: OpenReco
 
 
 def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_bytes: int) -> ChangesResult:
-    """Return what differs now from what was there before the steps since a checkpoint."""
+    """Return how the tree differs from its state at a checkpoint."""
     steps = journal.steps_since(since)
     scope = real_paths(root, paths)
     net = journal.since(since)

@@ -1,4 +1,4 @@
-"""The disk as it is now, beside what the steps of a journal left there."""
+"""Comparison of the disk with the files that the steps of a journal left there."""
 
 import time
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from agentfs.text import Blob, line_changes, plural
 
 
 class Present:
-    """Compares net changes with the disk, and collects what other programs have done since."""
+    """Compares net changes with the disk, and collects the changes by other programs."""
 
     def __init__(self, root: Root, max_bytes: int) -> None:
         self._root, self._max_bytes = root, max_bytes
-        self._store = Store()  # contents that other programs wrote need not fit in memory
+        self._store = Store()  # keeps contents that other programs wrote out of memory
         self.others: dict[str, Lines] = {}
         self._restored: list[str] = []
         self._gone: list[str] = []
         self._unknown: list[str] = []
 
     def change(self, net: Change, history: Sequence[Change]) -> Change:
-        """Return a net change with what is at its path now; `history` has the changes that it sums up."""
+        """Return a net change that ends with the node on the disk; `history` has the changes it sums up."""
         path = net.path
         now = self._node(net)
         if Change(path, net.before, now).changes_nothing:
@@ -44,17 +44,17 @@ class Present:
         return Change(path, net.before, now)
 
     def notes(self, omitted: int) -> list[str]:
-        """Return what the comparison says beside the changes."""
+        """Return notes on paths that the changes alone do not explain."""
         notes: list[str] = []
         if self._restored:
-            notes.append(f"as before again: {name_paths(self._restored)}")
+            notes.append(f"changed back by another program: {name_paths(self._restored)}")
         if self._gone:
-            notes.append(f"gone, deleted by another program: {name_paths(self._gone)}")
+            notes.append(f"deleted by another program: {name_paths(self._gone)}")
         if self._unknown:
-            notes.append(f"not compared with what is there now: {name_paths(self._unknown)}")
+            notes.append(f"not compared with the disk: {name_paths(self._unknown)}")
         if omitted:
             paths = plural(omitted, "path")
-            notes.append(f"left out: {paths} changed long ago, whose first state is no longer kept")
+            notes.append(f"left out: {paths} changed long ago; the content from before is no longer kept")
         return notes
 
     def _node(self, net: Change) -> Node | None:
@@ -73,11 +73,11 @@ class Present:
 
 
 def _lines_of_others(versions: Sequence[tuple[Node | None, bool]]) -> Lines:
-    """Return the lines of the last version that another program wrote.
+    """Return the lines of the last version that come from another program.
 
     Each version comes with True if another program wrote it.
     """
-    text, owned = "", list[bool]()  # for each line of the text, whether another program wrote it
+    text, owned = "", list[bool]()  # for each line of the text, True if another program wrote it
     for node, by_others in versions:
         blob = Blob("100644", node.load()) if isinstance(node, FileNode) else Blob("", b"")
         if blob.is_binary:

@@ -1,7 +1,7 @@
-"""A read tracker that persists: everything that it comes to record is written to a database.
+"""A persistent read tracker, which writes its records to the database of a state directory.
 
-It is written as far as there is disk space. What is missing counts as unread, which makes `write` ask for a
-read: the safe side. So no call that only reads ever fails for it.
+On a full disk it keeps working, so a call that only reads never fails because of it. Files whose records are
+lost count as unread, which is safe: `write` asks for a read.
 """
 
 import json
@@ -23,8 +23,8 @@ from agentfs.history.database import (
 )
 from agentfs.read_tracker import Key, ReadRecord, ReadTracker
 
-_RETRY_SECONDS = 5.0  # until a full disk is tried again
-_MOST_UNWRITTEN = 10_000  # versions; if more are unwritten, everything is written anew
+_RETRY_SECONDS = 5.0  # before the next write to a full disk
+_MOST_UNWRITTEN = 10_000  # versions; if more are unwritten, the tables are written again in full
 _READ_HISTORY = """
     SELECT path, revision, number, record, reads.checksum, text, texts.checksum
     FROM reads LEFT JOIN texts USING (path, revision) ORDER BY number
@@ -39,23 +39,23 @@ _DROP_TEXT = "DELETE FROM texts WHERE path = ? AND revision = ?"
 class PersistentReadTracker(ReadTracker):
     """The read tracker of a workspace with a state directory.
 
-    `damage` says why an earlier read history was forgotten.
+    `damage` says why the stored read history could not be used; "" if it could.
     """
 
     def __init__(self, database: Database) -> None:
-        """Restore the read history, or begin a new one; raises FileIOError (io) if neither is possible."""
+        """Load the stored read history, or start a new one; raises FileIOError (io) if both fail."""
         super().__init__()
         self.damage = ""
         self._database: Database | None = None
         self._unwritten: dict[Key, None] = {}
-        self._must_clear = False  # delete what is in the database before the next write
-        self._retry_at = 0.0  # when a write is tried again after one that failed
-        self._stored: set[Key] = set()  # of the texts in the database
+        self._must_clear = False  # the next write must first empty the tables
+        self._retry_at = 0.0  # earliest time for the next write after a failed one
+        self._stored: set[Key] = set()  # keys of the texts in the database
         self._number = 0
         try:
             self._restore(database)
         except Damage as damage:
-            generation = self._generation  # so that no line id comes to mean another line
+            generation = self._generation  # so that no line id is used for another line
             super().__init__()
             self._generation = generation
             self.damage, self._must_clear = str(damage), True
@@ -66,18 +66,18 @@ class PersistentReadTracker(ReadTracker):
         self._database = database
 
     def forget(self) -> None:
-        """Forget everything, on the disk too; raises FileIOError (io) if that fails."""
+        """Forget everything, also on the disk; raises FileIOError (io) if that fails."""
         super().forget()
         with self._lock:
             self._unwritten.clear()
             if self._database is not None:
                 self._must_clear = True
-                self._database.truncate_log()  # which may free the space to delete
+                self._database.truncate_log()  # deleting needs disk space, which this may free
                 self._write(self._database)
                 self._database.truncate_log()
 
     def close(self) -> None:
-        """Write what could not be written before, if there is space by now."""
+        """Write the records that could not be written before."""
         with self._lock:
             self._try_to_write()
             self._database = None
@@ -105,7 +105,7 @@ class PersistentReadTracker(ReadTracker):
                 if check != checksum(raw_path, revision, number, record) or (
                     raw_text is not None and text_check != checksum(raw_path, revision, raw_text)
                 ):
-                    raise Damage("a row of the read history is not as it was written")
+                    raise Damage("a row of the read history has a wrong checksum")
                 self._number = number
                 path, text = from_bytes(raw_path), None
                 if raw_text is not None:
@@ -113,7 +113,7 @@ class PersistentReadTracker(ReadTracker):
                     self._stored.add((path, revision))
                 self._restore_version(path, revision, json.loads(record), text)
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise Damage("a row holds what no read history writes") from None
+            raise Damage("a row has a form that no read history writes") from None
 
     def _restore_version(self, path: str, revision: str, plain: dict[str, Any], text: str | None) -> None:
         record = ReadRecord(revision, is_read=False)
@@ -133,7 +133,7 @@ class PersistentReadTracker(ReadTracker):
                 self._retry_at = time.monotonic() + _RETRY_SECONDS
 
     def _write(self, database: Database) -> None:
-        """Write the versions that have changed as they are now, in one transaction."""
+        """Write the records of changed versions in one transaction."""
         statements = [*_CLEAR] if self._must_clear else []
         keys = self._known() if self._must_clear else self._unwritten
         for key in keys:
@@ -163,11 +163,11 @@ class PersistentReadTracker(ReadTracker):
         self._must_clear = False
 
     def _known(self) -> list[Key]:
-        """Return every revision in memory, the latest used last."""
+        """Return the keys of all versions in memory, the last used at the end."""
         return [(path, revision) for path, versions in self._files.items() for revision in versions]
 
     def _plain(self, path: str, record: ReadRecord) -> dict[str, Any]:
-        """Return the record and the line ids of a revision as JSON."""
+        """Return the record and the line ids of a version as JSON values."""
         plain: dict[str, Any] = {}
         if record.is_read:
             plain |= {"ranges": record.ranges, "total": record.total, "whole": record.whole}

@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def record_calls(function: F, recording: Callable[[str], AbstractContextManager[Recording]]) -> F:
-    """Return a function that records each call, and adds what changed to a text that it returns."""
+    """Return a function that records each call, and appends the changes to a returned text."""
     if not callable(function):
         raise InvalidArgumentError(
             f"`function` must be a function, not {type(function).__name__}.", details={"argument": "function"}

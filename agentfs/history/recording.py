@@ -1,4 +1,4 @@
-"""Recordings: what any process changes in the tree while a block runs becomes one step of the journal."""
+"""Recordings: the changes that any process makes during a block become one step of the journal."""
 
 import json
 import time
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentfs.advice import Advice, Joined, call
+from agentfs.errors import RefusedError
 from agentfs.fs import Change, Node, Root
 from agentfs.history.database import Damage, Statement, checksum, to_json
 from agentfs.history.report import MayShow, bounded_patch, file_changes, file_lines, name_paths, patch_notes
@@ -26,11 +27,11 @@ _DROP = "DELETE FROM recordings WHERE number = ?"
 
 @dataclass
 class Recording:
-    """What `Workspace.recording` gives.
+    """The recording that `Workspace.recording` yields.
 
     Attributes:
         label: The label.
-        result: What changed; None until the block ends.
+        result: The changes; None until the block ends.
     """
 
     label: str
@@ -39,30 +40,30 @@ class Recording:
 
 @dataclass
 class OpenRecording:
-    """A recording whose block runs."""
+    """A recording whose block is still running."""
 
     number: int
     label: str
     began: int  # in nanoseconds since 1970
-    ignored: bool  # whether it includes ignored files
+    ignored: bool  # True if it includes ignored files
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
-    earlier: list[Step] = field(default_factory=list[Step])  # made when another recording was opened
+    earlier: list[Step] = field(default_factory=list[Step])  # ended by the begin of another recording
     lost: dict[str, None] = field(default_factory=dict[str, None])
     not_covered: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def step(self, label: str) -> Step | None:
-        """Return what was recorded as a step; None if nothing can be undone."""
+        """Return the recorded changes as a step; None if nothing can be undone."""
         if not self.changes:
             return None
         return Step(tuple(self.changes.values()), time.time(), label, tuple(self.lost))
 
 
 class Recordings:
-    """The recordings of one journal that are open, and the snapshot that they compare with.
+    """The open recordings of one journal, and the snapshot that they compare with.
 
-    Used under the lock of the journal. Each change belongs to one recording: to the one that ends next, or to
-    the one that was opened last if another one opens next, which makes a step of it at once. Changes by the
-    workspace itself belong to none.
+    Used under the lock of the journal. Each change belongs to one recording. When a recording ends, it gets
+    all changes since the last begin or end of any recording. When another one begins, the innermost open
+    recording gets them, as a step. Changes by the workspace itself belong to no recording.
     """
 
     def __init__(self, store: Store) -> None:
@@ -71,7 +72,7 @@ class Recordings:
         self._open: list[OpenRecording] = []
 
     def settle(self, root: Root, limits: Limits, position: int) -> Step | None:
-        """Make a step of what the recording that was opened last has so far, and write it down."""
+        """End the step of the innermost open recording before another one begins, and store it."""
         if not self._open:
             return None
         opened = self._open[-1]
@@ -85,7 +86,7 @@ class Recordings:
         return step
 
     def begin(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
-        """Open a recording; those that are open must be settled."""
+        """Open a recording, after `settle`."""
         number = max((each.number for each in self._open), default=0) + 1
         opened = OpenRecording(number, label, time.time_ns(), ignored)
         self._open.append(opened)
@@ -102,6 +103,10 @@ class Recordings:
         self, opened: OpenRecording, root: Root, limits: Limits, position: int, label: str
     ) -> Step | None:
         """End a recording, and write its step down for a position of the timeline."""
+        if opened not in self._open:
+            raise RefusedError(
+                "This recording belongs to the process from which this one was forked.", hint="It ends there."
+            )
         try:
             difference = self._difference(root, limits, opened.began)
             self._absorb(opened, difference)
@@ -115,7 +120,7 @@ class Recordings:
         return step
 
     def observe(self, changes: Iterable[Change]) -> None:
-        """Note what the workspace itself has changed, if a recording is open."""
+        """Exclude changes by the workspace itself from the open recordings."""
         if not self._open:
             return
         statements: list[Statement] = []
@@ -130,11 +135,11 @@ class Recordings:
             self._store.database.defer(statements)
 
     def restore(self) -> list[OpenRecording]:
-        """Open the recordings again that a dead process has left; return them, the innermost first."""
+        """Reopen the recordings that a dead process left open; return them, the innermost first."""
         (rows,) = self._store.database.read(_READ)
         for number, payload, check in rows:
             if check != checksum(payload):
-                raise Damage("a recording is not as it was written")
+                raise Damage("a recording has a wrong checksum")
             plain: dict[str, Any] = json.loads(payload)
             step = self._store.step_from_json(plain["step"])
             opened = OpenRecording(number, step.label, plain["began"], plain["ignored"])
@@ -153,7 +158,7 @@ class Recordings:
         opened.lost |= dict.fromkeys(difference.lost)
 
     def _add(self, opened: OpenRecording, change: Change) -> None:
-        """Add a later change, without what the workspace changed in between if these are other lines."""
+        """Add a later change, without the lines that the workspace itself changed in between."""
         path, known = change.path, opened.changes.get(change.path)
         if known is not None:
             before: Node | None = known.before
@@ -187,7 +192,7 @@ def recorded_result(
     notes = patch_notes(files, missing)
     lost = tuple(sorted(opened.lost))
     if lost:
-        notes.append(f"changed too, and not restored by undo, as the content is not kept: {name_paths(lost)}")
+        notes.append(f"also changed, but undo cannot restore it, as no content is kept: {name_paths(lost)}")
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
     left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(not_covered.items()))
     advice = Advice("undo takes it back: ", call("undo")) if step is not None and len(steps) == 1 else ""
@@ -196,7 +201,7 @@ def recorded_result(
     lines = file_lines(files)
 
     def answer(count: int) -> RecordedResult:
-        more = footer(f"{len(lines) - count} more lines") if count < len(lines) else ""
+        more = footer(plural(len(lines) - count, "more line")) if count < len(lines) else ""
         text = Joined("\n", *filter(None, [head, *lines[:count], more, *notes, ending]))
         return RecordedResult(
             files, patch, None, opened.label, lost, not_covered, notes=tuple(notes), text=text

@@ -1,4 +1,4 @@
-"""Finds renamed files among deleted and created ones: by content, then by similarity, as git does."""
+"""Detection of renamed files among deleted and created ones: by content, then by similarity, as in git."""
 
 import os
 import time
@@ -10,14 +10,14 @@ from agentfs import call_context
 from agentfs.fs import Change, DirectoryNode, FileNode, Node
 
 _MOST_COMPARED = 1_000  # pairs of files whose lines are compared
-_MOST_BYTES = 1024 * 1024  # of a file whose lines are compared
+_MOST_BYTES = 1024 * 1024  # size of the largest file whose lines are compared
 _LEAST_SIMILARITY = 0.5
 
 
 def renames(changes: Iterable[Change]) -> dict[str, str]:
     """Return the old path of each renamed file and link, by its new path.
 
-    Files with equal content are paired in the order of their paths, then the most similar of the others.
+    Files with equal content are paired in the order of their paths; then the most similar others are.
     """
     ordered = sorted(changes, key=lambda change: change.path)
     created = [each for each in ordered if each.before is None and _is_file(each.after)]
@@ -47,7 +47,7 @@ def _similar(deleted: Sequence[Change], created: Sequence[Change]) -> dict[str, 
     by_name: dict[str, list[Change]] = {}
     for old in deleted:
         by_name.setdefault(os.path.basename(old.path), []).append(old)
-    all_pairs = len(deleted) * len(created) <= _MOST_COMPARED  # of more, only files that keep their name
+    all_pairs = len(deleted) * len(created) <= _MOST_COMPARED  # else only pairs with the same file name
     pairs = (
         (old, new)
         for new in created

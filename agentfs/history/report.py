@@ -1,4 +1,4 @@
-"""Changes as results, as a patch in git's format, and as the errors for conflicts."""
+"""Results, patches in git's format, and conflict errors, made from changes."""
 
 import os
 import time
@@ -26,10 +26,10 @@ MayShow = Callable[[str], bool]
 
 
 class Marks(NamedTuple):
-    """What is known of paths beside their changes."""
+    """Facts about changed paths that are not in the changes."""
 
     others: Mapping[str, Lines] = {}  # lines that another program has changed since
-    labels: Mapping[str, str] = {}  # of the last recording that changed it
+    labels: Mapping[str, str] = {}  # label of the last recording that changed the path
 
 
 _NO_MARKS = Marks()
@@ -40,11 +40,11 @@ class Move(NamedTuple):
 
     changes: tuple[Change, ...]
     steps: int
-    undone: bool  # otherwise redone
-    merged: tuple[str, ...] = ()  # paths that keep what another program has changed
-    remaining: tuple[str, ...] = ()  # directories with something else in them
-    lost: tuple[str, ...] = ()  # paths that a recording could not keep
-    notes: tuple[str, ...] = ()  # what was not restored, such as an owner
+    undone: bool  # False: redone
+    merged: tuple[str, ...] = ()  # paths with changes by another program, which are kept
+    remaining: tuple[str, ...] = ()  # directories that stay, because they are not empty
+    lost: tuple[str, ...] = ()  # paths whose content a recording could not keep
+    notes: tuple[str, ...] = ()  # metadata that was not restored, such as an owner
 
 
 def file_changes(
@@ -54,7 +54,7 @@ def file_changes(
     may_show: MayShow = lambda _: True,
     marks: Marks = _NO_MARKS,
 ) -> tuple[FileChange, ...]:
-    """Return changes, at most one for each path, as typed data in order of path; a moved file is one."""
+    """Return changes, at most one for each path, as results in order of path; a moved file is one result."""
     listed: list[FileChange] = []
     for change, origin in _paired(changes):
         path = change.path
@@ -77,7 +77,7 @@ def file_changes(
 
 
 def _paired(changes: Iterable[Change]) -> list[tuple[Change, str]]:
-    """Return changes in order of path, each with the old path of a moved file; its removal is left out."""
+    """Return changes in order of path, each with the old path of a moved file; leave out its removal."""
     by_path = {change.path: change for change in changes}
     origins = renames(by_path.values())
     gone = set(origins.values())
@@ -111,20 +111,20 @@ def changes_result(
 
 
 def patch_notes(files: Sequence[FileChange], missing: int) -> list[str]:
-    """Return what the patch of some files leaves out."""
+    """Return notes on files that the patch leaves out."""
     notes: list[str] = []
     hidden = [path for file in files if file.protected for path in (file.moved_from, file.path) if path]
     if hidden:
-        notes.append(f"not in the patch, as reading it is not allowed: {name_paths(hidden)}")
+        notes.append(f"not in the patch, because reading is not allowed: {name_paths(hidden)}")
     if missing:
         notes.append(
-            f"not in the patch, as it would be too large or take too long: {plural(missing, 'path')}"
+            f"not in the patch, because it would be too large or take too long: {plural(missing, 'path')}"
         )
     return notes
 
 
 def bounded_patch(changes: Iterable[Change], may_show: MayShow) -> tuple[bytes, int]:
-    """Return the patch of the changes that may be shown, and how many size and time leave out."""
+    """Return the patch of the changes that may be shown, and the number that size and time leave out."""
     shown = [change for change in changes if may_show(change.path)]
     ordered = sorted(_paired(shown), key=lambda each: os.fsencode(each[0].path))
     patch = bytearray()
@@ -140,14 +140,14 @@ def _is_late() -> bool:
 
 
 def undo_result(done: str, move: Move, undoable: int, redoable: int) -> UndoResult:
-    """Return the result of `undo`, `redo` and `rollback`; `done` is how its text begins."""
+    """Return the result of `undo`, `redo` and `rollback`; its text begins with `done`."""
     changed = [change for change in move.changes if change.path not in move.remaining]
     files = file_changes(changed, count_lines=False)
-    notes = [f"the directory {quote(path)} stays: something else is in it" for path in move.remaining]
+    notes = [f"the directory {quote(path)} stays, because it is not empty" for path in move.remaining]
     if move.merged:
-        notes.append(f"merged with what another program has changed since: {name_paths(sorted(move.merged))}")
+        notes.append(f"merged with changes by another program: {name_paths(sorted(move.merged))}")
     if move.lost:
-        notes.append(f"not restored, as the recording could not keep it: {name_paths(move.lost)}")
+        notes.append(f"not restored, as the recording could not keep the content: {name_paths(move.lost)}")
     notes += move.notes
     back = " back" if move.undone and done.startswith("Went") else ""
     head = f"{done} {plural(move.steps, 'step')}{back}." if move.steps else f"{done} nothing to do."
@@ -193,7 +193,7 @@ def describe_step(step: Step) -> str:
 
 
 def name_paths(paths: Sequence[str], most: int = _NAMES_SHOWN) -> str:
-    """Return some paths, quoted, and how many more there are."""
+    """Return the first paths, quoted, and the number of others."""
     return first_names([quote(path) for path in paths], most)
 
 
@@ -206,17 +206,17 @@ def patch_lines(patch: bytes) -> list[str]:
     lines = patch[:end].decode("utf-8", "backslashreplace").split("\n")[:-1]
     shown = bounded_lines(lines, _PATCH_CHARS)
     if len(shown) < count:
-        shown.append(footer(f"{count - len(shown)} more lines of the patch"))
+        shown.append(footer(f"{plural(count - len(shown), 'more line')} of the patch"))
     return shown
 
 
 def changed_meanwhile(change: Change, found: Node | None, root: Root) -> AgentFSError:
-    """Return the error for a path that was changed while a call was about to change it."""
+    """Return the error for a path that was changed just before a call could change it."""
     happened = _what_happened(change.path, change.before, found)
     by = "another program" if root.recorder is None else root.recorder.origin(change.path, found)
     details = _shown_difference(change.path, change.before, found, root)
     return StaleError(
-        f"{happened} by {by}; nothing was made." + (" This is what changed:" if details["places"] else ""),
+        f"{happened} by {by}; nothing was changed." + (" This is what changed:" if details["places"] else ""),
         hint=_look_hint(change.path, found, root),
         details=details,
     )
@@ -229,7 +229,7 @@ def clash_error(
     rest: NextCall | None,
     done: str,
 ) -> ConflictError:
-    """Return the error for steps that cannot be `done`, with the call that does it for other paths."""
+    """Return the error for steps that clash; `rest` is the call for the other paths, `done` a participle."""
     first = clashes[0]
     happened = [
         f"{_what_happened(path, expected, found, lines)} by {origin(path, found)}"
@@ -241,7 +241,7 @@ def clash_error(
     ]
     message = f"{happened[0]}; nothing was {done}."
     if len(clashes) > 1:
-        message = f"{len(clashes)} paths were changed in the same places since; nothing was {done}:"
+        message = f"{len(clashes)} paths were changed since, in the same places; nothing was {done}:"
         details["places"] = [*happened, *details["places"]]
     elif details["places"]:
         message += " This is what changed:"
@@ -252,7 +252,7 @@ def clash_error(
 
 
 def rest_of_call(again: NextCall, steps: Sequence[Step], clashes: Sequence[Clash]) -> NextCall | None:
-    """Return a call again for the paths that do not clash; None if there are none, or too many."""
+    """Return the same call for the paths that do not clash; None if there are none, or too many."""
     clashing = {each.path for each in clashes}
     for step in steps:
         for new, old in renames(step.changes).items():
@@ -316,7 +316,7 @@ def _line_counts(change: Change) -> tuple[int, int] | None:
 
 
 def _blob(node: Node | None) -> Blob:
-    """Return a node as git has it, which knows no directories and of a mode only its x bit."""
+    """Return a node as git stores it: without directories, and with only the x bit of the mode."""
     if isinstance(node, FileNode):
         return Blob("100755" if node.mode & 0o100 else "100644", node.load())
     return Blob("120000", os.fsencode(node.target)) if isinstance(node, LinkNode) else Blob("", b"")

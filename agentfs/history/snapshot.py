@@ -36,6 +36,7 @@ from agentfs.history.store import Store
 from agentfs.history.take_back import is_same_node, read_node
 from agentfs.limits import Limits
 from agentfs.results import Skipped
+from agentfs.text import plural
 from agentfs.tree.ignore_sources import DECIDING, with_slash
 from agentfs.tree.walk import Walk
 
@@ -46,7 +47,7 @@ _DELETE = "DELETE FROM snapshot WHERE path = ?"
 
 
 class Status(NamedTuple):
-    """What `lstat` tells of a path; of a directory only mode and owner."""
+    """The `lstat` fields of a path; only mode and owner of a directory."""
 
     mode: int
     user: int
@@ -63,19 +64,19 @@ class Seen(NamedTuple):
 
     node: Node | None  # None if its content is not kept
     status: Status | None  # None if it must be read again
-    young: bool = False  # a change since may have left the same status
+    young: bool = False  # a later change may have left the status as it was
     reason: str = ""  # why its content is not kept
 
 
 class Difference(NamedTuple):
-    """How a tree differs from its snapshot."""
+    """The difference between a tree and its snapshot."""
 
     changes: tuple[Change, ...]
-    lost: tuple[str, ...]  # paths that differ and whose content is not kept
-    not_covered: dict[str, int]  # how many paths have no kept content, by reason
+    lost: tuple[str, ...]  # changed paths whose content is not kept
+    not_covered: dict[str, int]  # numbers of paths without kept content, by reason
     paths: dict[str, Seen]  # all paths as they are now
-    is_watched: bool  # events will tell what changes from now on
-    statements: tuple[Statement, ...]  # that store them
+    is_watched: bool  # events will report later changes
+    statements: tuple[Statement, ...]  # SQL that stores `paths`
 
 
 class Snapshot:
@@ -84,7 +85,7 @@ class Snapshot:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._paths: dict[str, Seen] | None = None
-        self._is_watched = False  # events tell what has changed since `_paths`
+        self._is_watched = False  # events report changes since `_paths` was read
         self._ignored = False
         self._not_covered: dict[str, int] = {}
 
@@ -102,7 +103,7 @@ class Snapshot:
         self._not_covered = difference.not_covered
 
     def put(self, path: str, node: Node | None) -> tuple[Statement, ...]:
-        """Note what the workspace itself left at a path; return the statements that store it."""
+        """Record the node that the workspace itself left at a path; return the statements that store it."""
         if node is None:
             self.paths.pop(path, None)
         else:
@@ -112,9 +113,10 @@ class Snapshot:
     def difference(
         self, root: Root, limits: Limits, *, ignored: bool, since: int | None = None
     ) -> Difference:
-        """Return how the tree differs now.
+        """Scan the tree and return its difference from the snapshot.
 
-        Changes are those since a time in nanoseconds; None compares nothing and only finds what is there.
+        `since` is the time in nanoseconds from which changes count. With None, nothing is compared: the
+        difference only has the present paths.
         """
         old = self.paths
         scan = _Scan(self._store, old, root, limits, ignored=ignored)
@@ -135,7 +137,7 @@ class Snapshot:
             for path in sorted({*changed} - shown):
                 before, now = old.get(path), paths.get(path)
                 if now is None:
-                    now = scan.look_at(path)  # it may only be ignored since
+                    now = scan.look_at(path)  # it may still exist, and be ignored now
                 if any(seen is not None and seen.node is None for seen in (before, now)):
                     if before is None or now is None or before.status != now.status:
                         lost.append(path)
@@ -153,7 +155,7 @@ class Snapshot:
         )
 
     def _came_into_view(self, changed: list[str], paths: dict[str, Seen], since: int) -> set[str]:
-        """Return new paths that existed before, and are found only because the ignore rules have changed."""
+        """Return paths that are not new, but were hidden from earlier scans by ignore rules."""
         if DECIDING.isdisjoint(map(os.path.basename, changed)):
             return set()
         known = {seen.status.inode for seen in self.paths.values() if seen.status is not None}
@@ -179,11 +181,11 @@ class Snapshot:
         (rows,) = self._store.database.read_checked(("snapshot",), "SELECT * FROM snapshot")
         for path, digest, node, status, check in rows:
             if check != checksum(path, node, status):
-                raise Damage("a row of the snapshot is not as it was written")
+                raise Damage("a row of the snapshot is invalid")
             *facts, young = json.loads(status) or [False]
             kept = self._store.node_from_json(json.loads(node))
             if digest is not None and not (isinstance(kept, FileNode) and kept.digest == digest.hex()):
-                raise Damage("a row of the snapshot is not as it was written")
+                raise Damage("a row of the snapshot is invalid")
             found[from_bytes(path)] = Seen(kept, Status(*facts) if facts else None, bool(young))
         return found
 
@@ -197,25 +199,25 @@ def _row(path: str, seen: Seen) -> tuple[bytes | int | None, ...]:
 
 
 class _Scan:
-    """One look at the whole tree, which keeps the content of files that have changed."""
+    """A scan of the tree, which keeps the content of changed files."""
 
     def __init__(
         self, store: Store, old: dict[str, Seen], root: Root, limits: Limits, *, ignored: bool
     ) -> None:
         self._store, self._old, self._root, self._limits = store, old, root, limits
         self._ignored = ignored
-        self._bytes = 0  # of the contents that are kept
+        self._bytes = 0  # size of the kept contents
         self._buffer = ReadBuffer(limits.file_bytes)
         self._young_after = 0
         self._paths: dict[str, Seen] = {}
         self.not_covered = Counter[str]()
-        self.by_events = False  # only what events named was looked at
-        self.is_watched = False  # events will tell what changes from now on
+        self.by_events = False  # True if only directories with events were scanned
+        self.is_watched = False  # events will report later changes
 
     def run(self, *, by_events: bool) -> dict[str, Seen]:
-        """Return all paths that a search with hidden files covers, and how they are.
+        """Return the present state of all paths that a search with hidden files covers.
 
-        With `by_events` the events of a watched tree tell what has changed since the last scan.
+        With `by_events`, only directories with events since the last scan are read.
         """
         root = self._root.top
         with root.open_directory(".") as top:
@@ -246,12 +248,12 @@ class _Scan:
         self.not_covered.update(ignored=skipped.ignored, unreadable=skipped.unreadable)
 
     def _watch(self, current: Root, paths: Sequence[str]) -> None:
-        """Let events tell of changes in directories and all below them."""
+        """Watch directories and all below them."""
         for _ in self._walk(current, paths):
             pass
 
     def _look_into(self, current: Root, touched: set[str], again: set[str]) -> bool:
-        """Look only into directories with events; return False if it takes a look at everything."""
+        """Scan only directories with events; return False if a full scan is necessary."""
         old, plain = self._old, current.unwatched
         touched = touched.union(path.rpartition("/")[0] for path in again)
         touched = {path for path in touched if not path or _is_directory(old.get(path))}
@@ -285,7 +287,7 @@ class _Scan:
         )
 
     def _take_below(self, root: Root, paths: Sequence[str], depth: int = 0) -> Skipped:
-        """Take what is below some directories, and return what is left out."""
+        """Take the entries below some directories, and return what was left out."""
         walk = self._walk(root, paths, depth)
         for visit in walk:
             base = with_slash(visit.directory.real_path)
@@ -295,15 +297,15 @@ class _Scan:
         skipped = walk.skipped
         if skipped.reached is not None:
             raise TooLargeError(
-                f"The tree has more than {self._limits.walk_entries} names, or a directory with too many;"
-                " changes of a part of it would be wrong.",
+                f"The tree has more than {plural(self._limits.walk_entries, 'name')}, or a directory with too"
+                " many, so its changes cannot be recorded.",
                 hint="Open the workspace on a smaller directory, or raise Limits.walk_entries.",
                 details={"limit": self._limits.walk_entries},
             )
         return skipped
 
     def look_at(self, path: str) -> Seen | None:
-        """Return how a path is that the scan did not find."""
+        """Return the present state of a path that the scan did not find."""
         try:
             node = read_node(self._root, path, self._limits.file_bytes)
         except AgentFSError:
@@ -329,7 +331,7 @@ class _Scan:
             try:
                 status = _status(entry.stat(follow_symlinks=False))
             except OSError:
-                continue  # it has just been removed
+                continue  # the file was just removed
             known = self._old.get(path)
             if known is not None and known.node is not None and known.status == status and not known.young:
                 self._paths[path] = known
@@ -356,7 +358,7 @@ class _Scan:
                 self._leave_out(path, _status(entry.stat(follow_symlinks=False)), reason)
 
     def _read(self, fd: int) -> tuple[os.stat_result, bytes | None]:
-        """Return the status and content of a file; no content if it is too large."""
+        """Return the status and content of a file, or no content if the file is too large."""
         status = os.fstat(fd)
         large = self._buffer.fill(fd) < 0
         return status, None if large else self._buffer.copy()
@@ -375,7 +377,7 @@ class _Scan:
             kept: Node = replace(known.node, metadata=node.metadata)
         else:
             kept = self._store.keep_node(node, compressed=True)
-        # A file that has grown since its status was taken is read again, too.
+        # A file that has grown since `fstat` is young too, so the next scan reads it again.
         young = max(status.modified, status.changed) >= self._young_after or len(data) != status.size
         self._paths[path] = seen = Seen(kept, status, young)
         self._count(seen)

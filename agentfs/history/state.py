@@ -1,4 +1,4 @@
-"""Opening a state directory: its checks, and recovery from a process that died during a change."""
+"""Opening of a state directory, and recovery after a process died during a change."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from agentfs.text import plural
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
 
 
-MakeLedger = Callable[..., Ledger]  # of a database and `unfinished`, whether a change in it is under way
+MakeLedger = Callable[..., Ledger]  # called with a database, and `unfinished` if a change is under way
 
 
 class State(NamedTuple):
@@ -32,12 +32,12 @@ class State(NamedTuple):
 
     journal: Journal
     read_tracker: PersistentReadTracker
-    messages: tuple[str, ...]  # what was found and repaired
+    messages: tuple[str, ...]  # notes on repairs
     database: Database
     directory: StateDirectory
 
     def close(self) -> None:
-        """Write what is left to be written, and let others use the directory."""
+        """Write unwritten records, and unlock the directory."""
         self.journal.close()
         self.read_tracker.close()
         self.database.close()
@@ -83,7 +83,7 @@ def open_state(
         database.flush()
         tracker = PersistentReadTracker(database)
         if tracker.damage:
-            messages += (f"the read history was damaged and is forgotten: {tracker.damage}",)
+            messages += (f"the read history was damaged and has been deleted: {tracker.damage}",)
         store.remove_unneeded()
         database.opened()
         journal = Journal(store, node_reader(root), loaded.timeline)
@@ -97,9 +97,9 @@ def open_state(
 
 
 def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journal:
-    """Return the journal of a state directory to look at, also while a workspace uses it.
+    """Return the journal of a state directory for reading, even while a workspace uses the directory.
 
-    What is under way at this moment is not in it. `root` is the tree that the directory is to belong to.
+    A change that is under way is not included. If `root` is given, the directory must belong to that tree.
     """
     database = _existing(path)
     if root is not None:
@@ -122,7 +122,7 @@ def _existing(path: str | os.PathLike[str]) -> Database:
     if not os.path.isfile(os.path.join(directory, FILE)):
         raise InvalidArgumentError(
             f"{quote(directory)} is not a state directory of agentfs.",
-            hint="Give the directory that was given as state=.",
+            hint="Pass the directory that was passed to the workspace as state=.",
             details={"parameter": "state", "path": directory},
         )
     return Database(directory, None, "fast")
@@ -133,7 +133,7 @@ def _root(database: Database) -> str | None:
     try:
         return str(json.loads(rows[0][0])) if rows else None
     except (ValueError, TypeError):
-        raise database.damaged("the root is not as it was written") from None
+        raise database.damaged("the root is damaged") from None
 
 
 def _check_root(database: Database, root: str, *, new: bool = False) -> None:
@@ -151,9 +151,9 @@ def _check_root(database: Database, root: str, *, new: bool = False) -> None:
 
 
 def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[tuple[str, ...], tuple[Change, ...]]:
-    """Finish what was under way when a process died, by what the tree shows.
+    """Finish the step, undo or redo that was under way when a process died.
 
-    Return messages, and the changes that were made.
+    The tree shows which changes were made. Return messages and these changes.
     """
     timeline, step, move = loaded.timeline, loaded.begun, loaded.move
     position = timeline.position
@@ -163,7 +163,7 @@ def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[tuple[str, ...],
         store.finish_step(made, position, whole=state.whole)
         if made is not None:
             timeline.add(made)
-        with suppress(AgentFSError):  # they stay in a workspace that may only read
+        with suppress(AgentFSError):  # in a read-only workspace they stay
             remove = [change.reversed() for change in state.stray]
             root.apply(
                 remove, max_bytes=MAX_FILE_BYTES, conflict=partial(changed_meanwhile, root=root), undoing=True
@@ -194,8 +194,7 @@ def _end_recordings(
         step = journal.end_recording(opened, root, limits, label)
         found = "nothing that can be undone" if step is None else plural(len(step.changes), "path")
         messages.append(
-            f"recording {quote(opened.label)} was open when a process died: what changed until now"
-            f" is a step, {found}"
+            f"recording {quote(opened.label)} was open when a process died; recorded until now: {found}"
         )
     return tuple(messages)
 
@@ -205,18 +204,18 @@ def _messages(state: RecoveryState, *, moving: bool) -> Iterator[str]:
     everything = (*state.made, *state.unmade, *state.conflicting)
     paths = _names(tuple(change for change in everything if not _is_directory(change)) or everything)
     if state.complete:
-        yield f"{what} {paths} was made when a process died, and is in the journal now"
+        yield f"{what} {paths} was complete when a process died, and is now in the journal"
     elif not state.made and not state.conflicting:
         yield f"{what} {paths} was under way when a process died, and was not made"
     else:
         yield f"{what} {paths} was under way when a process died"
         if state.made:
             recorded = "is not in the journal" if moving else "is in the journal"
-            yield f"of it, {_names(state.made)} was made, and {recorded}"
+            yield f"the change of {_names(state.made)} was made, and {recorded}"
         if state.unmade:
-            yield f"of it, {_names(state.unmade)} was not made"
+            yield f"the change of {_names(state.unmade)} was not made"
         if state.conflicting:
-            yield f"{_names(state.conflicting)} is neither as before nor as it was to be: look at it"
+            yield f"{_names(state.conflicting)} has neither its old content nor the new one: look at it"
 
 
 def _names(changes: tuple[Change, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The directory outside the tree in which a workspace keeps its history: checked, private, locked."""
+"""The directory outside the tree where a workspace keeps its history: creation, checks and lock."""
 
 import errno
 import os
@@ -15,14 +15,14 @@ _ALLOWED = {STATE_MARK, *(FILE + end for end in ("", "-wal", "-shm", "-journal")
 _CREATED_BY_THE_SYSTEM = {"lost+found"}
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
-_USE_ANOTHER = "Give the path of a directory, or one that does not exist yet."
+_USE_ANOTHER = "Pass the path of a directory, or of one that does not exist yet."
 
 
 class StateDirectory:
     """A state directory, locked against other workspaces until it is closed.
 
-    It is created if it is missing. It must lie outside the tree, and only this user may write to it. Nothing
-    but the files of the database may be there unless the database is.
+    It is created if it is missing. It must lie outside the tree, and only this user may write to it. A
+    directory without a database must be empty.
     """
 
     def __init__(self, path: str | os.PathLike[str], root_path: str) -> None:
@@ -34,9 +34,7 @@ class StateDirectory:
         try:
             self._create()
             self._lock_fd = hold(self._lock())
-            if (
-                FILE not in self._check_owned()
-            ):  # another program may have begun to use it just before the lock
+            if FILE not in self._check_owned():  # another program may have used it before the lock
                 os.close(self._directory.open(FILE, os.O_EXCL))
         except BaseException as error:
             self.close()
@@ -54,15 +52,15 @@ class StateDirectory:
             let_go(fd)
 
     def after_fork(self) -> None:
-        """Release the child's copy of the lock, which else would outlive the parent."""
+        """Release the child's copy of the lock, so that it does not outlive the parent."""
         self.close()
 
     def check_usable(self) -> None:
-        """Refuse to write after the directory was removed."""
+        """Raise if the directory was removed."""
         if self._lock_fd >= 0 and not os.fstat(self._lock_fd).st_nlink:
             raise FileIOError(
                 "The state directory of this workspace was removed while it was in use.",
-                hint="Nothing was changed. Open the workspace anew.",
+                hint="Nothing was changed. Open the workspace again.",
             )
 
     def _create(self) -> None:
@@ -77,7 +75,7 @@ class StateDirectory:
             ) from None
 
     def _check_owned(self) -> set[str]:
-        """Return the names in the directory, which is closed to others while it has no database."""
+        """Check type and owner of the directory, and return its names; make a new one private."""
         status = self._directory.status()
         if not stat.S_ISDIR(status.st_mode):
             raise _invalid(f"The state directory {quote(self.path)} is a file.", self.path)
@@ -86,21 +84,21 @@ class StateDirectory:
         if FILE not in names and others:
             raise _invalid(
                 f"{quote(self.path)} is not a state directory of agentfs:"
-                f" {', '.join(map(quote, others[:3]))} is in it.",
+                f" it contains {', '.join(map(quote, others[:3]))}.",
                 self.path,
             )
         if status.st_uid != os.geteuid():
             raise RefusedError(
                 f"The state directory {quote(self.path)} belongs to another user.",
-                hint="Give a directory of your own: it holds the contents of files.",
+                hint="Pass a directory of your own, because it holds the contents of files.",
                 details={"parameter": "state", "path": self.path},
             )
         if FILE not in names:
             os.chmod(self.path, 0o700)
         elif status.st_mode & 0o022:
             raise RefusedError(
-                f"Others may write in the state directory {quote(self.path)}.",
-                hint=f"Check that everything in it is yours, then run: chmod 700 {quote(self.path)}",
+                f"Other users may write to the state directory {quote(self.path)}.",
+                hint=f"Check that all its files are yours, then run: chmod 700 {quote(self.path)}",
                 details={"parameter": "state", "path": self.path},
             )
         return names
@@ -122,7 +120,7 @@ class StateDirectory:
         by = f", by process {holder}" if holder.isdigit() else ""
         raise BusyError(
             f"The state directory {quote(self.path)} is in use by another workspace{by}.",
-            hint="Close that one first, or give this one a state directory of its own.",
+            hint="Close that workspace first, or pass another state directory.",
             details={"path": self.path, "process": int(holder) if holder.isdigit() else None},
         )
 
@@ -131,7 +129,7 @@ def no_locks(path: str, reason: str) -> FileIOError:
     """Return the error for a file system on which files cannot be locked."""
     return FileIOError(
         f"Files cannot be locked in the state directory {quote(path)}: {reason}.",
-        hint="Give a directory on a local disk; some network file systems have no working locks.",
+        hint="Pass a directory on a local disk; some network file systems have no working locks.",
         details={"parameter": "state", "path": path, "error": reason},
     )
 
@@ -139,25 +137,25 @@ def no_locks(path: str, reason: str) -> FileIOError:
 def _real_path(path: str | os.PathLike[str]) -> str:
     try:
         return os.path.realpath(path)
-    except (ValueError, OSError) as error:  # a NUL in it; on some systems a loop of links
+    except (ValueError, OSError) as error:  # a NUL, or on some systems a loop of links
         raise InvalidArgumentError(
-            f"The state directory has no possible path: {error}.",
+            f"The path of the state directory is invalid: {error}.",
             hint=_USE_ANOTHER,
             details={"parameter": "state"},
         ) from None
 
 
 def _check_apart(state: str, root: str) -> None:
-    """Refuse a state directory inside or around the tree, also through links and mounts."""
+    """Refuse a state directory inside or around the tree, even through links and mounts."""
     if is_below(state, root):
-        where, reason = "inside of the workspace", "the model could read and change it there"
+        where, reason = "inside the workspace", "the model could read and change it there"
     elif is_below(root, state):
         where, reason = "around the workspace", "the workspace would be a part of it"
     else:
         return
     raise InvalidArgumentError(
         f"The state directory {quote(state)} lies {where} {quote(root)}: {reason}.",
-        hint="Give a directory beside it, such as one below ~/.local/state.",
+        hint="Pass another directory, such as one below ~/.local/state.",
         details={"parameter": "state", "path": state, "root": root},
     )
 
@@ -167,11 +165,11 @@ def _invalid(message: str, path: str) -> InvalidArgumentError:
 
 
 def _failed(error: OSError, path: str) -> AgentFSError:
-    if isinstance(error, AgentFSError | PermissionError):  # several of the former are also an OSError
+    if isinstance(error, AgentFSError | PermissionError):  # some AgentFSErrors are also OSErrors
         return oserrors.from_oserror(error, path)
-    full = "Free disk space there, or give another one."
+    full = "Free disk space there, or pass another directory."
     return FileIOError(
         f"The state directory failed: {error.strerror or error} ({quote(path)}).",
-        hint=full if error.errno in _FULL else "Check the disk, or give another directory.",
+        hint=full if error.errno in _FULL else "Check the disk, or pass another directory.",
         details={"errno": error.errno, "error": error.strerror, "path": path},
     )

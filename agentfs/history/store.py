@@ -1,7 +1,7 @@
-"""A journal in a database, with the contents that its steps need.
+"""Storage of a journal in a database, with the contents that its steps need.
 
-A change is written down before it is made, and its outcome afterwards. A content stays as long as anything
-references its `Content`.
+A change is written down before it is made, and its outcome afterwards. A content stays as long as its
+`Content` is referenced, or the snapshot has it.
 """
 
 import json
@@ -28,14 +28,14 @@ from agentfs.history.database import (
 )
 from agentfs.history.timeline import NetChanges, Order, PendingMove, Step, Timeline
 
-_UNCOMPRESSED = 512  # bytes; compressing less is not worth it
-_UNWRITTEN_BYTES = 8 * 1024 * 1024  # of contents in memory that are not in the database yet
+_UNCOMPRESSED = 512  # bytes; smaller contents are not compressed
+_UNWRITTEN_BYTES = 8 * 1024 * 1024  # bytes of contents in memory before they are written
 _BEGUN = 0  # the number of the step that is under way
 _META_KEYS = {"root", "position", "base", "move", "generation"}
 _NO_CHANGES = NetChanges((), ())
 _DROP_BEGUN: Statement = ("DELETE FROM steps WHERE number = ?", (_BEGUN,))
 _END_MOVE: Statement = ("DELETE FROM meta WHERE key = 'move'", ())
-_DROP_UNDONE = (  # only as long as there is a step under way: an interrupt may have it carried out twice
+_DROP_UNDONE = (  # only while a step is under way, because after an interrupt this may run twice
     "DELETE FROM steps WHERE number > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
     "DELETE FROM checkpoints WHERE position > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
 )
@@ -53,19 +53,19 @@ _DROP_CONTENT = (
 
 
 class Ledger(Protocol):
-    """Notes the outcome of each change, in the transactions of the journal."""
+    """Records the outcome of each change, in the same transactions as the journal."""
 
     def begun(self) -> Sequence[Statement]:
-        """Return the statements that note a change before it is made."""
+        """Return the statements that record a change before it is made."""
         ...
 
     def settled(self, whole: bool | None) -> Sequence[Statement]:
-        """Return the statements that note if it was made: all of it, nothing, or a part (None)."""
+        """Return the statements that record the outcome: made (True), not made (False), or a part (None)."""
         ...
 
 
 class Loaded(NamedTuple):
-    """A journal as a database has it, with the unfinished step, undo or redo."""
+    """A journal loaded from a database, with its unfinished step, undo or redo."""
 
     timeline: Timeline
     begun: Step | None
@@ -74,47 +74,47 @@ class Loaded(NamedTuple):
 
 
 class Content:
-    """One content that is kept for as long as this object is referenced; calling it returns the bytes."""
+    """A content that is kept as long as this object is referenced; calling it returns the bytes."""
 
     __slots__ = ("__weakref__", "_store", "digest", "unwritten")
 
     def __init__(self, store: "Store", digest: str) -> None:
         self._store = store
         self.digest = digest
-        self.unwritten: bytes | None = None  # the row of the database that is still to be written
+        self.unwritten: bytes | None = None  # the packed bytes, until they are in the database
 
     def __call__(self) -> bytes:
-        """Return the bytes; raises FileIOError if they are not as they were kept."""
+        """Return the bytes; raises FileIOError if they are damaged."""
         return self._store.read(self)
 
 
 class Store:
-    """Keeps a journal and its contents in a database, of a temporary one only the contents. Thread-safe.
+    """Keeps a journal and its contents in a database; a temporary one has only the contents. Thread-safe.
 
-    What is begun is finished before anything else is begun, under the lock of the journal.
+    Under the lock of the journal, each step or move is finished before the next one begins.
     """
 
     def __init__(self, database: Database | None = None) -> None:
         self.database = database or Database()
         self._lock = Lock()
         self._contents: dict[str, ref[Content]] = {}
-        self._unneeded = deque[str]()  # digests of contents that nothing references any more
+        self._unneeded = deque[str]()  # digests of contents without a reference
         self._stored = set[str]()  # digests of contents in the database
         self._unwritten = WeakSet[Content]()
-        self._unwritten_bytes = 0  # at least
+        self._unwritten_bytes = 0  # a lower bound
         self._checkpoint_number = 0
-        self._was_moved = True  # since the last step: then there may be undone steps, or an unfinished move
+        self._was_moved = True  # an undo or redo came after the last step, so undone steps may be stored
         self.ledger: Ledger | None = None
 
     def keep(self, change: Change) -> Change:
-        """Keep the contents of a change, and return the change with its contents loaded from here."""
+        """Keep the contents of a change, and return the change with contents that load from this store."""
         before, after = (
             None if node is None else self.keep_node(node) for node in (change.before, change.after)
         )
         return Change(change.path, before, after)
 
     def load(self) -> Loaded:
-        """Read the journal; raises FileIOError (io) if it is not as it was written."""
+        """Read the journal; raises FileIOError (io) if it is damaged."""
         try:
             meta_rows, step_rows, checkpoint_rows, digest_rows, last, in_snapshot = (
                 self.database.read_checked(
@@ -128,7 +128,7 @@ class Store:
         except Damage as damage:
             raise self.database.damaged(str(damage)) from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise self.database.damaged("a row holds what no journal writes") from None
+            raise self.database.damaged("a row of the journal is invalid") from None
         self._unneeded.extend(loaded.unneeded.difference(bytes(row[0]).hex() for row in in_snapshot))
         return loaded
 
@@ -136,7 +136,7 @@ class Store:
         meta: dict[str, Any] = {}
         for key, value, check in meta_rows:
             if key not in _META_KEYS or (key != "root" and check != checksum(key, value)):
-                raise Damage(f'the row {key!r} of "meta" is not as it was written')
+                raise Damage(f'the row {key!r} of "meta" is invalid')
             meta[key] = json.loads(value)
         needed: set[str] = set()
         base, merged = _NO_CHANGES, 0
@@ -149,7 +149,7 @@ class Store:
         begun: Step | None = None
         for number, payload, check in step_rows:
             if check != checksum(payload) or (number != _BEGUN and number != merged + len(steps) + 1):
-                raise Damage(f"step {number} is not as it was written, or steps before it are missing")
+                raise Damage(f"step {number} has a wrong checksum, or steps before it are missing")
             step = self._step(json.loads(payload), needed)
             if number == _BEGUN:
                 begun = step
@@ -159,7 +159,7 @@ class Store:
         checkpoints: dict[str, int] = {}
         for name, at, check in checkpoint_rows:
             if check != checksum(name, at) or not merged <= at <= end:
-                raise Damage("a checkpoint is not as it was written")
+                raise Damage("a checkpoint has a wrong checksum or position")
             checkpoints[from_bytes(name)] = at
         if not merged <= position <= end:
             raise Damage("it has a position without steps")
@@ -182,16 +182,16 @@ class Store:
         return Loaded(timeline, begun, move, self._stored - needed)
 
     def remove_unneeded(self) -> None:
-        """Delete the contents that no step needed when the journal was loaded, and shrink the file."""
+        """Delete the contents that no step of the loaded journal needs, and shrink the file."""
         self._drop_unneeded()
         self.database.flush()
-        with suppress(AgentFSError):  # the file stays larger than it need be
+        with suppress(AgentFSError):  # the file only stays too large
             self.database.truncate_log()
 
     def read(self, content: Content) -> bytes:
-        """Return the bytes of a content; raises FileIOError where they are not as they were kept."""
+        """Return the bytes of a content; raises FileIOError if they are damaged."""
         packed = content.unwritten
-        if packed is not None:  # in memory, so it is what its digest was made of
+        if packed is not None:  # in memory, so the digest need not be checked
             return _unpack(packed)
         (rows,) = self.database.read(
             ("SELECT data FROM contents WHERE digest = ?", (bytes.fromhex(content.digest),))
@@ -204,14 +204,14 @@ class Store:
         if revision_of(data) != content.digest:
             where = "temporary file" if self.database.temporary else "state directory"
             raise FileIOError(
-                f"A content that the journal kept is damaged in the {where}; nothing was done.",
+                f"A content of the journal in the {where} is damaged; nothing was done.",
                 hint="Undo fewer steps, or edit the file.",
                 details={"digest": content.digest},
             )
         return data
 
     def begin_step(self, step: Step) -> None:
-        """Write down a step that is about to be made, with its contents; raises FileIOError if that fails."""
+        """Write a step with its contents before it is made; raises FileIOError if that fails."""
         if self.database.temporary:
             return
         statements: list[Statement] = [_END_MOVE] if self._was_moved else []
@@ -220,7 +220,7 @@ class Store:
         self._write(_contents(step.changes), statements, sync=True)
 
     def begin_move(self, move: PendingMove) -> None:
-        """Write down that steps are about to be undone or redone; raises as `begin_step`."""
+        """Write an undo or redo before it is made; raises as `begin_step`."""
         if self.database.temporary:
             return
         self._was_moved = True
@@ -231,9 +231,10 @@ class Store:
         self._write(_contents(changes), [_DROP_BEGUN, put_meta("move", plain), *self._begun()], sync=True)
 
     def finish_step(self, made: Step | None, position: int, *, whole: bool | None) -> None:
-        """Write down, with the next transaction, what was made of a step: until then the tree shows it.
+        """Write, in the next transaction, the changes of a step that were made.
 
-        `whole` is whether all of it was made; None for a part, or if that is not known.
+        If the process dies before that, recovery learns them from the tree. `whole` is True if all changes
+        were made, False if none; None for a part, or if that is unknown.
         """
         if self.database.temporary:
             self._drop_unneeded()
@@ -254,7 +255,7 @@ class Store:
         self._drop_unneeded()
 
     def finish_move(self, move: PendingMove | None, *, whole: bool | None) -> None:
-        """Write down, with the next transaction, the order after an undo or redo; None if it was not made."""
+        """Write, in the next transaction, the order after an undo or redo; None if it was not made."""
         if self.database.temporary:
             self._drop_unneeded()
             return
@@ -273,9 +274,9 @@ class Store:
         self._drop_unneeded()
 
     def add_recorded(self, step: Step | None, position: int, statements: Sequence[Statement]) -> None:
-        """Write down a step that others have made, with what it changes of the snapshot and the recordings.
+        """Write a recorded step, with the statements for the snapshot and the recordings.
 
-        Without a step only the latter is written. Raises as `begin_step`.
+        If `step` is None, only the statements are run. Raises as `begin_step`.
         """
         if self.database.temporary:
             return
@@ -293,19 +294,19 @@ class Store:
             self._write(list(self._unwritten), statements, sync=step is not None)
 
     def step_to_json(self, step: Step) -> dict[str, Any]:
-        """Return a step as JSON has it."""
+        """Return a step as JSON values."""
         return _plain_step(step)
 
     def step_from_json(self, plain: Any) -> Step:
-        """Return the step that `step_to_json` returned."""
+        """Return the step for the JSON values of `step_to_json`."""
         return self._step(plain, set())
 
     def node_from_json(self, plain: Any) -> Node | None:
-        """Return the node of a kept content."""
+        """Return the node for the JSON values of `node_to_json`."""
         return self._node(plain, set())
 
     def set_checkpoint(self, name: str, position: int) -> None:
-        """Write down a checkpoint; a later step brings it to the disk."""
+        """Write a checkpoint; the next step flushes it to the disk."""
         if self.database.temporary:
             return
         add = self._put_checkpoint(name, position)
@@ -318,7 +319,7 @@ class Store:
         return "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row
 
     def merge(self, timeline: Timeline) -> None:
-        """Write down, with the next transaction, that steps were merged into the base."""
+        """Write, in the next transaction, that steps were merged into the base."""
         if not self.database.temporary:
             base, merged = timeline.base, timeline.merged
             plain = [merged, base.omitted, list(base.external), _plain(base.changes)]
@@ -332,7 +333,7 @@ class Store:
         self._drop_unneeded()
 
     def close(self) -> None:
-        """Write down what could not be written before, if there is space; drop a temporary database."""
+        """Run the deferred statements; delete a temporary database."""
         self.database.flush()
         if self.database.temporary:
             self.database.close()
@@ -346,9 +347,9 @@ class Store:
         return self.ledger.settled(whole) if self.ledger is not None else ()
 
     def keep_node(self, node: Node, *, compressed: bool = False) -> Node:
-        """Keep the content of a node, and return the node with its content loaded from here.
+        """Keep the content of a node, and return the node with content that loads from this store.
 
-        A state directory is always `compressed`.
+        Contents in a state directory are always compressed.
         """
         if not isinstance(node, FileNode):
             return node
@@ -368,7 +369,7 @@ class Store:
     def _write_or_forget(self, newest: Content) -> None:
         try:
             self._write(list(self._unwritten), [])
-        except BaseException:  # the error may still refer to the content, so it could be taken for kept
+        except BaseException:  # the error may refer to the content, which must not count as kept
             del self._contents[newest.digest]
             self._unwritten.discard(newest)
             raise
@@ -385,7 +386,7 @@ class Store:
     def _write(
         self, contents: Iterable[Content], statements: Sequence[Statement], *, sync: bool = False
     ) -> None:
-        """Write contents that the database does not have, before some statements in one transaction."""
+        """Write new contents, then run the statements, in one transaction."""
         new = [content for content in contents if content.unwritten is not None]
         add = "INSERT OR IGNORE INTO contents VALUES (?, ?)"
         rows: list[Statement] = [(add, (bytes.fromhex(each.digest), each.unwritten)) for each in new]
@@ -396,8 +397,8 @@ class Store:
             self._unwritten.discard(content)
 
     def _drop_unneeded(self) -> None:
-        """Delete the contents that nothing references, after the steps that had them; see `defer`."""
-        with self._lock:  # so that a content that is kept again is written after it was deleted
+        """Delete contents without a reference, after the deferred deletion of their steps."""
+        with self._lock:  # if the content is kept again, its write must follow the delete
             while self._unneeded:
                 digest = self._unneeded.popleft()
                 if self._known(digest) is not None:

@@ -1,6 +1,6 @@
-"""Which changes take steps back, or make them again, in a tree that other programs have changed since.
+"""Computation of the changes that undo or redo steps, even if other programs have changed the files since.
 
-Each step is merged three ways with what is there, as `git revert` does. The tree itself is only read.
+Each step is merged with the present files by a three-way merge, as in `git revert`. The tree is only read.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,38 +15,38 @@ from agentfs.history.renames import renames
 from agentfs.text import Blob, line_changes, merge_texts
 
 NodeReader = Callable[[str], Node | None]
-Lines = tuple[tuple[int, int], ...]  # first and last line of ranges, from 1
+Lines = tuple[tuple[int, int], ...]  # first and last line of each range, from 1
 
 
 class Clash(NamedTuple):
-    """A path that cannot be taken back, because something else has changed the same part of it."""
+    """A path that cannot be restored, because another change has touched the same part of it."""
 
     path: str
-    expected: Node | None  # what the step left there
-    found: Node | None  # what is there now
-    lines: Lines = ()  # those of `found` that both have changed, if it is a text
+    expected: Node | None  # the node that the step left there
+    found: Node | None  # the present node
+    lines: Lines = ()  # lines of `found` that both changes touched, if it is a text
 
 
 class Outcome(NamedTuple):
-    """What taking steps back does, or why it cannot be done."""
+    """The changes that undo or redo steps, or the clashes that prevent it."""
 
-    changes: tuple[Change, ...]  # from what is there now
-    steps: tuple[tuple[Change, ...], ...]  # each step as it is made now, in the order given
-    merged: tuple[str, ...]  # paths that keep what something else has changed
+    changes: tuple[Change, ...]  # from the present state
+    steps: tuple[tuple[Change, ...], ...]  # the changes of each step after the merge, in the given order
+    merged: tuple[str, ...]  # paths that also keep other changes
     clashes: tuple[Clash, ...]
 
 
 class Merged(NamedTuple):
-    """What a three-way merge makes of a path; `clash` says why it makes nothing."""
+    """The result of a three-way merge; `clash` is set if the merge failed."""
 
     node: Node | None
     clash: Clash | None = None
 
 
 def take_steps(steps: Iterable[Sequence[Change]], read: NodeReader, keep: Callable[[Node], Node]) -> Outcome:
-    """Return what makes the changes of steps, in this order, in the tree that `read` reads.
+    """Compute how to make the changes of some steps, in this order, in the tree that `read` reads.
 
-    `keep` returns a node whose content takes no memory.
+    `keep` returns a node whose content is not held in memory.
     """
     tree = _Tree(read, keep)
     made = [tuple(tree.take(changes)) for changes in steps]
@@ -54,7 +54,7 @@ def take_steps(steps: Iterable[Sequence[Change]], read: NodeReader, keep: Callab
 
 
 def read_node(root: Root, path: str, max_bytes: int) -> Node | None:
-    """Return the node at a real path; None also if a link has taken the place of a directory above it."""
+    """Return the node at a real path; None also if a directory above it was replaced by a link."""
     try:
         return root.node(path, max_bytes=max_bytes)
     except AgentFSError:
@@ -66,7 +66,7 @@ def read_node(root: Root, path: str, max_bytes: int) -> Node | None:
 
 
 class _Tree:
-    """The nodes of a tree as the steps so far would leave them."""
+    """The nodes of a tree after the steps that were taken so far."""
 
     def __init__(self, read: NodeReader, keep: Callable[[Node], Node]) -> None:
         self._read, self._keep = read, keep
@@ -77,12 +77,12 @@ class _Tree:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The changes from what is there."""
+        """The changes from the present state."""
         changes = (Change(path, self._present[path], node) for path, node in self._nodes.items())
         return tuple(each for each in changes if not each.changes_nothing)
 
     def take(self, changes: Sequence[Change]) -> Iterable[Change]:
-        """Make the changes of a step, and yield each as it is made."""
+        """Apply the changes of a step to these nodes, and yield each change after its merge."""
         by_path = {change.path: change for change in changes}
         sources = renames(changes)
         moved_away = {old: new for new, old in sources.items()}
@@ -99,7 +99,7 @@ class _Tree:
                 )
 
     def _move(self, source: Change, target: Change) -> Iterable[Change]:
-        """Move a file with what something else has changed in it."""
+        """Move a file, and keep other changes of its content."""
         there, here = self._node(source), self._node(target)
         removal = Change(source.path, source.before, None)
         if here == target.after and there in (None, source.before):
@@ -132,7 +132,7 @@ class _Tree:
         return Change(path, before, after)
 
     def _node(self, change: Change) -> Node | None:
-        """Return what is at the path of a change, as the steps so far leave it."""
+        """Return the node at the path of a change after the steps so far."""
         path = change.path
         if path not in self._nodes:
             node = self._read(path)
@@ -154,7 +154,7 @@ def merge_nodes(path: str, base: Node | None, ours: Node | None, theirs: Node | 
     if is_same_node(theirs, ours) or is_same_node(ours, base):
         return Merged(theirs)
     if isinstance(base, DirectoryNode) and ours is None and isinstance(theirs, DirectoryNode):
-        return Merged(None)  # only its mode has changed
+        return Merged(None)  # only the mode was changed
     if base is None and isinstance(ours, DirectoryNode) and isinstance(theirs, DirectoryNode):
         return Merged(theirs)
     if isinstance(base, FileNode) and isinstance(ours, FileNode) and isinstance(theirs, FileNode):
@@ -183,7 +183,7 @@ def _merge_files(path: str, base: FileNode, ours: FileNode, theirs: FileNode) ->
 
 
 def changed_lines_of(before: FileNode, after: FileNode) -> Lines:
-    """Return the lines of a file that differ from an earlier version; a removal is the line before it."""
+    """Return the lines of a file that differ from an earlier version; for a removal, the line before it."""
     old, new = Blob("100644", before.load()), Blob("100644", after.load())
     if old.is_binary or new.is_binary:
         return ()
@@ -194,7 +194,7 @@ def changed_lines_of(before: FileNode, after: FileNode) -> Lines:
 
 
 def is_same_node(one: Node | None, other: Node | None) -> bool:
-    """Return True for equal nodes; directories must have equal modes, unless one leaves it to the system."""
+    """Return True if nodes are equal; of directories, compare only modes, and take None as any mode."""
     if isinstance(one, DirectoryNode) and isinstance(other, DirectoryNode):
         return one.mode == other.mode or None in (one.mode, other.mode)
     return one == other

@@ -1,6 +1,6 @@
-"""The steps of a journal in order, the checkpoints among them, and the net changes of several steps. Pure.
+"""The order of steps in a journal, its checkpoints, and net changes of several steps. Pure: no disk access.
 
-Memory is bounded by number: the oldest steps are merged into one base, which keeps only their net changes and
+The number of steps is bounded: the oldest are merged into one base, which keeps only their net changes and
 cannot be undone.
 """
 
@@ -11,23 +11,23 @@ from agentfs.fs import Change, FileNode, Node
 from agentfs.history.renames import renames
 
 MAX_STEPS = 10_000
-MAX_CHANGES = 20_000  # of all steps that are kept, and of the base
+MAX_CHANGES = 20_000  # of all kept steps together, and of the base
 MAX_CHECKPOINTS = 10_000
-_SPARE = 8  # an eighth more than the maximum is kept, so that many steps are merged at a time
+_SPARE = 8  # up to an eighth more steps are kept, so that steps are merged many at a time
 
 
 class Step(NamedTuple):
-    """What one call or one recording changed: at most one change for each path."""
+    """The changes of one call or one recording, at most one for each path."""
 
     changes: tuple[Change, ...]
     time: float  # in seconds since 1970
-    label: str = ""  # of a recording
-    lost: tuple[str, ...] = ()  # paths that changed in a recording whose old content is not kept
+    label: str = ""  # label of the recording; "" for a call
+    lost: tuple[str, ...] = ()  # changed paths whose content a recording did not keep
 
     def divided(self, paths: Sequence[str]) -> "tuple[Step | None, Step | None]":
-        """Return the part of the step at or below some paths, and the rest; None for nothing.
+        """Return the part of the step at or below some paths, and the rest; None for an empty part.
 
-        A moved file is not divided. A directory goes with the last of its files.
+        Both paths of a moved file go together. A directory is in the part if all its files are.
         """
         taken = {each.path for each in self.changes if any(is_in(each.path, path) for path in paths)}
         for new, old in renames(self.changes).items():
@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
 
 class Order(NamedTuple):
-    """The steps that are kept, with the position among them and the checkpoints."""
+    """The kept steps, the position among them, and the checkpoints."""
 
     steps: tuple[Step, ...]
     position: int
@@ -55,16 +55,16 @@ class Order(NamedTuple):
 
 
 class PendingMove(NamedTuple):
-    """An undo or redo that is under way: its changes, and the order of steps that it leaves."""
+    """An undo or redo that is under way: its changes, and the order of steps after it."""
 
     changes: tuple[Change, ...]
     order: Order
-    kept: int  # how many of the first steps in the order stay as they are
-    first: int  # the number of the next step
+    kept: int  # the number of steps at the start of `order` that do not change
+    first: int  # the number of the first step that changes
 
     @property
     def rewritten(self) -> tuple[Step, ...]:
-        """The steps that are new, or not at the same place."""
+        """The steps that are new or have a new number."""
         return self.order.steps[self.kept :]
 
 
@@ -72,12 +72,12 @@ class NetChanges(NamedTuple):
     """The net changes of several steps, one for each path."""
 
     changes: tuple[Change, ...]
-    external: tuple[str, ...]  # the paths that something else changed between two of the steps
-    omitted: int = 0  # how many paths are left out, because their first state is no longer kept
+    external: tuple[str, ...]  # paths that also changed between the steps
+    omitted: int = 0  # number of paths left out, because their oldest node is no longer kept
 
     @property
     def effective(self) -> tuple[Change, ...]:
-        """The changes of paths that are not as they were before the steps."""
+        """The changes without paths that have their old node again."""
         return tuple(change for change in self.changes if not change.changes_nothing)
 
 
@@ -100,7 +100,7 @@ class _Accumulator:
             self._changes[change.path] = Change(change.path, known.before, change.after)
 
     def trim(self, maximum: int) -> None:
-        """Drop paths that do not differ, and the oldest beyond a maximum."""
+        """Drop changes without effect, and the oldest changes beyond a maximum."""
         self._changes = {path: change for path, change in self._changes.items() if not change.changes_nothing}
         for kept in (self._changes, self._external):
             while len(kept) > maximum:
@@ -112,7 +112,7 @@ class _Accumulator:
 
 
 def net_changes(steps: Iterable[Iterable[Change]], base: NetChanges | None = None) -> NetChanges:
-    """Return the net changes of steps, including paths that are as they were before the steps."""
+    """Return the net changes of steps, including paths that have their old node again."""
     total = _Accumulator(base)
     for changes in steps:
         total.add(changes)
@@ -132,10 +132,10 @@ class Timeline:
         self._base = _Accumulator()
         self._steps: list[Step] = []
         self._change_count = 0
-        self.merged = 0  # how many of the first steps were merged into the base
+        self.merged = 0  # the number of steps that were merged into the base
         self.position = 0
-        self.checkpoints: dict[str, int] = {}  # the position of each by its name, the one set last at the end
-        self.generation = 0  # how often steps or position have changed: equal positions may differ in steps
+        self.checkpoints: dict[str, int] = {}  # position by name; the last set comes last
+        self.generation = 0  # counts changes of steps or position
 
     @property
     def base(self) -> NetChanges:
@@ -168,7 +168,7 @@ class Timeline:
         return self._steps[start - self.merged : end - self.merged]
 
     def last_step_that_left(self, path: str, node: Node | None) -> Step | None:
-        """Return the last done step that changed a path, if it left this node there."""
+        """Return the last done step that changed a path, or None if it did not leave this node there."""
         for step in reversed(self.done_steps):
             for change in step.changes:
                 if change.path == path:
@@ -181,10 +181,10 @@ class Timeline:
         return net_changes(steps, self.base if start < self.merged else None)
 
     def moved_to_hidden(self, start: int, is_hidden: Callable[[str], bool]) -> set[str]:
-        """Return the paths whose files were moved, since a position, to where they are hidden now.
+        """Return the paths whose files were moved, since a position, to paths that are hidden now.
 
-        One step may edit a file, move it and write another in its place. So if a step creates a hidden file
-        whose content is new, each file that it changed may be that one.
+        One step may edit a file, move it, and write another file in its place. So if a step creates a hidden
+        file with new content, any file that the step changed may be its source.
         """
         hidden: dict[str, bool] = {}
 
@@ -210,7 +210,7 @@ class Timeline:
         return {path for path, is_so in hidden.items() if is_so}
 
     def add(self, step: Step) -> None:
-        """Add a step at the current position, in place of the steps that were undone."""
+        """Add a step at the current position; drop the undone steps."""
         for dropped in self.between(self.position, self.end):
             self._change_count -= len(dropped.changes)
         del self._steps[self.position - self.merged :]
@@ -221,14 +221,14 @@ class Timeline:
         self.generation += 1
 
     def reorder(self, order: Order) -> None:
-        """Take over the steps, position and checkpoints that an undo or redo leaves."""
+        """Replace steps, position and checkpoints after an undo or redo."""
         self._steps = list(order.steps)
         self._change_count = sum(len(step.changes) for step in order.steps)
         self.position, self.checkpoints = order.position, dict(order.checkpoints)
         self.generation += 1
 
     def set_checkpoint(self, name: str) -> bool:
-        """Name the current position; return True if the name was that of another position."""
+        """Name the current position; return True if the name had another position before."""
         moved = self.checkpoints.pop(name, self.position) != self.position
         self.checkpoints[name] = self.position
         while len(self.checkpoints) > MAX_CHECKPOINTS:
@@ -236,7 +236,7 @@ class Timeline:
         return moved
 
     def merge_due(self) -> int:
-        """Return the position before which steps must be merged; `merged` if none must."""
+        """Return the position up to which steps must be merged; `merged` if there are none."""
         too_many = len(self._steps) > MAX_STEPS + MAX_STEPS // _SPARE
         if not self._bounded or (not too_many and self._change_count <= MAX_CHANGES + MAX_CHANGES // _SPARE):
             return self.merged
@@ -258,15 +258,15 @@ class Timeline:
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= position}
 
     def restore(self, base: NetChanges, merged: int, order: Order) -> None:
-        """Take over what was kept of an earlier timeline."""
+        """Replace everything with the contents of a stored timeline."""
         self._base, self.merged = _Accumulator(base), merged
         self.reorder(order._replace(checkpoints=dict(list(order.checkpoints.items())[-MAX_CHECKPOINTS:])))
 
 
 class Way:
-    """The steps that one undo or redo takes, or their parts at some paths, and the order of steps afterwards.
+    """The steps that one undo or redo takes, or their parts at some paths, and the order of steps after it.
 
-    `numbers` are indexes into the done steps, or into the undone steps of a redo.
+    `numbers` are indexes of done steps for an undo, and of undone steps for a redo.
     """
 
     def __init__(
@@ -287,12 +287,12 @@ class Way:
 
     @property
     def taken(self) -> list[Step]:
-        """The steps to take, in the order in which they were made."""
+        """The steps to undo or redo, in the order in which they were first made."""
         return [step for step in self._taken if step is not None]
 
     @property
     def paths(self) -> list[str]:
-        """The paths that these steps change."""
+        """The paths in `taken`."""
         return [change.path for step in self.taken for change in step.changes]
 
     @property
@@ -303,7 +303,7 @@ class Way:
         return [tuple(change.reversed() for change in step.changes) for step in reversed(self.taken)]
 
     def move(self, changes: tuple[Change, ...], made: Sequence[tuple[Change, ...]]) -> PendingMove:
-        """Return the move whose steps come to be as they were `made`."""
+        """Return the move with these changes; `made` has the changes of each step after the merge."""
         if self._undoing:
             made = [tuple(change.reversed() for change in step) for step in reversed(made)]
         now = iter(made)
@@ -332,7 +332,7 @@ class Way:
         return PendingMove(changes, Order(steps, position, checkpoints), kept, self._merged + kept + 1)
 
     def _checkpoint_at(self, at: int, before: int, parts: Sequence[Sequence[Step | None]]) -> int:
-        """Return the new position of a checkpoint; among divided steps, after those that stay done."""
+        """Return the new position of a checkpoint; among divided steps, after the steps that stay done."""
         ahead, length = at - before, len(self._taken)
         if ahead <= 0:
             return at

@@ -1,4 +1,4 @@
-"""A transaction: changes that are staged on a root, and reach the tree together at its end, or not at all."""
+"""Transactions: changes are staged, and reach the tree together at the end, or not at all."""
 
 import os
 
@@ -15,9 +15,9 @@ from agentfs.read_tracker import ReadTracker
 
 
 class Transaction:
-    """Staged changes, with a journal of their own until `commit`.
+    """Staged changes, with a separate journal until `commit`.
 
-    What a model is shown within it counts as shown, except versions that never came to be.
+    Files that are read within the transaction count as read, except versions that were never committed.
     """
 
     def __init__(self, root: Root, journal: Journal, read_tracker: ReadTracker, limits: Limits) -> None:
@@ -30,13 +30,13 @@ class Transaction:
         self._committed = False
 
     def commit(self) -> tuple[str, ...]:
-        """Make the changes, all or none; return notes on what could not be kept."""
+        """Make all changes, or none; return notes on metadata that could not be kept."""
         return call_context.run_to_end(self._apply)
 
     def _apply(self) -> tuple[str, ...]:
         if os.getpid() != self._process:
             raise RefusedError(
-                "This transaction belongs to the process that this one is a copy of.",
+                "This transaction belongs to the process from which this one was forked.",
                 hint="Nothing was changed. Begin a transaction in this process.",
             )
         notes: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Transaction:
         return changed_meanwhile(change, found, self._outer_root)
 
     def close(self) -> None:
-        """End the transaction; what was not committed is dropped."""
+        """End the transaction; drop changes that are not committed."""
         if not self._committed:
             changes = self.journal.since(None).effective
             for change in changes:

@@ -1,1 +1,1 @@
-"""Regular expressions: syntax, compilation within bounds, required literals, and the search of lines."""
+"""Regular expressions: syntax, bounded compilation, required literals, and the search of lines."""

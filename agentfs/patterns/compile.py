@@ -1,4 +1,4 @@
-"""Compile a regular expression, or refuse it with the position of the mistake and a pattern that works.
+"""Compile a regular expression, or refuse it with the position of the mistake and a valid pattern.
 
 `regex` has a timeout for matching, but not for compiling, and some short patterns compile for minutes or take
 gigabytes. So length, depth and the product of the repeats are checked first.
@@ -19,7 +19,7 @@ from agentfs.patterns.syntax import MAX_CHARACTERS, Syntax, escape, literal_synt
 from agentfs.text import visible
 
 _MAX_DEPTH = 50
-_MAX_COST = 20_000  # the slowest tested pattern within it compiles in 0.2 s
+_MAX_COST = 20_000  # within this bound, the slowest tested pattern compiles in 0.2 s
 _MAX_STACK = 128 * 1024 * 1024  # bytes that the engine may use to match one line
 
 # Measured bytes of the engine's stack for each character that a repeated group has matched: for the group
@@ -40,9 +40,9 @@ class CompiledRegex(Protocol):
         """Find the first match; TimeoutError after `timeout` seconds."""
 
     def finditer(
-        self, text: str, /, *, timeout: float | None = None, concurrent: bool = False
+        self, text: str, position: int = 0, /, *, timeout: float | None = None, concurrent: bool = False
     ) -> Iterator[re.Match[str]]:
-        """Find all matches; TimeoutError if together they take more than `timeout` seconds."""
+        """Find all matches from a position on; TimeoutError if they take more than `timeout` seconds."""
         ...
 
 
@@ -158,8 +158,8 @@ def _check_bounds(syntax: Syntax) -> None:
     for token in syntax.tokens:
         if token.kind == "call":
             raise InvalidPatternError(
-                f"The pattern calls a group with {token.text}, and calls of groups are not supported.",
-                hint="Write the group out where it is called, as deep as the text nests.",
+                f"The pattern calls a group with {token.text}; such calls are not supported.",
+                hint="Repeat the group itself in place of each call, once for each level of nesting.",
                 details={"position": token.start},
             )
         if token.kind in {"open", "look"}:
@@ -190,7 +190,7 @@ def _check_bounds(syntax: Syntax) -> None:
 
 
 def _stack_per_character(syntax: Syntax) -> int:
-    """Return the bytes of stack that one character of a line may need, or 0 if the stack does not grow."""
+    """Return the maximum bytes of stack for each character of a line, or 0 if the stack does not grow."""
     most = 0
     opened: list[int] = []  # bytes for the choices and captures of each enclosing group
     inside, closed = 0, -1
@@ -208,7 +208,7 @@ def _stack_per_character(syntax: Syntax) -> int:
             inside += _STACK_CHOICE
             if closed >= 0 and token.high is None:
                 most = max(most, _STACK_GROUP + closed)
-        closed = 0 if token.kind == "other" else -1  # a reference to a group is repeated like a group
+        closed = 0 if token.kind == "other" else -1  # a repeated group reference needs stack like a group
     return most
 
 
@@ -233,7 +233,7 @@ def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternErr
 
 
 def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
-    """Return the position of the mistake in the pattern as it was written, and the reason."""
+    """Return the position of the mistake in the original pattern, and the reason."""
     reason = str(getattr(error, "msg", "") or error) or type(error).__name__
     reported = getattr(error, "pos", None)
     end = len(syntax.pattern)
@@ -253,7 +253,7 @@ def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
 
 
 def _suggestion(engine: Any, written: str) -> str | None:
-    """Escape the pattern if nothing in it looks like a regex, else only the characters that are wrong."""
+    """Escape the full pattern if it does not look like a regex, else only the wrong characters."""
     literal = escape(written)
     if not _LOOKS_LIKE_REGEX.search(written):
         return literal

@@ -24,18 +24,19 @@ from typing import Any, Literal
 from agentfs.errors import FileIOError
 
 _MOST_IDLE = 4  # children kept for the next match
-# The child gets seconds, flags, the maximum number of matches, a pattern and a text. It answers with batches
-# of matches, each after its length. Its own timer ends the child even if this process is killed.
-_HEAD = struct.Struct("<dqqqq")
+# The child gets seconds, flags, the maximum number of matches, the position to start from, a pattern and a
+# text. It answers with batches of matches, each after its length. Its own timer ends the child even if this
+# process is killed.
+_HEAD = struct.Struct("<dqqqqq")
 _LENGTH = struct.Struct("<q")
 _CHILD = """
 import array, itertools, re, signal, struct, sys
 read, write = sys.stdin.buffer.read, sys.stdout.buffer.write
-while head := read(40):
-    seconds, flags, most, *lengths = struct.unpack("<dqqqq", head)
+while head := read(48):
+    seconds, flags, most, position, *lengths = struct.unpack("<dqqqqq", head)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     pattern, text = (read(each).decode("utf-8", "surrogatepass") for each in lengths)
-    found = itertools.islice(re.finditer(pattern, text, flags), most)
+    found = itertools.islice(re.compile(pattern, flags).finditer(text, position), most)
     while True:
         batch = [at for match in itertools.islice(found, 4096) for at in match.span()]
         if not batch:
@@ -45,7 +46,7 @@ while head := read(40):
         if not batch:
             break
 """
-# POSIX classes, which `re` reads as other sets without an error.
+# POSIX classes, which `re` silently reads as other sets.
 _POSIX_CLASS = re.compile(r"(?<!\\)\[[^\]]*\[:\^?[A-Za-z]+:\]")
 
 
@@ -61,7 +62,7 @@ def engine() -> Any:
 
 
 def engine_note(pattern: str) -> str:
-    """Return a remark for the message about a refused pattern, if `re` may be the reason; else ""."""
+    """Return a note for the error about a pattern, if the cause may be that `re` is used; else ""."""
     if engine_name() == "regex" or not any(each in pattern for each in ("\\", "[:", "(?")):
         return ""
     return (
@@ -106,23 +107,27 @@ class _Expression:
         del concurrent  # a child always lets other threads run
         if timeout is None:
             return self._compiled.search(text)
-        found = [*self._in_child(text, time.monotonic() + timeout, 1)]
+        found = [*self._in_child(text, 0, time.monotonic() + timeout, 1)]
         return found[0] if found else None
 
-    def finditer(self, text: str, *, timeout: float | None = None, concurrent: bool = False) -> Iterator[Any]:
+    def finditer(
+        self, text: str, position: int = 0, *, timeout: float | None = None, concurrent: bool = False
+    ) -> Iterator[Any]:
         """Find all matches; TimeoutError if together they take more than `timeout` seconds."""
         del concurrent
         if timeout is None:
-            return self._compiled.finditer(text)
-        return self._in_child(text, time.monotonic() + timeout)
+            return self._compiled.finditer(text, position)
+        return self._in_child(text, position, time.monotonic() + timeout)
 
-    def _in_child(self, text: str, deadline: float, most: int = sys.maxsize) -> Generator["_Match"]:
+    def _in_child(
+        self, text: str, position: int, deadline: float, most: int = sys.maxsize
+    ) -> Generator["_Match"]:
         try:
             child = _idle.pop()
         except IndexError:
             child = _Child()
         try:
-            for start, end in child.spans(self._compiled, text, deadline, most):
+            for start, end in child.spans(self._compiled, text, position, deadline, most):
                 yield _Match(self._compiled, text, start, end)
         except BaseException:  # GeneratorExit too: the rest of an answer would precede the next one
             child.end()
@@ -147,7 +152,7 @@ class _Match:
         """Return the template, filled with the groups of the match."""
         start, end = self._span
         again = self._compiled.match(self._text, start)
-        if again is None or again.end() != end:  # an empty match at the same place came first
+        if again is None or again.end() != end:  # `search` found an empty match at the same position instead
             again = self._compiled.fullmatch(self._text, start, end)
         if again is None:
             raise re.error("the groups of a match cannot be found again", self._compiled.pattern)
@@ -173,13 +178,13 @@ class _Child:
                 ) from None
 
     def spans(
-        self, compiled: re.Pattern[str], text: str, deadline: float, most: int
+        self, compiled: re.Pattern[str], text: str, position: int, deadline: float, most: int
     ) -> Iterator[tuple[int, int]]:
         """Yield start and end of each match; TimeoutError after the deadline, or if the child has ended."""
         pattern, data = (each.encode("utf-8", "surrogatepass") for each in (compiled.pattern, text))
         seconds = self._limit(deadline)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the read below reports it
-            head = _HEAD.pack(seconds, compiled.flags, most, len(pattern), len(data))
+            head = _HEAD.pack(seconds, compiled.flags, most, position, len(pattern), len(data))
             self._socket.sendall(head + pattern + data)
         while count := _LENGTH.unpack(self._read(_LENGTH.size, deadline))[0]:
             batch = array.array("q", self._read(count * 8, deadline))

@@ -16,12 +16,12 @@ from agentfs.patterns.engine import timeout_clock, untimed_steps
 from agentfs.patterns.literals import Plan, count_literal, substring_finder
 
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
-_MATCHES_PER_CHECK = 4096  # the same for the matches of one line
+_MATCHES_PER_CHECK = 4096  # matches of one line between two checks of the clock
 _CHUNK = 1024 * 1024  # larger texts are searched in chunks, to bound the memory
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
 _FIRST_SLICE = 0.25
-_CHARACTERS_PER_SECOND = 1_000_000  # a slower line regex is stuck in a line, and is not used again
+_CHARACTERS_PER_SECOND = 1_000_000  # a slower line regex is stuck in a line and is given up
 
 
 @dataclass(slots=True)
@@ -73,26 +73,75 @@ class LineSearch:
         self._deadline = deadline
         self._window = window
         self._max_length = pattern.max_length
-        self.too_long = 0  # lines (with `multiline`: texts) that are not searched, to bound the memory
+        self.too_long = 0  # number of lines (with `multiline`: texts) that were too long to search
+        self.reached = 0  # end of the last match of `part_hits`
         self._until_check = 0
-        # A single character is in too many lines to select candidates.
+        # A literal of one character is in too many lines to be useful.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
         self._untimed_length = untimed_length(plan)
 
-    def hits(self, text: str) -> Iterator[LineMatch]:
-        r"""Yield the matching lines of a text with `\n` for every line end, in order."""
+    @property
+    def max_length(self) -> int:
+        """The length of the longest line (with `multiline`: text) that is searched."""
+        return self._max_length
+
+    def hits(self, text: str, position: int = 0) -> Iterator[LineMatch]:
+        r"""Yield the matching lines of a text with `\n` for every line end, from a line start on."""
         if self._multiline:
             if self._is_bounded(text):
-                yield from self._grouped(text, _spans(self._sliced(text)))
+                yield from self._grouped(text, _spans(self._sliced(text, position)))
             return
-        for start, end in _chunks(text):
+        for start, end in _chunks(text, position):
             for hit in self._hits_in(text if end - start == len(text) else text[start:end]):
                 hit.start += start
                 hit.end += start
                 yield hit
 
+    def part_hits(self, text: str, start: int, stop: int) -> Iterator[LineMatch]:
+        """Yield the matches in a part of one line that begin between two positions.
+
+        The text ahead of `start` belongs to this line, or to the lines before it.
+        """
+        begin = 0 if self._multiline else text.rfind("\n", 0, start) + 1
+        line = text[begin:]
+        self.reached = start
+        if self._can_use_literals(line) and next(self._candidates(line), None) is None:
+            return
+        if self._is_literal(line) and len(self._plan.literals) == 1:
+            literal = self._plan.literals[0]
+            # If the literal cannot overlap itself, every place is a match, so they need only be counted.
+            if not any(literal.endswith(literal[:size]) for size in range(1, len(literal))):
+                yield from self._part_with(literal, line, begin, start - begin, stop - begin)
+                return
+
+        def spans() -> Iterator[tuple[int, int]]:
+            for first, last in _spans(self._sliced(line, start - begin)):
+                if begin + first >= stop:
+                    return
+                self.reached = begin + last
+                yield first, last
+
+        for hit in self._grouped(line, spans()):
+            hit.start += begin
+            hit.end += begin
+            yield hit
+
+    def _part_with(self, literal: str, text: str, begin: int, start: int, stop: int) -> Iterator[LineMatch]:
+        """Yield what `part_hits` yields for a literal, in its text from `begin` on."""
+        folded = text.lower() if self._ignore_case else text
+        end = stop + len(literal) - 1  # of a match that begins before `stop`
+        self._seconds_left()
+        first = folded.find(literal, start, end)
+        if first < 0:
+            return
+        self.reached = begin + folded.rfind(literal, start, end) + len(literal)
+        near = folded[first : min(end, first + self._window + len(literal))]
+        head = text.rfind("\n", 0, first) + 1
+        spans = [(first - head + one, first - head + other) for one, other in _occurrences(near, (literal,))]
+        yield LineMatch(begin + head, begin + len(text), spans, folded.count(literal, start, end))
+
     def matches(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
-        """Yield each match of the lines of `hits`, after the offset of the text that it was searched in."""
+        """Yield each match in the lines of `hits`, with the offset of the searched part of the text."""
         if self._multiline:
             yield from ((0, match) for match in (self._sliced(text) if self._is_bounded(text) else ()))
             return
@@ -101,11 +150,10 @@ class LineSearch:
                 yield hit.start, match
 
     def count(self, text: str, counts: Counts) -> None:
-        """Count the hits and matches, faster than `hits`; after a TimeoutError, the counts so far remain."""
-        if self._multiline:
-            for hit in self.hits(text):
-                counts.add(hit, text.count("\n", hit.start, hit.end))
-            return
+        """Count the hits and matches in single lines, faster than `hits`.
+
+        After a TimeoutError, the counts so far remain.
+        """
         for start, end in _chunks(text):
             self._count_in(text if end - start == len(text) else text[start:end], counts)
 
@@ -179,13 +227,13 @@ class LineSearch:
                 if behind is None or (start + first, start + last) > behind:
                     yield start + first, start + last
 
-    def _sliced(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield all matches, searching in slices of time until the deadline."""
+    def _sliced(self, text: str, position: int = 0) -> Iterator[re.Match[str]]:
+        """Yield all matches from a position on, searching in slices of time until the deadline."""
         seconds, done, pace = _FIRST_SLICE, 0, 1.0
         while True:
             began, used = time.monotonic(), timeout_clock()
             timeout = min(seconds, self._seconds_left() * pace)
-            found = self._expression.finditer(text, timeout=timeout, concurrent=True)
+            found = self._expression.finditer(text, position, timeout=timeout, concurrent=True)
             try:
                 for number, match in enumerate(found):
                     if number >= done:
@@ -236,7 +284,7 @@ class LineSearch:
                 elif not hit.matches % _MATCHES_PER_CHECK:
                     self._seconds_left()
                 if last > hit.end:
-                    # A match that ends with a line end does not include the next line.
+                    # A match that ends with a line end does not reach into the next line.
                     inside = last - 1 if text.startswith("\n", last - 1) else last
                     if inside > hit.end:
                         hit.end = _line_at(text, inside)[1]
@@ -319,9 +367,8 @@ def _lines_with(text: str, literal: str, lines: Iterable[tuple[int, int]]) -> It
     return ((start, end) for start, end in lines if text.find(literal, start, end) >= 0)
 
 
-def _chunks(text: str) -> Iterator[tuple[int, int]]:
+def _chunks(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
     """Cut a text at line ends into chunks of at least `_CHUNK` characters."""
-    start = 0
     while start < len(text):
         end = text.find("\n", start + _CHUNK - 1)
         end = len(text) if end < 0 else end + 1

@@ -1,4 +1,4 @@
-"""Literals that every match contains: find them in a pattern, and search files for them before matching.
+"""Required literals: find them in a pattern, and search files for them before the pattern is matched.
 
 Most files, and most lines of the others, contain no literal and are never matched by the regular expression.
 A pattern without a certain literal has only a *line regex*, which searches full texts: the pattern, rewritten
@@ -17,21 +17,21 @@ from agentfs.patterns.syntax import Syntax, Token
 from agentfs.text import HEAD, codec_name, decode, is_binary, lf_view
 
 try:
-    stringzilla: Any = import_module("stringzilla")  # it has no type hints
-except ImportError:  # a platform for which it cannot be built, and the remote side of `connect`
+    stringzilla: Any = import_module("stringzilla")  # stringzilla has no type hints
+except ImportError:  # missing on some platforms, and on the remote side of `connect`
     stringzilla = None
 
 SkipReason = Literal["binary", "too_large", "undecodable"]
-Finder: TypeAlias = Callable[[bytearray, int, int], int]  # where it is between two positions, or -1
+Finder: TypeAlias = Callable[[bytearray, int, int], int]  # returns the place between two positions, or -1
 
 _UTF8_BOM = b"\xef\xbb\xbf"
-_WIDE_BOM_STARTS = (0xFF, 0xFE, 0x00)  # how the marks of UTF-16 and UTF-32 begin
-# A longer literal goes to `bytearray.find`, which then skips most bytes, and takes linear time on any text.
+_WIDE_BOM_STARTS = (0xFF, 0xFE, 0x00)  # first bytes of the UTF-16 and UTF-32 marks
+# For longer literals `bytearray.find` is used, which skips most bytes and always takes linear time.
 _MAX_LITERAL = 64
-_MAX_FOLDED_LITERAL = 24  # at worst, the search in any case takes the product of both lengths
+_MAX_FOLDED_LITERAL = 24  # the worst case of a search without case is the product of both lengths
 _MAX_LITERALS = 24
 _MAX_EXTRA = 2
-# Words and letters that are in so many lines of code that they select few of them.
+# Words that are in so many lines of code that they exclude few lines.
 _FREQUENT_WORD = re.compile(
     r"\b(?:class|def|return|import|from|self|this|static|struct|const|void|int|char|if|else|for|while|public"
     r"|private|function|fn|func|let|var|new|the|test|None|null|true|false)\b",
@@ -47,10 +47,10 @@ class Plan:
 
     literals: tuple[str, ...] = ()  # ASCII, in lower case if case is ignored; each match contains one
     extra_literals: tuple[str, ...] = ()  # each match contains all of them
-    is_literal: bool = False  # the pattern is nothing but a choice of its literals
-    line_regex: str | None = None  # has the same matches in a full text as the pattern in each line
+    is_literal: bool = False  # the pattern is only a choice of its literals
+    line_regex: str | None = None  # matches in a full text what the pattern matches in each line
     repeats: int | None = None  # repeats of varying length; None if they are nested or unknown
-    ignore_case: bool = False  # in the complete pattern
+    ignore_case: bool = False  # for the complete pattern
 
 
 def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str], bool]) -> Plan:
@@ -115,14 +115,14 @@ def _varying_repeats(tokens: list[Token]) -> int | None:
 
 
 class _LiteralReader:
-    """A recursive descent through the tokens, to find literals that every match contains one of."""
+    """A recursive-descent parser that finds literals; every match contains at least one of them."""
 
     def __init__(self, tokens: list[Token], *, folded: bool) -> None:
         self.tokens = tokens
         self.folded = folded
         self.at = 0
-        self.required: list[str] = []  # literals that are all in every match of the last branch
-        self.branches = 0  # their number in the last group
+        self.required: list[str] = []  # literals that every match of the last branch contains
+        self.branches = 0  # number of branches of the last group
 
     def find(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         literals = self._alternatives()
@@ -173,13 +173,13 @@ class _LiteralReader:
                 candidates.append(group)
             if not (character and once):
                 candidates.append((run,))
-                run = character  # the last repetition is adjacent to the characters that follow
+                run = character  # the last repetition touches the characters that follow
         candidates.append((run,))
         self.required = [each[0] for each in candidates if len(each) == 1 and each[0]]
         return max((each for each in candidates if all(each)), key=_worth, default=())
 
     def _repeat(self) -> tuple[int, bool]:
-        """Read the quantifiers that follow; return the fewest times, and True if it is exactly once."""
+        """Read the quantifiers that follow; return the minimum, and True if it is exactly one time."""
         low, once = 1, True
         while self.at < len(self.tokens) and self.tokens[self.at].kind == "repeat":
             token = self.tokens[self.at]
@@ -189,7 +189,7 @@ class _LiteralReader:
 
 
 def _worth(literals: tuple[str, ...]) -> tuple[float, int]:
-    """Return the worth of literals: rare ones are better, and few are better, since each costs a search."""
+    """Return a score of literals: rare ones are better, and so are few, because each costs a search."""
     return min(8, *map(_rarity, literals)) / len(literals), min(map(len, literals))
 
 
@@ -210,11 +210,11 @@ class Prefilter:
 
     def __init__(self, plan: Plan, encoding: str | None = None) -> None:
         literals = [literal.encode() for literal in plan.literals] if encoding is None else []
-        # In other encodings a text may contain NUL bytes, and a literal has other bytes.
+        # In other encodings, texts may have NUL bytes, and literals have other bytes.
         self._is_utf8 = encoding is None or _is_strict(encoding)
         # False only if no searched file contains a literal in upper or lower case.
         self.found_in_any_case = plan.ignore_case or not literals or stringzilla is None
-        self.finders: list[Finder] = []  # in a file with a match, at least one of them succeeds
+        self.finders: list[Finder] = []  # at least one succeeds in every file with a match
         if not plan.ignore_case:
             self.finders = [self._exact(literal) for literal in literals]
         elif stringzilla is not None:
@@ -289,7 +289,7 @@ def decode_content(content: bytes, encoding: str | None = None) -> str | None:
     try:
         return lf_view(str(content.removeprefix(_UTF8_BOM), "utf-8"))
     except UnicodeDecodeError:
-        # A mark of UTF-8 in a file that is not UTF-8 is text, as `read` shows it.
+        # A UTF-8 mark in a file that is not UTF-8 is part of the text, as in `read`.
         return None if strict else lf_view(decode(content).text)
 
 
@@ -311,7 +311,7 @@ def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str
 
 
 def count_literal(text: str, literal: str) -> tuple[int, int]:
-    """Return how many lines of a text have a literal, and how often it is in them without overlaps."""
+    """Return the number of lines with a literal, and the number of its occurrences without overlaps."""
     data, searched, lines = text.encode("utf-8", "surrogatepass"), literal.encode(), 0
     find = stringzilla.find if stringzilla is not None and len(searched) <= _MAX_LITERAL else bytes.find
     at = find(data, searched)

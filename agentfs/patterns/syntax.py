@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Kind = Literal[
-    "character",  # matches itself; `value` is it
+    "character",  # matches the character in `value`
     "class",  # \d \D \s \S \w \W
     "set",  # [...]
     "property",  # \p{…}, \N{…}: one character
@@ -62,7 +62,7 @@ class Token:
 
     kind: Kind
     text: str  # the form for the engine
-    start: int  # position in the pattern as it was written
+    start: int  # position in the original pattern
     value: str = ""  # the matched character of "character"; the letters of "flags" and of a group's flags
     low: int = 1  # minimum of a "repeat"
     high: int | None = 1  # maximum of a "repeat"; None for any number
@@ -77,9 +77,9 @@ class Token:
 class Syntax:
     """A pattern in tokens."""
 
-    pattern: str  # as it was written
+    pattern: str  # the original text
     tokens: list[Token] = field(default_factory=list[Token])
-    opaque: bool = False  # only the engine understands the complete pattern, so nothing can be planned
+    opaque: bool = False  # only the engine understands the pattern, so it has no plan
     unclosed: list[int] = field(default_factory=list[int])  # positions of parentheses that are never closed
 
     @property
@@ -126,7 +126,7 @@ class Syntax:
 
 
 def read_syntax(pattern: str) -> Syntax:
-    """Return the tokens of a pattern, even of a wrong one; the engine reports mistakes."""
+    """Return the tokens of a pattern, even of an invalid one; the engine reports mistakes."""
     syntax = _Reader(pattern, verbose=False).read()
     # A flag in the middle applies to the complete pattern, even to the part before it.
     if any(token.is_flags and "x" in token.value for token in syntax.tokens):
@@ -145,7 +145,7 @@ def escape(text: str) -> str:
 
 
 def has_capital(pattern: str) -> bool:
-    """Return True if a pattern names a capital letter, for smart case."""
+    """Return True if a pattern has a literal capital letter, for smart case."""
     for token in _first_tokens(pattern):
         letters = token.value if token.kind == "character" else ""
         if token.kind == "set":
@@ -166,7 +166,7 @@ def _character(digits: str) -> str:
 
 
 def has_character(pattern: str, character: str) -> bool:
-    """Return True if a pattern names this character."""
+    """Return True if a pattern has this literal character."""
     return any(token.value == character for token in _first_tokens(pattern) if token.kind == "character")
 
 
@@ -187,7 +187,7 @@ class _Reader:
         self.pattern = pattern
         self.at = 0
         self.syntax = Syntax(pattern, opaque=verbose)
-        self.verbose = [verbose]  # an item for each open group
+        self.verbose = [verbose]  # one item for each open group
         self.open: list[int] = []
 
     def read(self) -> Syntax:

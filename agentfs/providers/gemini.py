@@ -20,7 +20,7 @@ class Gemini(Provider):
     """The Gemini API and Vertex AI; the latter refuses `anyOf` beside a description."""
 
     formats: ClassVar[Mapping[str, Format]] = {
-        "gemini": Format(SchemaRules(unions=False, string_enums=True, identifiers=True))
+        "gemini": Format(SchemaRules(unions=False, string_enums=True, formats=False, identifiers=True))
     }
     merged = "parts"
 

@@ -18,7 +18,7 @@ from agentfs.providers.provider import (
 from agentfs.results import ToolResult
 
 # A client may pass a schema on to Gemini on Vertex.
-_RULES = SchemaRules(unions=False)
+_RULES = SchemaRules(unions=False, formats=False)
 
 
 class MCP(Provider):

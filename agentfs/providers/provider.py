@@ -18,6 +18,7 @@ class SchemaRules(NamedTuple):
     unions: bool = True  # if False, the plainest option of a union replaces it
     closed_only: bool = False  # objects with free names and values of any type are refused
     string_enums: bool = False  # only strings can be enumerated
+    formats: bool = True  # `format` is allowed; if False, the description says how to write a value
     identifiers: bool = False  # parameter names consist of letters, digits and underscores
     output: bool = False  # for the data of a result: open objects with every member, without descriptions
 
@@ -54,7 +55,9 @@ class ToolCall(NamedTuple):
 class Provider(ABC):
     """One provider's API.
 
-    If all results of a turn belong in one message, `merged` is the key of its list of results.
+    Attributes:
+        formats: The formats of schemas, by the name that `Toolset.schemas` takes.
+        merged: The key of a message's list of results if all results of a turn belong in one message.
     """
 
     formats: ClassVar[Mapping[str, Format]]

@@ -1,4 +1,4 @@
-"""Reading files: text by pages, large files, images, notebooks and PDFs, in bounded memory."""
+"""Read files in bounded memory: pages of text, large files, images, notebooks and PDFs."""
 
 from agentfs.reading.page import ReadRequest
 from agentfs.reading.read import read_path, read_paths

@@ -1,4 +1,4 @@
-"""Images: recognise them, find damage, and scale them down with Pillow."""
+"""Recognise images, find damaged ones, and scale large ones down with Pillow."""
 
 import base64
 import importlib
@@ -13,26 +13,26 @@ from agentfs.errors import DeadlineExceededError
 from agentfs.results import Image
 
 MEDIA_EXTRA = "pip install pillow pypdf"
-# Decoding more takes a GiB of memory in any program.
+# Decoding an image with more pixels takes a GiB of memory in any program.
 MAX_PIXELS = 40_000_000
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-# JPEG markers without a segment, and markers of frames, which have the size.
+# JPEG markers without a segment, and markers of frames, which contain the size.
 _BARE_MARKERS = {0x01, *range(0xD0, 0xD9)}
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 
-# A small file can expand to an image that fills memory, so larger ones are not decoded.
+# A small file can expand to a huge image. Images that need more memory than this are not decoded.
 _MAX_MEMORY = 230 * 1024 * 1024
-# Bytes of memory for each pixel while an image is scaled down, measured. Other modes are converted first.
+# Measured bytes of memory for each pixel while an image is scaled down. Other modes are converted first.
 _MODES = {"RGB": 6, "L": 2, "RGBA": 10, "LA": 10}
 _CONVERTED = 12
 _WEBP = {"RGB": 17, "RGBA": 20}
-_JPEG = 7  # bytes for each pixel of a JPEG, even if it is decoded at a smaller size
+_JPEG = 7  # bytes for each pixel of the file, even if a JPEG is decoded at a smaller size
 _QUALITIES = (85, 70, 50)
 
 
 class ImageInfo(NamedTuple):
-    """The format of an image and its size in pixels, or 0 if the bytes do not tell."""
+    """The format of an image and its size in pixels; 0 if the size is unknown."""
 
     format: str
     media_type: str
@@ -54,7 +54,7 @@ def image_info(data: bytes) -> ImageInfo | None:
 
 
 def image_problem(data: bytes, info: ImageInfo) -> str:
-    """Return what is wrong with an image, or "". Providers refuse a whole request for one broken image."""
+    """Return what is wrong with an image, or "". A provider refuses a request with one broken image."""
     if not (info.width and info.height):
         return "it has no size"
     if info.width * info.height > MAX_PIXELS:
@@ -65,7 +65,7 @@ def image_problem(data: bytes, info: ImageInfo) -> str:
         return "" if len(data) >= _little(data, 4, 4) + 8 else "it ends too early"
     if info.format == "GIF":
         return _gif_problem(data)
-    # Cameras and editors append data after the end of the image.
+    # Cameras and editors may append data after the end of the image.
     return "" if b"\xff\xd9" in data[-max(len(data) // 2, 64) :] else "it ends too early"
 
 
@@ -99,7 +99,7 @@ def _gif_problem(data: bytes) -> str:
 
 
 def _color_table_size(data: bytes, position: int) -> int:
-    """Return the size of a GIF's color table, given the position of its flags."""
+    """Return the size of a GIF's color table, given the position of the flags."""
     flags = _little(data, position, 1)
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
@@ -145,7 +145,7 @@ def as_image(data: bytes, media_type: str) -> Image:
 
 
 def scale_down(data: bytes, form: str, *, max_bytes: int, max_side: int) -> tuple[Image | None, str]:
-    """Return a smaller image and its size, or None and the reason."""
+    """Return a smaller image and its size as text, or None and the reason."""
     try:
         pillow = importlib.import_module("PIL.Image")
     except ImportError:
@@ -165,7 +165,7 @@ def _scale_down(
 ) -> tuple[Image | None, str]:
     with pillow.open(BytesIO(data), formats=[form.upper()]) as opened:
         memory = opened.width * opened.height * _JPEG if form == "JPEG" else 0
-        # Decode a JPEG no larger than needed.
+        # A JPEG can be decoded at a smaller size.
         opened.draft(None, (max_side, max_side))
         modes = _WEBP if form == "WebP" else _MODES
         memory += opened.width * opened.height * modes.get(opened.mode, _CONVERTED)
@@ -187,7 +187,7 @@ def _scale_down(
             if len(encoded) <= max_bytes:
                 return as_image(encoded, media_type), f"{image.width}x{image.height}"
         side = max(image.width, image.height) * 3 // 4
-    return None, "it is too large at any size"
+    return None, "it is too large even if scaled down"
 
 
 def _encodings(pillow: Any, image: Any) -> Iterator[tuple[bytes, str]]:

@@ -1,18 +1,16 @@
-"""Slices of lines from loaded texts and from files that are too large to load."""
+"""Read slices of lines from loaded texts and from files that are too large to load."""
 
-import codecs
 import math
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from agentfs.fs import OpenFile
+from agentfs.fs import OpenFile, join_returns, text_pieces
 from agentfs.results import Newline
 from agentfs.text import UNKNOWN_8BIT, bom_of, codec_of, line_start
 
-BLOCK = 256 * 1024  # bytes read at once: they fit a processor's cache
-MAX_PAGE_CHARS = 1024 * 1024  # only this much of a long line is loaded
+MAX_PAGE_CHARS = 1024 * 1024  # the most characters of a long line that are loaded
 
 
 class LineSlice(NamedTuple):
@@ -22,8 +20,8 @@ class LineSlice(NamedTuple):
         first: The number of the first line.
         bodies: The lines, without the character that ends them.
         end: The character that ends lines.
-        ended: Whether the last line has a line end.
-        not_loaded: How many characters the only line has beyond the loaded ones.
+        ended: True if the last line has a line end.
+        not_loaded: If the slice is one long line, how many of its characters were not loaded.
         ids: The line ids, or ().
     """
 
@@ -52,7 +50,7 @@ class LineSlice(NamedTuple):
 
 
 class LineCount(NamedTuple):
-    """Facts from one pass over a file. If not `exact`, the pass ended early, at `size` bytes."""
+    """Facts from one pass over a file. Unless `exact`, the pass stopped early, after `size` bytes."""
 
     encoding: str
     bom: bytes
@@ -63,13 +61,13 @@ class LineCount(NamedTuple):
 
     @property
     def end(self) -> str:
-        r"""The character that ends lines: `\r` only in a file without `\n`."""
+        r"""The character that ends lines: `\n`, or `\r` in a file without `\n`."""
         return "\r" if self.newline == "\r" else "\n"
 
     def texts_from(self, file: OpenFile, number: int) -> Iterator[str]:
-        """Decode the file from a line on, piece by piece; a changed file may raise UnicodeDecodeError."""
+        """Decode the file from a line on, in pieces. Raises UnicodeDecodeError if it is no longer text."""
         ahead = number - 1
-        for _, text in _decode(file, self.encoding, len(self.bom), math.inf if self.exact else self.size):
+        for _, text in text_pieces(file, self.encoding, len(self.bom), math.inf if self.exact else self.size):
             found = text.count(self.end) if ahead else 0
             if found < ahead:
                 ahead -= found
@@ -83,7 +81,7 @@ class LineCount(NamedTuple):
 def count_large_file(
     file: OpenFile, head: bytes, encoding: str | None = None, timeout: float = math.inf
 ) -> LineCount | None:
-    """Count the lines of a file, for at most `timeout` seconds: some files have no end.
+    """Count the lines of a file for at most `timeout` seconds, because some files have no end.
 
     Returns None for a binary file, and for a file that is not text in the requested encoding.
     """
@@ -99,7 +97,7 @@ def count_large_file(
 
 
 def read_lines(file: OpenFile, counted: LineCount, first: int, count: int, column: int = 1) -> LineSlice:
-    """Return up to `count` lines, or fewer if they fill a page; none if the file has shrunk."""
+    """Return up to `count` lines, fewer if they fill a page, none if the file has shrunk."""
     texts = counted.texts_from(file, first)
     return slice_lines(texts, counted.end, first, count, column, MAX_PAGE_CHARS)
 
@@ -110,12 +108,12 @@ def slice_lines(
     r"""Return up to `count` lines of a text that comes in pieces.
 
     Args:
-        texts: The pieces, from the first line on.
+        texts: The pieces; the first begins with the first line.
         end: The character that ends lines.
         first: The number of the first line.
         count: The number of lines.
-        column: The first character of each line to return, from 1; the `\r` of a `\r\n` always stays.
-        most: The characters after which no further piece is loaded.
+        column: The first character to return of each line, from 1. The `\r` of a `\r\n` always stays.
+        most: After this many characters, no further piece is loaded.
     """
     if column > 1:
         texts = _skip_columns(texts, column - 1, end)
@@ -131,7 +129,7 @@ def slice_lines(
     else:
         complete = True
     text = "".join(pieces)
-    if column > 1 and not text:  # the last line is shorter and has no line end
+    if column > 1 and not text:  # the last line ends before the column, and without a line end
         return LineSlice(first, [""], end, ended=False)
     bodies = text.split(end, count)
     rest = bodies.pop()
@@ -155,12 +153,12 @@ def _drop_columns(bodies: Sequence[str], column: int, end: str, *, ended: bool) 
 
 
 def _skip_columns(texts: Iterator[str], count: int, end: str) -> Iterator[str]:
-    """Skip characters of the first line, but not its end."""
-    texts = _join_returns(texts)
+    """Skip up to `count` characters of the first line, but not its line end."""
+    texts = join_returns(texts)
     for text in texts:
         found = text.find(end)
         inside = min(count, found if found >= 0 else len(text))
-        # A `\r` before the `\n` belongs to the line end.
+        # The `\r` before a `\n` belongs to the line end.
         if 0 < inside == found and text[inside - 1] == "\r":
             inside -= 1
         count -= inside
@@ -169,20 +167,8 @@ def _skip_columns(texts: Iterator[str], count: int, end: str) -> Iterator[str]:
     return iter(())
 
 
-def _join_returns(texts: Iterator[str]) -> Iterator[str]:
-    r"""Yield the text in pieces that do not split `\r\n`."""
-    pending = ""
-    for piece in texts:
-        text = pending + piece
-        pending = "\r" if text.endswith("\r") else ""
-        if text != pending:
-            yield text.removesuffix("\r")
-    if pending:
-        yield pending
-
-
 def _rest_of_line(texts: Iterator[str], end: str) -> int:
-    """Return the number of characters up to the end of the line."""
+    """Return the number of characters before the next line end."""
     length = 0
     for text in texts:
         position = text.find(end)
@@ -193,11 +179,11 @@ def _rest_of_line(texts: Iterator[str], end: str) -> int:
 
 
 def _count(file: OpenFile, bom: bytes, codec: str, deadline: float) -> LineCount | None:
-    """Count the lines until the deadline; None if the file is not text in the codec."""
+    """Count lines until the deadline; return None if the file is not text in the codec."""
     feeds = pairs = returns = 0
     size, last, exact = len(bom), "", True
     try:
-        for position, text in _decode(file, codec, len(bom)):
+        for position, text in text_pieces(file, codec, len(bom)):
             size = position
             feeds += text.count("\n")
             if "\r" in text:
@@ -213,21 +199,7 @@ def _count(file: OpenFile, bom: bytes, codec: str, deadline: float) -> LineCount
     newline: Newline | None = "\r" if returns else None
     if feeds:
         newline = "\r\n" if pairs == feeds else "mixed" if pairs else "\n"
-    # If counting ended early, the last line may be incomplete: it counts only if it is the only one.
+    # If counting stopped early, the last line may be incomplete. It only counts if there is no other.
     total = feeds or returns
     ended = last == ("\n" if feeds else "\r") or (not exact and total > 0)
     return LineCount(codec, bom, newline, total + (not ended and last != ""), size, exact)
-
-
-def _decode(
-    file: OpenFile, encoding: str, position: int, stop: float = math.inf
-) -> Iterator[tuple[int, str]]:
-    """Decode the file from a position on; yield each piece of text with the position after it."""
-    name = "latin-1" if encoding == UNKNOWN_8BIT else encoding
-    decoder = codecs.getincrementaldecoder(name)("strict")
-    last = False
-    while not last and position < stop:
-        raw = file.read_at(position, int(min(BLOCK, stop - position)))
-        position += len(raw)
-        last = len(raw) < BLOCK and position < stop
-        yield position, decoder.decode(raw, last)

@@ -1,4 +1,4 @@
-"""Files that are not plain text: what kind they are, and images, hex views and binary files as results."""
+"""Recognise files that are not plain text, and show them: images, hex views and binary files."""
 
 from typing import Literal
 
@@ -20,10 +20,10 @@ from agentfs.reading.sections import (
 from agentfs.results import Image, ReadResult
 from agentfs.text import HEAD, footer, is_binary, plural
 
-_HEX_ROWS = 32  # without a limit: enough for a header
+_HEX_ROWS = 32  # rows of a read without a limit: enough for a header
 _ROW = 16  # bytes
 _PDF = b"%PDF-"
-# A position, the bytes there, and the file type that they identify.
+# A position, the bytes at it, and the file type that they identify.
 _MAGIC = (
     (0, b"\x7fELF", "ELF program"),
     (0, b"MZ", "Windows program"),
@@ -68,10 +68,10 @@ _MAGIC = (
 def read_media(
     file: OpenFile, head: bytes, limits: Limits, request: ReadRequest
 ) -> tuple[ReadResult | None, str]:
-    """Return the result for a file that is not plain text, or None and a note for the page of its text.
+    """Return the result for a file that is not plain text; otherwise None and a note for the text page.
 
     Raises:
-        BinaryError: `binary` for a PDF that cannot be read and cannot be a text.
+        BinaryError: `binary` for a PDF that cannot be read, and is not a text that begins like a PDF.
     """
     if request.encoding is not None:
         return None, ""
@@ -98,7 +98,7 @@ def read_media(
 
 
 def check_text(path: str, data: bytes, limits: Limits) -> None:
-    """Refuse to edit a file that a read shows as an image or a PDF, unless it is broken."""
+    """Raise an error if the content is an image or a PDF. A broken one may be edited as text."""
     head = data[:HEAD]
     if (image := _image_of(head)) is not None and not image_problem(data, image):
         kind = "an image"
@@ -114,7 +114,7 @@ def check_text(path: str, data: bytes, limits: Limits) -> None:
 
 
 def check_notebook(path: str, before: bytes, after: bytes) -> None:
-    """Refuse a change that would break a notebook, unless it is broken already."""
+    """Raise an error if a change would break a notebook. A notebook that is already broken may be changed."""
     if not _is_named_notebook(path) or notebook_problem(before):
         return
     if not (problem := notebook_problem(after)):
@@ -124,7 +124,7 @@ def check_notebook(path: str, before: bytes, after: bytes) -> None:
         hint=Joined(
             " ",
             r"It is stored as JSON: in a text, write \" for a quote, \n for a line end, \\ for a backslash.",
-            Advice("To change it all the same, ", Retry({"raw": True}), "."),
+            Advice("To change it anyway, ", Retry({"raw": True}), "."),
         ),
         details={"path": path},
     )
@@ -135,7 +135,7 @@ def _image_of(head: bytes) -> ImageInfo | None:
 
 
 def _is_surely_pdf(path: str, head: bytes) -> bool:
-    """Return False for a text that only begins like a PDF, such as a note on the format."""
+    """Return True unless the file may be a text that begins like a PDF, such as a note on the format."""
     return not _is_text(head) or path.lower().endswith(".pdf")
 
 
@@ -184,7 +184,7 @@ def _hex_row(row: bytes, position: int) -> str:
 def _read_image(file: OpenFile, info: ImageInfo, limits: Limits) -> ReadResult:
     size = file.stat.st_size
     data = b"" if size > limits.file_bytes else file.read(limits.file_bytes)
-    info = image_info(data) or info  # the size may come after the first bytes
+    info = image_info(data) or info  # its size in pixels may lie beyond the first bytes
     pixels = f", {info.width}x{info.height} pixels" if info.width and info.height else ""
     note = f"{quote(file.path)}: {info.format} image{pixels}, {plural(size, 'byte')}"
     problem = f"over {limits.file_bytes} bytes" if size > limits.file_bytes else image_problem(data, info)
@@ -233,7 +233,7 @@ def _described(
 
 
 def _is_text(head: bytes) -> bool:
-    """Return True if the head of a file is UTF-8; its last character may be incomplete."""
+    """Return True if the first bytes of a file are UTF-8. The last character may be incomplete."""
     if is_binary(head):
         return False
     try:

@@ -1,4 +1,4 @@
-"""One page of a text: the request, the lines that fit the budgets, and the result that shows them."""
+"""Render one page of a text: choose the lines that fit the budgets, and say how to continue."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,11 +32,11 @@ from agentfs.text import (
     visible_lines,
 )
 
-_MAX_NAMED = 5  # lines that were cut
+_MAX_NAMED = 5  # lines that were cut and are named in the footer
 _FULL = ", as many as one answer holds"
 
 
-# This package uses named tuples: a frozen dataclass takes eight times as long to define.
+# A named tuple, as elsewhere in this package, because defining a frozen dataclass takes eight times as long.
 class ReadRequest(NamedTuple):
     """The arguments of one read.
 
@@ -57,7 +57,7 @@ class ReadRequest(NamedTuple):
         Args:
             path: The displayed path, for errors.
             total: The number of lines in the file.
-            noun: What one line is called.
+            noun: The word for one line.
 
         Raises:
             InvalidArgumentError: `invalid_argument` for an argument that is out of range.
@@ -91,7 +91,7 @@ class ReadRequest(NamedTuple):
         return must_be("column", "the number of a character from 1", self.column, hint)
 
     def next_call(self, path: str, offset: int, *, shown: int = 0, column: int = 1) -> NextCall:
-        """Return the call that continues at a line, for the rest of the request or for as much again."""
+        """Return the call that continues at a line. It asks for the rest of the request, or as much again."""
         optional: dict[str, Any] = {
             "limit": self.limit and (self.limit - shown or self.limit),
             "encoding": self.encoding,
@@ -104,7 +104,7 @@ class ReadRequest(NamedTuple):
 
 
 class TextInfo(NamedTuple):
-    """Facts about a text that every page of it shares; `total` is a lower bound unless `exact`."""
+    """Facts about a text that are the same for each page. Unless `exact`, `total` is a lower bound."""
 
     path: str
     revision: str
@@ -117,7 +117,7 @@ class TextInfo(NamedTuple):
 
     @classmethod
     def of(cls, path: str, data: bytes, decoded: Decoded) -> "TextInfo":
-        """Return the facts about a file that is loaded."""
+        """Return the facts about a loaded file."""
         text, encoding, bom = decoded
         return cls(path, revision_of(data), len(data), count_lines(text), encoding, newline_of(text), bom)
 
@@ -131,14 +131,14 @@ class _Page(NamedTuple):
 
 
 def max_lines(limit: int | None, limits: Limits) -> int:
-    """Return the most lines that a page can have: each line takes at least a byte."""
+    """Return how many lines a page can have at most; each line takes at least a byte."""
     return min(limit or limits.read_lines, limits.read_bytes + 1)
 
 
 def render_page(
     info: TextInfo, lines: LineSlice, limits: Limits, request: ReadRequest, notes: Sequence[str] = ()
 ) -> ReadResult:
-    """Show as many lines as fit the budgets, or the part of the first line that fits."""
+    """Show as many lines as fit the budgets, or as much of the first line as fits."""
     whole = _fit_bytes(lines, limits, request)
 
     def fewer_lines(count: int) -> ReadResult:
@@ -189,7 +189,7 @@ def empty_result(info: TextInfo) -> ReadResult:
 
 
 def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
-    """Return as many lines as `read_bytes` of formatted text hold, and always the first."""
+    """Return as many lines as fit in `read_bytes` of formatted text, but at least one."""
     first, ids, overhead, numbered = lines.first, lines.ids, limits.line_overhead, request.numbered
     most = limits.line_chars
     bodies = _without_returns(lines)
@@ -202,7 +202,7 @@ def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
         cut = [number for number, body in enumerate(bodies, first) if len(body) > most or lines.not_loaded]
         bodies = [cut_line(body, most, beyond=lines.not_loaded) for body in bodies]
     if overhead is None:
-        # Formatted text has at least one byte a character, so a first pass by characters saves formatting.
+        # A character takes at least a byte: counting characters first saves formatting lines in vain.
         id_width = max(map(len, ids[: len(bodies)]), default=-1) + 1
         room = (first if numbered else None, limits.read_bytes, id_width + numbered)
         bodies = _fitting(bodies, len, *room)
@@ -227,7 +227,7 @@ def _without_returns(lines: LineSlice) -> Sequence[str]:
     text = "\n".join(lines.bodies)
     if "\r" not in text:
         return lines.bodies
-    # Without a line end, a `\r` at the end of the last line is a part of the line.
+    # If the last line has no line end, a final `\r` is part of the line.
     text = (text + "\n").replace("\r\n", "\n")[:-1] if lines.ended else text.replace("\r\n", "\n")
     return text.split("\n")
 
@@ -239,23 +239,23 @@ def _size(text: str) -> int:
 def _fitting(
     lines: Sequence[str], size: Callable[[str], int], first: int | None, budget: int, beside: int
 ) -> Sequence[str]:
-    """Return the lines that fit the budget, and always the first.
+    """Return the lines that fit the budget, but at least one.
 
     Args:
         lines: The lines.
         size: Returns the size of a text.
         first: The number of the first line; None if the lines have no numbers.
         budget: The size that all lines may have, with numbers and line feeds.
-        beside: The size of anything else in each line.
+        beside: The size of everything else in a line.
     """
 
     def digits(count: int) -> int:
         return 0 if first is None else count * len(str(first + count - 1))
 
-    # Usually all lines fit, so they are measured at once first.
+    # Usually all lines fit, so first measure them together.
     if size("\n".join(lines)) + len(lines) * beside + digits(len(lines)) <= budget:
         return lines
-    used = -1  # the last line feed is not shown
+    used = -1  # no line feed follows the last line
     for index, line in enumerate(lines):
         used += size(line) + 1 + beside
         if index and used + digits(index + 1) > budget:
@@ -277,7 +277,7 @@ def _result(
     lines, budget = page.lines, ""
     content = lines.content
     if request.column > 1 and page.cut and lines.first == lines.last:
-        # The caller reads along one line, and the next call continues in this line.
+        # The caller reads one long line in pieces, and the next call continues in it.
         content = content[: limits.line_chars]
         following = request.next_call(info.path, lines.first, column=request.column + limits.line_chars)
     elif lines.last < info.total:

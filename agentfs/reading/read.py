@@ -43,17 +43,17 @@ from agentfs.text import (
     visible,
 )
 
-_COUNTING_SHARE = 0.5  # of a call's time for counting lines; the rest is for the page
-_MOST_MATCHES = 10_000  # of one glob: more than any budget holds
-_MIN_TOKENS = 40  # with fewer tokens left, the next file is left to the next call
-_MAX_NAMED = 5  # files that were left out; the next call has all of them
-_NO_IDS = "no line ids: the file is too large to be remembered"
+_COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest is for the page
+_MOST_MATCHES = 10_000  # files of one glob, which is more than any budget holds
+_MIN_TOKENS = 40  # if fewer tokens are left, the next call reads the next file
+_MAX_NAMED = 5  # left out files that are named; the next call has all of them
+_NO_IDS = "no line ids: the file is too large to keep them"
 
 
 def read_path(
     root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest, outputs: OutputStore
 ) -> ReadResult:
-    """Return one page of a file or of a kept output, or the list of a directory."""
+    """Return one page of a file or of a stored result, or the list of a directory."""
     kept = outputs.get(path)
     if kept is not None and not kept.path:
         return read_text(path, kept.text, limits, request)
@@ -76,7 +76,7 @@ def read_path(
 def read_file(
     root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest
 ) -> ReadResult:
-    """Return one page of a file and record what was read; a binary file is described, not shown."""
+    """Return one page of a file and record what was read. A binary file is described, not shown."""
     with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
         result, note = read_media(file, head, limits, request)
@@ -108,7 +108,7 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
 def read_paths(
     root: Root, tracker: ReadTracker, limits: Limits, paths: str | Sequence[str], budget: int | None
 ) -> ReadManyResult:
-    """Read files in order until the tokens or the time are used up."""
+    """Read files in order until the token budget or the time is used up."""
     if budget is not None and budget < 1:
         raise must_be("budget", "a number of tokens from 1", budget, "Leave it out for the usual number.")
     paths, patterns, notes = _expand_globs(root, limits, [paths] if isinstance(paths, str) else paths)
@@ -132,12 +132,12 @@ def read_paths(
             break
         except AgentFSError as error:
             if isinstance(error, NotFoundError):
-                search.diagnose.explain_missing(root, limits, "read_many", error)
+                search.diagnose.explain_missing(root, limits, tracker, "read_many", error)
             failed[path] = error.code
             part = Joined("\n", head, error.text)
         else:
             part = Joined("\n", head, page.text)
-            # A page that hardly fits is better shown by the next call.
+            # If only a small part of the file fits, leave it to the next call.
             if parts and page.truncated_by in {"tokens", "line"} and count(part) > left:
                 break
             results.append(page)
@@ -152,7 +152,7 @@ def read_paths(
         following = {"name": "read_many", "arguments": arguments}
     if rest or notes:
         names = first_names([quote(path) for path in rest], _MAX_NAMED)
-        notes = [f"not read, as {reason}: {names}" if rest else "", *notes]
+        notes = [f"not read, because {reason}: {names}" if rest else "", *notes]
     elif not parts:
         notes = ["no files"]
     said = notes_of(*notes)
@@ -161,7 +161,7 @@ def read_paths(
 
 
 def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the files that paths and globs name, the paths that there was no time for, and notes."""
+    """Return the files that paths and globs name, the paths for which there was no time, and notes."""
     until = call_context.deadline(limits.timeout / 2)  # the rest is for reading
     files: list[str] = []
     notes: list[str] = []
@@ -174,14 +174,14 @@ def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[lis
             )
             files += [entry.path for entry in found.files]
             if found.truncated or not found.exact:
-                notes.append(f"more files match {quote(path)}; narrow it")
+                notes.append(f"more files match {quote(path)}; pass a narrower glob")
         else:
             files.append(path)
     return list(dict.fromkeys(files)), [], notes
 
 
 def _record_media(tracker: ReadTracker, file: OpenFile, result: ReadResult) -> ReadResult:
-    """Record which cells, pages or rows were shown, or that the image was."""
+    """Record which cells, pages or rows were shown, or that an image was shown."""
     if result.end_line or result.images:
         lines = (result.start_line, result.end_line, result.total_lines)
         tracker.record_read(file.real_path, result.revision, None, *lines)
@@ -200,7 +200,7 @@ def _read_loaded(
 ) -> ReadResult:
     try:
         decoded = decode(data) if request.encoding is None else decode_in(data, request.encoding)
-    except BinaryError:  # the first bytes only look like a byte order mark
+    except BinaryError:  # the first bytes look like a byte order mark, but are not one
         return _record_media(tracker, file, binary_result(file, data[:HEAD], limits))
     info, text = TextInfo.of(file.path, data, decoded), decoded.text
     ids: Sequence[str] = ()
@@ -231,11 +231,11 @@ def _read_large(
             raise DeadlineExceededError(
                 f"The lines of {quote(file.path)} could not all be counted in {seconds:g} seconds.",
                 hint=Advice(
-                    "Pass an ", ParameterName("offset"), f" from 1 to {counted.total}: these are counted."
+                    "Pass an ", ParameterName("offset"), f" up to {counted.total}, the last counted line."
                 ),
                 details={"path": file.path, "total_lines": counted.total},
             )
-        notes = [*notes, f"no more lines could be counted in {seconds:g} s"]
+        notes = [*notes, f"counting lines stopped after {seconds:g} s"]
     size = max(counted.size, file.stat.st_size)
     facts = (counted.total, counted.encoding, counted.newline, counted.bom, counted.exact)
     info = TextInfo(file.path, revision, size, *facts)
@@ -263,7 +263,7 @@ def _read_large(
 
 
 def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) -> ReadResult:
-    """Shorten a page that was read before to one line or its difference, unless it is asked for again."""
+    """Replace a page that was read before by one line or its changes. A second request shows the text."""
     known = tracker.last(real_path)
     if known is None or result.truncated_by == "line" or not _was_read(known, result):
         return result
@@ -286,7 +286,7 @@ def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) ->
         )
         text = footer(*notes)
     else:
-        # Blank lines in place of the lines before the page give the hunks their line numbers.
+        # Replace the lines before the page by blank lines, so that the hunks have the right line numbers.
         before = "\n" * (start - 1)
         diff = unified_diff(before + old, before + result.content, result.path)
         hunks = visible(diff[diff.find("\n@@ ") + 1 :].removesuffix("\n"))
@@ -299,6 +299,6 @@ def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) ->
 
 
 def _was_read(known: ReadRecord, result: ReadResult) -> bool:
-    # The version read before may have had fewer lines.
+    # The version that was read may have had fewer lines.
     last = min(result.end_line, known.total)
     return known.whole or any(first <= result.start_line and last <= end for first, end in known.ranges)

@@ -1,4 +1,4 @@
-"""Files read section by section: the cells of a notebook, the pages of a PDF, the rows of a hex view."""
+"""Read files by sections: the cells of a notebook, the pages of a PDF, or the rows of a hex view."""
 
 import base64
 import importlib
@@ -34,13 +34,13 @@ from agentfs.text import (
 _MAX_IMAGES = 10
 _AS_JSON = Advice(ToolName("edit"), " works on its JSON")
 _EDITED_AS_JSON = FirstOf(Advice(_AS_JSON, ", as ", ToolName("grep"), " shows it"), _AS_JSON)
-# A notebook whose JSON has more parts than this would fill the memory.
+# The JSON of a notebook with more parts than this would take too much memory.
 _MAX_PARTS = 1_500_000
 _MAX_OUTPUT_LINES = 100
 _BLANKS = b" \t\n\r\x0b\x0c"
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-# Limits of one PDF page. Much more text takes pypdf minutes and GiB, even from a file of a few kB.
+# Limits for one PDF page. With much more text, pypdf takes minutes and GiB, even for a file of a few kB.
 _PDF_LIMITS = {
     "zlib_maximum_output_length": 8_000_000,
     "lzw_maximum_output_length": 8_000_000,
@@ -48,15 +48,15 @@ _PDF_LIMITS = {
     "array_based_stream_maximum_output_length": 8_000_000,
     "zlib_maximum_recovery_input_length": 200_000,
 }
-# pypdf parses the tokens and arrays of a page without a deadline check; it parses 150,000 tokens a second.
+# pypdf parses the tokens and arrays of a page without checking a deadline: 150,000 tokens a second.
 _MAX_TOKENS = 200_000
 _TOKENS_PER_SECOND = 100_000
 _MAX_ARRAY_ELEMENTS = 20_000
-_CHECK_EVERY = 256  # reads between two deadline checks: pypdf reads byte by byte
+_CHECK_EVERY = 256  # reads between two deadline checks, because pypdf reads byte by byte
 
 
 class Section(NamedTuple):
-    """One cell, page or row: its title, its marked lines, and the number of lines that were dropped."""
+    """One cell, page or row: its title, its lines with marks, images, and the number of dropped lines."""
 
     title: str
     lines: Sequence[str]
@@ -65,16 +65,16 @@ class Section(NamedTuple):
 
 
 class SectionedFile(NamedTuple):
-    """A file of sections.
+    """A file that is read by sections.
 
     Attributes:
         kind: The kind of the result.
         path: The displayed path.
         size: Bytes in the file.
         revision: The revision of the content.
-        noun: What one section is called.
-        total: How many sections there are.
-        section: Returns the section of a number, from 1.
+        noun: The word for one section.
+        total: The number of sections.
+        section: Returns the section with a number, from 1.
         usual: How many sections a read without a limit shows; 0 for as many as fit.
     """
 
@@ -89,7 +89,7 @@ class SectionedFile(NamedTuple):
 
 
 def read_sections(file: SectionedFile, limits: Limits, request: ReadRequest) -> ReadResult:
-    """Return as many sections as the budgets hold, and at least a part of one."""
+    """Return as many sections as fit the budgets, and at least a part of one."""
     first = request.first(file.path, file.total, file.noun)
     if not first:
         return _result(file, [], 0, request)
@@ -160,7 +160,7 @@ def _result(
     notes = notes_of(
         f"{shown} of {file.total}" if sections and (first > 1 or following) else "",
         *((f"{noun}s of a {file.kind}", _EDITED_AS_JSON) if file.kind == "notebook" else ()),
-        f"{len(images) - _MAX_IMAGES} of {len(images)} images are not shown"
+        f"only the first {_MAX_IMAGES} of {len(images)} images are shown"
         if len(images) > _MAX_IMAGES
         else "",
         "" if sections else f"no {noun}s",
@@ -185,7 +185,7 @@ def _result(
 
 
 def _mark_lines(text: str, mark: str, most: int) -> tuple[list[str], int]:
-    """Return up to `most` lines of a text with a mark before each, and the number of further lines."""
+    """Put a mark before each of the first `most` lines of a text; also return the number of other lines."""
     if not text:
         return [], 0
     body = lf_view(text).removesuffix("\n")
@@ -194,11 +194,11 @@ def _mark_lines(text: str, mark: str, most: int) -> tuple[list[str], int]:
 
 
 class NotANotebookError(ValueError):
-    """The file is not a notebook; the message says why."""
+    """Raised for a file that is not a notebook; the message says why."""
 
 
 def read_notebook(path: str, data: bytes, limits: Limits, request: ReadRequest) -> ReadResult:
-    """Return cells of a notebook; raise NotANotebookError for other content."""
+    """Return cells of a notebook. Raises NotANotebookError for other content."""
     cells = _read_cells(data)
 
     def section(number: int) -> Section:
@@ -243,7 +243,7 @@ def _read_cells(data: bytes) -> list[dict[str, Any]]:
 
 
 def _read_cell(cell: dict[str, Any], number: int, limits: Limits) -> Section:
-    """Return a cell: the lines of its source after `|`, those of its outputs after `>`."""
+    """Return a cell. Lines of its source begin with `|`, lines of its outputs with `>`."""
     kind = str(cell.get("cell_type", "cell"))
     run = cell.get("execution_count", cell.get("prompt_number"))
     title = f"cell {number}, {kind if kind.isidentifier() else 'cell'}"
@@ -279,7 +279,7 @@ def _read_output(output: dict[str, Any], image_bytes: int) -> tuple[list[str], l
     elif "text" in output:
         text = _joined(output["text"])
     elif any(media_type in data for media_type in _IMAGES):
-        text = ""  # the other types only describe the image
+        text = ""  # its other types only describe the image
     elif "text/plain" in data:
         text = _joined(data["text/plain"])
     else:
@@ -323,7 +323,7 @@ def _is_dict(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 class _TimedBytes(BytesIO):
-    """Bytes whose reads check the deadline of the call."""
+    """Bytes in memory. Reading them checks the deadline of the call."""
 
     reads = 0
 
@@ -342,18 +342,18 @@ class Pdf:
     """A PDF, opened with pypdf of the `media` extra; `total` is its number of pages."""
 
     def __init__(self, data: bytes, path: str, max_lines: int) -> None:
-        """Open a PDF; raise `binary` without pypdf, and for a PDF that is encrypted or broken."""
+        """Open a PDF. Raises `binary` if pypdf is missing, or if the PDF is encrypted or broken."""
         self._path = path
         self._max_lines = max_lines
         try:
             pypdf = importlib.import_module("pypdf")
         except ImportError:
             raise BinaryError(
-                f"{quote(path)} is a PDF; reading its text takes the extra `media`.",
-                hint=f"Whoever runs this can install it: {MEDIA_EXTRA}.",
+                f"{quote(path)} is a PDF; reading its text needs the extra `media`.",
+                hint=f"Ask the user to install it: {MEDIA_EXTRA}.",
                 details={"path": path, "extra": "media"},
             ) from None
-        # pypdf logs every irregularity of a file.
+        # Otherwise pypdf logs every irregularity of a file.
         logging = sys.modules["logging"]  # pypdf has imported it
         logging.getLogger("pypdf").setLevel(logging.CRITICAL)
         self._limited = partial(pypdf.apply_configuration, **_PDF_LIMITS)
@@ -374,7 +374,7 @@ class Pdf:
             )
 
     def section(self, number: int) -> Section:
-        """Return a page, from 1; a page that cannot be read says why."""
+        """Return a page, from 1. If it cannot be read, its text gives the reason."""
         title = f"page {number}"
         in_time = (call_context.deadline() - time.monotonic()) * _TOKENS_PER_SECOND
         max_tokens = max(1, int(min(_MAX_TOKENS, in_time)))

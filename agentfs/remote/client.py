@@ -173,7 +173,6 @@ class RemoteWorkspace(Workspace):
             connection.send({"abort": name})
 
     def _call(self, method: str, arguments: Mapping[str, Any], returns: Any, *, changes: bool = False) -> Any:
-        """Call a method of the remote side, and return its result."""
         answer, _ = self._request(method, arguments, changes=changes)
         try:
             value = protocol.decode(answer.get("value"))

@@ -80,7 +80,7 @@ class _Request(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """An open block of the client: its method, its manager, what that returned, and the workspace inside."""
+    """An open block of the client: its method, its context manager, the value of that, and its workspace."""
 
     method: str
     manager: contextlib.AbstractContextManager[Any]
@@ -418,7 +418,7 @@ class Server:
                 block.manager.__exit__(_Aborted, _Aborted(), None)
 
     def _base(self, message: Mapping[str, Any]) -> Workspace:
-        """Return the workspace, or that inside the block that a request belongs to."""
+        """Return the workspace of the block that a request belongs to, or the main one."""
         name = message.get("block")
         block = self._blocks.get(name) if name is not None else None
         workspace = self._workspace if name is None else block and block.workspace

@@ -94,7 +94,7 @@ class SessionDirectory:
             raise FileIOError(f"The directory of the session cannot be used: {error.strerror}.") from None
 
     def close(self) -> None:
-        """Release the session to others, as the end of the process does."""
+        """Release the session to others, as the end of the process would."""
         while self._fds:
             let_go(self._fds.pop())
 

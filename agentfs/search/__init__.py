@@ -1,4 +1,4 @@
-"""Search: ls, glob, find and grep, over the walk, ignore rules, globs and patterns."""
+"""The implementation of `ls`, `glob`, `find` and `grep`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The search of `ls`, `glob` and `find`: a walk, filtered, put in order and cut to a page of entries."""
+"""The search of `ls`, `glob` and `find`: walk, filter, sort, and cut to a page of entries."""
 
 import os
 import re
@@ -35,22 +35,22 @@ from agentfs.tree.visit import Visit, entry_name
 from agentfs.tree.walk import MAX_BATCH, Walk, path_order
 from agentfs.visible import literal
 
-PAGE_BYTES = 64 * 1024 * 1024  # of the typed data of one page
-ENTRY_BYTES = 560  # of an entry and its bookkeeping, at least, as measured
-_BYTES_PER_TOKEN = 1024  # of a page, for each token that a model can be shown
-_MAX_SORTED = 500_000  # paths that are kept with their sort keys, of some 300 bytes each
+PAGE_BYTES = 64 * 1024 * 1024  # size of the typed data of one page
+ENTRY_BYTES = 560  # measured minimum for an entry and its bookkeeping
+_BYTES_PER_TOKEN = 1024  # bytes of a page for each token of `Limits.output_tokens`
+_MAX_SORTED = 500_000  # paths to sort; each takes about 300 bytes
 _PATH = ParameterName("path", quoted=True)
-_LISTED = "listed"  # what `ls` derives from a kept walk
+_LISTED = "listed"  # key of the listings that `ls` derives from a kept walk
 _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 
-# A function that makes entries, the names to call it with, and how many more names are only counted.
+# An entry factory, the names to call it with, and the number of names that are only counted.
 Names: TypeAlias = tuple[Callable[[Any], Entry], list[Any], int]
-NameTest: TypeAlias = Callable[[str], bool]  # of a path below the directory that is searched
+NameTest: TypeAlias = Callable[[str], bool]  # tests a path relative to the search directory
 _T = TypeVar("_T")
 
 
 class Page:
-    """The entries of a search that are returned, by number: those before memory or time runs out."""
+    """The numbers of the entries to return; the page ends early if memory or time runs out."""
 
     def __init__(self, first: int, size: int, max_bytes: int) -> None:
         self._bytes_left = max_bytes
@@ -58,11 +58,11 @@ class Page:
         self.end = first + min(size, max_bytes // ENTRY_BYTES)
 
     def part(self, entries: list[_T], number: int) -> list[_T]:
-        """Return those of consecutive entries that are on the page, given the number of the first."""
+        """Return the entries that are on the page; `number` is the number of the first entry."""
         return entries[max(self.first - number, 0) : max(self.end - number, 0)]
 
     def take(self, number: int, size: int) -> None:
-        """Count the bytes of an entry, after which the page ends if none are left."""
+        """Count the bytes of an entry; end the page after it if no bytes are left."""
         self._bytes_left -= size
         if self.is_full:
             self.end_before(number + 1)
@@ -78,7 +78,7 @@ class Page:
 
 
 def page_of(limit: int | None, offset: int, default: int, limits: Limits) -> Page:
-    """Return the page of a call; a call from a model gets no more entries than it can be shown."""
+    """Return the page of a call; a model gets no more entries than fit into `Limits.output_tokens`."""
     size = default if limit is None else limit
     call = call_context.current.get()
     if call is None or call.tool is None:
@@ -88,17 +88,17 @@ def page_of(limit: int | None, offset: int, default: int, limits: Limits) -> Pag
 
 
 def check_offset(offset: int, total: int, noun: str) -> None:
-    """Raise `past_end` for an offset behind the last entry; 0 is always a start."""
+    """Raise `past_end` for an offset after the last entry; 0 is always valid."""
     if offset and offset >= total:
         raise past_end(f"The result has {total} {noun}", offset, 0, total - 1, total=total)
 
 
 def bind_globs(root: Root, globs: list[str], paths: Sequence[str], argument: str = "glob") -> list[str]:
-    """Make absolute globs inside the root relative to the directories that are searched."""
+    """Make absolute globs inside the root relative to the search directories."""
     bound = [[_bound(root, glob, path) for glob in globs] for path in paths]
     if any(each != bound[0] for each in bound):
         raise InvalidArgumentError(
-            "An absolute glob means something else for each of several paths.",
+            "An absolute glob cannot be used with several paths.",
             hint="Make it relative.",
             details={"argument": argument},
         )
@@ -120,7 +120,7 @@ def _bound(root: Root, glob: str, path: str) -> str:
     start = None if negation else _LITERAL_START.match(rest)
     if start and start[1] != ".." and not _exists(root, f"{path}/{start[1]}"):
         message = f"The glob {literal(glob)} begins with '/', which means the search directory, "
-        message += f"and there is no {literal(start[1])} in it."
+        message += f"and that directory has no {literal(start[1])}."
         advice = "Only the workspace can be searched: leave out the '/', and put a directory in "
         raise OutsideWorkspaceError(message, hint=Advice(advice, _PATH, "."), details={"pattern": glob})
     return glob
@@ -134,7 +134,7 @@ def _exists(root: Root, path: str) -> bool:
 
 
 class _Filter:
-    """The requirements of `glob` and `find` besides names."""
+    """The filters of `glob` and `find` other than names: type, size and time."""
 
     def __init__(self, options: GlobOptions | FindOptions) -> None:
         within, before, sizes = options.changed_within, options.changed_before, options.size or ()
@@ -145,12 +145,12 @@ class _Filter:
         self._follow = options.follow_symlinks
         self._links_as_files = options.links_as_files
         kinds = self.types & frozenset("fdl") | frozenset("f" if "x" in self.types else "")
-        # The letters of `f d l` that may pass; "o" is any other kind.
+        # The kinds that pass: letters of `f d l`, and "o" for any other kind.
         self.kinds = kinds or frozenset("fd" if "e" in self.types else "fdlo")
         self.plain_files = self.types == frozenset("f") and options.links_as_files
 
     def takes(self, directory: Directory, listed: DirEntry) -> bool:
-        """Return True if an entry of an open directory passes; one that vanished does not."""
+        """Return True if an entry of an open directory passes; a vanished entry does not."""
         try:
             return self._takes(directory, listed)
         except (AgentFSError, OSError):
@@ -195,7 +195,7 @@ def _is_empty(directory: Directory, listed: DirEntry, kind: str, status: os.stat
 
 @dataclass
 class FoundEntries:
-    """One page of entries, with the total and the counts of what vanished and was skipped."""
+    """One page of entries, with the total and the counts of vanished and skipped entries."""
 
     page: Page
     entries: list[Entry] = field(default_factory=list[Entry])
@@ -210,7 +210,7 @@ class FoundEntries:
         return self.skipped.reached is None
 
     def add_skipped(self, skipped: Skipped, **more: int) -> None:
-        """Set what was skipped: what the walk counted, what vanished, and more by reason."""
+        """Set the skipped counts: those of the walk, vanished entries, and `more` by reason."""
         counts = {**more, "unreadable": self.vanished}
         summed = {name: getattr(skipped, name) + count for name, count in counts.items()}
         self.skipped = replace(skipped, reached=skipped.reached or self.reached, **summed)
@@ -225,7 +225,7 @@ def find_entries(
     seconds: float | None = None,
     any_case: bool = False,
 ) -> FoundEntries:
-    """Return one page of the entries that `ls`, `glob` or `find` means; memory and time can end it early.
+    """Return one page of entries for `ls`, `glob` or `find`; it can end early for memory or time.
 
     With `any_case` globs match letters in either case.
     """
@@ -264,7 +264,7 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
 
 
 def _listed_names(walk: Walk, *, several: bool) -> Iterator[Names]:
-    """Yield the names in each directory, with several paths those that were not in one before."""
+    """Yield the names in each directory; with `several` paths, each name once."""
     if (kept := walk.whole()) is not None:
         listed = kept.get(_LISTED)
         if listed is None:
@@ -348,7 +348,7 @@ class _EntrySearch:
         self.filter = _Filter(options)
         self.unique = options.unique
         self.paths = paths_of(options.path)
-        # One walk in path order meets the page in its order; otherwise all is collected, then sorted.
+        # One walk in path order yields the page directly; otherwise all entries are collected, then sorted.
         self.in_order = options.sort == "path" and len(self.paths) == 1 and not self.unique
         self.links = self.special = self.total = self.vanished = 0
         self.reached: str | None = None
@@ -360,11 +360,11 @@ class _EntrySearch:
         opened, hidden = hidden_names(given), opens_hidden(options)
         fold = _lowered if any_case else _unchanged
         globs = [each.lower() for each in given] if any_case else given
-        # A walk that enters no hidden directory meets no hidden name, so the matcher need not test for it.
+        # A walk that skips hidden names yields none, so the matcher need not test for them.
         tests_hidden = hidden or opened is None
         others = _name_tests(root, options, deadline)
         self.tests = self.directory_tests = others
-        # All that the tests of names depend on, besides the path.
+        # Identifies the tests of names, so that their results can be reused.
         self.names_key = repr((replace(options, offset=0, limit=None), given, any_case))
         if globs or isinstance(options, GlobOptions):
             self.tests = [fold(compile_globs(globs, anchored=anchored, hidden=tests_hidden)), *others]
@@ -404,7 +404,7 @@ class _EntrySearch:
         return found
 
     def _select(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
-        """Return the files of a directory that are wanted, or keep them if all is sorted at the end."""
+        """Return the files of a directory that pass; if they must be sorted, keep them and return none."""
         return self._take(directory, self._named(below, files))
 
     def _take(self, directory: Directory, named: list[DirEntry]) -> list[DirEntry]:
@@ -415,7 +415,7 @@ class _EntrySearch:
         return []
 
     def _named(self, below: str, files: list[DirEntry]) -> list[DirEntry]:
-        """Return the files whose depth and names pass."""
+        """Return the files that pass the tests of depth and name."""
         if self.min_depth > 1 and below.count("/") + 1 < self.min_depth:
             return []
         for test in self.tests:
@@ -433,7 +433,7 @@ class _EntrySearch:
         return False
 
     def _visits(self) -> Iterator[Visit]:
-        """Walk; in an unchanged watched tree, start from the names that passed in the last such search."""
+        """Walk; in an unchanged watched tree, reuse the names that passed in the last equal search."""
         if (kept := self.walk.whole()) is None:
             yield from self.walk
             return
@@ -451,24 +451,24 @@ class _EntrySearch:
             kept.keep(self.names_key, passing)
 
     def _names(self) -> Iterator[Names]:
-        """Yield what is found in each directory."""
+        """Yield the entries of each directory that pass."""
         for visit in self._visits():
             yield visit.directory.entry, [*visit.files, *self._child(visit)], visit.more
 
     def _child(self, visit: Visit) -> list[DirEntry]:
-        """Return the child directory of a visit, if it is wanted."""
+        """Return the child directory of a visit, if it passes all tests."""
         child = self._named_child(visit)
         return [child] if child is not None and self.filter.takes(visit.directory, child) else []
 
     def _named_child(self, visit: Visit) -> DirEntry | None:
-        """Return the child directory of a visit, if its depth and name pass."""
+        """Return the child directory of a visit, if it passes the tests of depth and name."""
         child = visit.child
         if child is None or visit.depth < self.min_depth:
             return None
         return child if all(test(visit.below + child.name) for test in self.directory_tests) else None
 
     def _sorted_names(self) -> Iterator[Names]:
-        """Collect all paths, put them in order, and yield those of the page."""
+        """Collect and sort all paths, then yield those of the page."""
         try:
             for visit in self._visits():
                 self._keep(visit.directory, self._child(visit), files=False)
@@ -480,11 +480,11 @@ class _EntrySearch:
         yield self.root.entry, [path for _, path in self.keyed], self.total - len(self.keyed)
 
     def _keep(self, directory: Directory, found: list[DirEntry], *, files: bool = True) -> None:
-        """Keep the paths of what was found in a directory, each with its sort key."""
+        """Keep the paths of entries of a directory, each with its sort key."""
         sort, unique = self.options.sort, self.unique
         may_repeat = unique or len(self.paths) > 1
         prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
-        # Of several names of one file the first counts, whatever the order of the system.
+        # With `unique`, a file counts by its first name, so the order must not depend on the system.
         for listed in sorted(found, key=attrgetter("name")) if unique else found:
             path = prefix + display_name(listed.name)
             key: Any = path_order(path)
@@ -510,7 +510,7 @@ class _EntrySearch:
                 raise MemoryError
 
     def _keep_first(self) -> None:
-        """Drop what comes after the page."""
+        """Sort, and drop the paths after the page."""
         self.keyed.sort()
         del self.keyed[self.page.end :]
 
@@ -520,12 +520,12 @@ def _unchanged(test: NameTest) -> NameTest:
 
 
 def _lowered(test: NameTest) -> NameTest:
-    """Return a test that is given its path in lower case."""
+    """Return a test that gets its path in lower case."""
     return lambda path: test(path.lower())
 
 
 def _name_tests(root: Root, options: GlobOptions | FindOptions, deadline: float) -> list[NameTest]:
-    """Return the tests of `find` besides globs."""
+    """Return the tests of names other than globs."""
     tests: list[NameTest] = []
     if options.extensions is not None:
         ends = parse_extensions(options.extensions)

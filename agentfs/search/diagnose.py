@@ -1,7 +1,7 @@
-"""Explain a search: report what it left out, and hint at what one that found nothing probably meant.
+"""Reports on what a search left out, and hints after a search that found nothing.
 
-Hints come from a few short searches, within one budget of time: in skipped files, and with the arguments
-read in another way.
+Hints come from a few short searches within one time budget: in skipped files, and with other readings of the
+arguments.
 """
 
 import posixpath
@@ -39,11 +39,11 @@ from agentfs.tree.visit import MAX_EXCLUDED, Excluded
 from agentfs.tree.walk import VCS_NAMES, Walk
 from agentfs.visible import one_line
 
-_OPEN_IGNORED = Retry({"include_ignored": True})  # opens hidden names too
+_OPEN_IGNORED = Retry({"include_ignored": True})  # also includes hidden names
 _RULE_CHARS = 80
 _MAX_RULES = 2
 _WITH_LONG_LINES = "with lines too long for a pattern that repeats groups"
-_REASONS = (  # the words for one and for several
+_REASONS = (  # reason: the words for one name and for several
     ("hidden", "hidden", "hidden"),
     ("ignored", "ignored", "ignored"),
     ("vcs", "version control directory", "version control directories"),
@@ -58,13 +58,13 @@ _REASONS = (  # the words for one and for several
     ("long_lines", f"file {_WITH_LONG_LINES}", f"files {_WITH_LONG_LINES}"),
 )
 _NEVER_SEARCHED = frozenset({"vcs", "binary"})
-_SAID_ONCE = frozenset({"hidden", "ignored"})  # the rest makes an answer incomplete, so each answer says it
+_SAID_ONCE = frozenset({"hidden", "ignored"})  # other reasons mean an incomplete answer
 _REACHED = {
     "walk_entries": "the most entries that one walk looks at",
     "memory": "the most memory that one call may take",
 }
 PROBE_ENTRIES = 200_000
-PROBE_SECONDS = 1.0  # for all short searches of one call together
+PROBE_SECONDS = 1.0  # time budget for all short searches of one call
 _MAX_NAMED = 3
 # Arguments of `glob` and `find` that can exclude an entry whose name matches.
 _FILTERS = (
@@ -77,9 +77,9 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
 
     Args:
         skipped: What was skipped.
-        can_open: Whether to say how to search hidden and ignored names.
-        found: Whether something was found; then names that are never searched are not mentioned.
-        repeated: Whether the last report was the same; then hidden and ignored names are not mentioned.
+        can_open: True to add how to search hidden and ignored names.
+        found: True if the search found something; then names that are never searched are not mentioned.
+        repeated: True if the last report was the same; then hidden and ignored names are not mentioned.
 
     Returns:
         The report, or "" if there is nothing to say.
@@ -132,7 +132,7 @@ def stop_report(skipped: Skipped, options: SearchOptions, limits: Limits) -> str
 
 
 class Probe:
-    """Short searches within one budget of time; each returns None after an error or without time left."""
+    """Short searches within one time budget; each returns None after an error or if no time is left."""
 
     def __init__(self, root: Root, limits: Limits, seconds: float | None = None) -> None:
         self._root = root
@@ -167,7 +167,7 @@ class Probe:
 
 
 def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding) -> list[str]:
-    """Return a hint where a search without a match would find one, or no hint.
+    """Return a hint on how a search without a match would find one, or no hint.
 
     Short searches try the skipped hidden and ignored names first, then other readings of the arguments, up
     to the first match.
@@ -195,7 +195,7 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding)
 
 
 def _other_readings(options: GrepOptions, nothing: Finding) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield other readings of the arguments: the beginning of a hint, and the arguments to change."""
+    """Yield other readings of the arguments: the beginning of the hint, and the changed arguments."""
     pattern = options.pattern
     if not nothing.searched:
         yield from (
@@ -220,7 +220,7 @@ def _other_readings(options: GrepOptions, nothing: Finding) -> Iterator[tuple[st
 def explain_no_entries(
     root: Root, limits: Limits, options: GlobOptions | FindOptions, nothing: FoundEntries
 ) -> str:
-    """Return a hint at the first change of arguments with which `glob` or `find` finds something, or ""."""
+    """Return a hint with the first change of arguments that lets `glob` or `find` find something, or ""."""
     probe = Probe(root, limits)
     if not options.include_ignored and (nothing.skipped.hidden or nothing.skipped.ignored):
         found = probe.entries(replace(options, include_ignored=True))
@@ -246,7 +246,7 @@ def explain_no_entries(
 
 
 def _hint_of_syntax(options: GlobOptions | FindOptions) -> str:
-    """Return a hint at a frequent mistake in the syntax of a pattern, or ""."""
+    """Return a hint on a frequent mistake in the syntax of a pattern, or ""."""
     if isinstance(options, FindOptions):
         if not options.pattern or options.full_path or not has_character(options.pattern, "/"):
             return ""
@@ -261,7 +261,7 @@ def _or_more(found: FoundEntries) -> str:
 
 
 def count_left_out(root: Root, limits: Limits, options: ListOptions) -> str:
-    """Return how many entries `ignore` has excluded from a listing, or "" for none."""
+    """Return a text with the number of entries that `ignore` has excluded from a listing, or ""."""
     found = Probe(root, limits).entries(replace(options, ignore=None))
     if found is None:
         return ""
@@ -325,7 +325,7 @@ def _path_as_glob(options: GrepOptions | GlobOptions, path: str) -> Iterator[dic
 
 
 def _retry(options: GrepOptions | GlobOptions, changes: Mapping[str, Any]) -> Retry:
-    """Return the call for the first page with other arguments; those with their default are left out."""
+    """Return the call for the first page with changed arguments; leave out default values."""
     first_page = {"offset": 0} if options.offset else {}
     defaults = {each.name: each.default for each in fields(options)}
     changed = {**changes, **first_page}
@@ -361,7 +361,7 @@ def why_skipped(root: Root, path: str) -> str:
                 base = with_slash(directory.real_path)
                 if directory.real_path == expected:
                     rules = reader.inside(directory, rules)
-                else:  # behind a link
+                else:  # reached through a link
                     rules = reader.above(directory.real_path, through=True)
             expected = base + name
             rule = rules.match(base, name, is_dir=is_dir)
@@ -376,24 +376,32 @@ def why_skipped(root: Root, path: str) -> str:
 _MAX_ENTRIES = 100_000
 _SECONDS = 0.2
 _MAX_SUGGESTIONS = 3
-_MAX_CORRECTIONS = 4  # names of one path that are replaced
+_MAX_CORRECTIONS = 4  # wrong names of one path that are corrected
 # Characters that models add to a path: quotes, `@`, `file://`, and a line number after it.
 _DECORATION = re.compile(r"^(?:file://)?[@\s\"'`]+|^file://|(?:[:#(]L?[0-9][-:,0-9L]*\)?)?[\s\"'`]*$")
-_OF_DIRECTORIES = frozenset({"ls", "glob", "find"})  # methods whose path is that of a directory
+_OF_DIRECTORIES = frozenset({"ls", "glob", "find"})  # methods whose `path` is a directory
 
 
 @watched
-def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundError) -> None:
-    """Add a hint to the error for a missing path: a glob, other slashes, the same name elsewhere.
+def explain_missing(
+    root: Root, limits: Limits, tracker: ReadTracker, method: str, error: NotFoundError
+) -> None:
+    """Add a hint to the error for a missing path: its new name, a glob, other slashes, the name elsewhere.
 
     Args:
         root: The root of the call.
         limits: The limits of the call.
+        tracker: The source of paths that this workspace has moved.
         method: The name of the method.
         error: The error for the missing path.
     """
     path = error.details.get("path")
     if not path or "as_glob" in error.details:
+        return
+    if (moved := _moved_to(root, tracker, path)) is not None:
+        others = [each for each in error.details.get("similar", ()) if each != moved]
+        error.details.update(moved_to=moved, similar=[moved, *others])
+        error.hint = f"It was moved to {quote(moved)}."
         return
     if has_wildcard(path) and (files := count_of_glob(Probe(root, limits, _SECONDS), GlobOptions(path))):
         error.hint = Advice(
@@ -411,12 +419,21 @@ def explain_missing(root: Root, limits: Limits, method: str, error: NotFoundErro
             error.hint = meant if is_there or given else Joined(" ", meant, error.hint)
 
 
+def _moved_to(root: Root, tracker: ReadTracker, path: str) -> str | None:
+    """Return the path to which this workspace has moved a missing path, if it is there and may be named."""
+    with suppress(AgentFSError):
+        real_path = tracker.moved_to(root.real_path(path, creating=True))
+        shown = None if real_path is None else root.display_path_if_usable(real_path)
+        return shown if shown is not None and root.exists(shown) else None
+    return None
+
+
 def _alike(root: Root, path: str, method: str) -> list[str]:
-    """Return paths with similar names, or else paths with the same name, the most similar path first."""
+    """Return paths with similar names, else paths elsewhere with the same name; most similar first."""
     began = time.monotonic()
     parts = [part for part in path.removeprefix(root.path).split("/") if part not in ("", ".", "..")]
     found = _corrected(root, parts, _MAX_CORRECTIONS)
-    # On a slow file system, a walk would not end in time.
+    # If half of the time is gone, a walk would not end in time.
     if found or not parts or time.monotonic() - began > _SECONDS / 2:
         return found
     wanted = [part.casefold() for part in reversed(parts)]
@@ -431,7 +448,7 @@ def _alike(root: Root, path: str, method: str) -> list[str]:
 
 
 def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
-    """Return the path if it exists, or existing paths that have similar names in place of missing ones."""
+    """Return the path if it exists, else existing paths in which similar names replace the missing ones."""
     path = "/".join(parts)
     try:
         root.entry(path)
@@ -443,7 +460,7 @@ def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
 
 
 def _named(root: Root, name: str) -> Iterator[tuple[str, bool]]:
-    """Yield the real paths of entries with a name in any case, each with True if it is a directory."""
+    """Yield the real paths of entries with this name in any case, each with True for a directory."""
     walk = Walk(
         root.top,
         root.usable_directories,

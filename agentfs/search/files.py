@@ -1,4 +1,4 @@
-"""The files that a search of contents opens, in order."""
+"""The files that `grep` searches, in order."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from agentfs.tree.visit import Excluded, Visit
 from agentfs.tree.walk import Walk, path_order
 
 Skipping = SkipReason | Literal["timeout"]
-# The result of reading a file: content that may match, or the reason why there is none.
+# The result of reading a file: content that may match, or the reason why the file is skipped.
 Reading = bytes | Skipping
 Outcome = Reading | OSError | AgentFSError
 
@@ -49,7 +49,7 @@ class Reader(Protocol):
         ...
 
 
-# Files, and what reads them.
+# Files and their reader.
 Batch: TypeAlias = tuple[Sequence[Any], Reader]
 
 
@@ -88,7 +88,7 @@ class _Filter:
         self.key = tuple(globs), tuple(types), tuple(exclude)
 
     def of(self, below: str, entries: Sequence[_E]) -> Sequence[_E]:
-        """Return the entries that are searched in a directory, given by its path below the start."""
+        """Return the entries to search in a directory, which is given by its path below the start."""
         if (has_type := self._has_type) is not None:
             entries = [entry for entry in entries if has_type(entry.name)]
         if (fits := self._fits) is not None:
@@ -96,7 +96,7 @@ class _Filter:
         return entries
 
     def takes_path(self, path: str) -> bool:
-        """Return True if a file, given by its path from the root, is searched."""
+        """Return True if a file is searched; `path` is its path from the root."""
         parts = path.split("/")
         if self.excludes is not None and (
             self.excludes(path, False)
@@ -106,7 +106,7 @@ class _Filter:
         return bool(self.of("".join(f"{part}/" for part in parts[:-1]), [Named(parts[-1])]))
 
     def skips(self, below: str, is_dir: bool) -> bool:
-        """Return True if `exclude` leaves out an entry, or a glob a directory."""
+        """Return True if `exclude` leaves out an entry, or if no glob can match below a directory."""
         return (self.excludes is not None and self.excludes(below, is_dir)) or (
             is_dir and self.prunes is not None and self.prunes(below)
         )
@@ -114,13 +114,13 @@ class _Filter:
 
 @dataclass(eq=False)
 class FileSource:
-    """The files of one search: iterate `batches` once, then ask what was skipped."""
+    """The files of one search: iterate `batches` once, then read `skipped`."""
 
     _root: Root
     _limits: Limits
     _options: GrepOptions
     _deadline: float
-    _among: Sequence[Excluded] | None  # names that an earlier search excluded, to search just those
+    _among: Sequence[Excluded] | None  # if given, search only these names, which an earlier search excluded
 
     def __post_init__(self) -> None:
         self._paths = paths_of(self._options.path)
@@ -129,7 +129,7 @@ class FileSource:
             self._options.output_mode == "files_with_matches" and self._options.limit is not None
         )
         self.linked = True  # a protected file may have a hard link; see `Directory.read_files`
-        self.is_one_file = False  # one file was asked for, and its error is that of the call
+        self.is_one_file = False  # the call is for one file, so an error of the file is raised
         self._seen: set[str] | None = None
         if self._options.follow_symlinks or self._options.unique or len(self._paths) > 1:
             self._seen = set()
@@ -145,7 +145,7 @@ class FileSource:
         return Skipped() if self._walk is None else self._walk.skipped
 
     def batches(self) -> Iterator[Batch]:
-        """Find the files, in the order that was asked for."""
+        """Find the files in the requested order."""
         listed = self._options.listed
         if listed is not None:
             yield from self._listed(listed)
@@ -165,13 +165,13 @@ class FileSource:
             found: dict[str, Batch | None] = dict.fromkeys(files)
             for entries, reader in self._tree(directories):
                 for entry in entries:
-                    is_kept = hasattr(entry, "content")  # so its directory need not be open
+                    is_kept = hasattr(entry, "content")  # then its directory need not be open
                     found.setdefault(reader.path_of(entry), ([entry], reader) if is_kept else None)
             for path in self._sorted(found):
                 yield found[path] or self._file(path)
 
     def _sorted(self, files: Iterable[str]) -> list[str]:
-        """Return files in order of their size or time, and of their path if that is the same."""
+        """Return files in order of size or time; files with equal keys in order of path."""
         keyed: list[tuple[float, list[str], str]] = []
         for path in files:
             call_context.step(0)
@@ -180,20 +180,20 @@ class FileSource:
             try:
                 key = self._sort_key(path)
             except (AgentFSError, OSError):
-                continue  # gone since it was listed
+                continue  # the file was deleted after it was listed
             keyed.append((key if self._options.sort == "oldest" else -key, path.split("/"), path))
         return [path for _, _, path in sorted(keyed, key=itemgetter(0, 1))]
 
     def _sort_key(self, path: str) -> float:
         entry = self._root.entry(path)
         size, mtime = entry.size, entry.mtime
-        if entry.type == "symlink":  # what counts is what it leads to
+        if entry.type == "symlink":  # use the size and time of its target
             with self._root.open_file(path) as opened:
                 size, mtime = opened.stat.st_size, opened.stat.st_mtime
         return float(size or 0) if self._options.sort == "size" else (mtime or 0.0)
 
     def _listed(self, files: list[str]) -> Iterator[Batch]:
-        """Find the files that were asked for one by one; what `find` has found may be gone since."""
+        """Find the files that were passed by path; results of `find` may no longer exist."""
         filter_ = _Filter(self._root, self._options, ["."], hidden=False)
         if isinstance(self._options.files, GlobResult):
             yield [Named(path) for path in files if filter_.takes_path(path)], self
@@ -209,7 +209,7 @@ class FileSource:
             entry = self._root.entry(path)
             shown = entry.path
             if entry.type == "symlink" and entry.target is None:
-                with self._root.open_file(path):  # it leads outside, which this raises
+                with self._root.open_file(path):  # raises, because the link leads outside
                     pass
             if self._seen is not None:
                 found_as = self._real_path(shown) if self._options.unique else shown
@@ -226,7 +226,7 @@ class FileSource:
             with self._root.open_file(path) as opened:
                 return opened.real_path
         except AgentFSError:
-            return path  # what is wrong with it is reported when it is searched
+            return path  # the error is reported when the file is searched
 
     def path_of(self, listed: Named) -> str:
         """Return the path of a file as it is displayed."""
@@ -236,7 +236,7 @@ class FileSource:
         self, entries: Sequence[Named], read: Callable[[Any], Any], *, linked: bool = True
     ) -> Iterator[tuple[Named, Any]]:
         """Read files by their paths."""
-        del linked  # each file is identified when it is opened
+        del linked  # hard links are checked when each file is opened
         for file in entries:
             try:
                 with self._root.open_file(file.name) as opened:
@@ -271,7 +271,7 @@ class FileSource:
         yield from self._walked(walk, filter_)
 
     def _walked(self, walk: Walk, filter_: _Filter, start: str = "") -> Iterator[Batch]:
-        """Find the files of a walk; its start lies at `start` for the globs."""
+        """Find the files of a walk; `start` is the prefix of its paths for globs."""
         self._walk, self.linked = walk, self._root.has_linked_secrets()
         if self._seen is None and (kept := walk.whole()) is not None:
             visit_of = kept.get(filter_.key)
@@ -297,7 +297,7 @@ class FileSource:
     def _unseen(
         self, directory: Directory, entries: Sequence[DirEntry], seen: set[str]
     ) -> Sequence[DirEntry]:
-        """Return the files that the search has not met by another path or link."""
+        """Return the files that the search has not found by another path or link."""
         first: dict[str, DirEntry] = {}
         prefix = with_slash(directory.path)
         for entry in entries:
@@ -309,7 +309,7 @@ class FileSource:
         return list(first.values())
 
     def _excluded(self, among: Sequence[Excluded]) -> Iterator[Batch]:
-        """Find the files among what an earlier walk excluded, by the globs and types of that one."""
+        """Find the files among names that an earlier walk excluded, with the same globs and types."""
         directories = [path for path in self._paths if self._root.entry(path).is_dir]
         filter_ = _Filter(self._root, self._options, directories, hidden=True)
         for path, below, entry in sorted(among, key=lambda each: path_order(each.path)):
@@ -325,7 +325,7 @@ class FileSource:
                     return
 
     def _below(self, path: str, start: str, filter_: _Filter) -> Walk:
-        """Return a walk of all that is in an excluded directory."""
+        """Return a walk of everything in an excluded directory."""
         return Walk(
             self._root,
             [display_name(path)],

@@ -1,4 +1,4 @@
-"""`ls`, `glob` and `find`: a page of entries, and its text."""
+"""`ls`, `glob` and `find`: the results and their text."""
 
 import time
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ from agentfs.search.diagnose import (
     report_of,
     stop_report,
 )
+from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import FindOptions, GlobOptions, ListOptions, as_list, next_page, paths_of
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 from agentfs.visible import one_line
@@ -34,15 +35,16 @@ def list_directory(
     root: Root, limits: Limits, options: ListOptions, tracker: ReadTracker | None = None
 ) -> ListResult:
     """List directories; with several levels, each directory is followed by its entries."""
-    found = find_entries(root, limits, options)
+    meant, glob_note = with_meant_globs(root, limits, options)
+    found = find_entries(root, limits, meant)
     least = 0 if options.sort == "size" else _LEAST_SIZE
     lines = path_lines([(entry.path, _entry_tail(entry, least)) for entry in found.entries])
-    nothing = "" if found.entries else _nothing_listed(root, limits, options, found)
+    nothing = "" if found.entries else _nothing_listed(root, limits, meant, found)
     alike = ", ".join(map(one_line, unicode_duplicates_among(entry.path for entry in found.entries)))
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
     result = ListResult(found.entries, found.total, found.skipped)
-    return _fitted_page(limits, options, found, result, lines, nothing, "entries", tracker, alike)
+    return _fitted_page(limits, options, found, result, lines, nothing, "entries", tracker, glob_note, alike)
 
 
 def _nothing_listed(root: Root, limits: Limits, options: ListOptions, found: FoundEntries) -> str:
@@ -82,8 +84,9 @@ def find_files(
     """Find the entries that match the arguments of `glob` or `find`."""
     began = time.monotonic()
     noun = "files" if isinstance(options, GlobOptions) else "entries"
+    meant, glob_note = with_meant_globs(root, limits, options)
     try:
-        found = find_entries(root, limits, options)
+        found = find_entries(root, limits, meant)
     except NotFoundError as error:
         explain_glob_path(root, limits, options, error)
         raise
@@ -96,7 +99,7 @@ def find_files(
             patterns = [*patterns, *as_list(options.pattern)]
         nothing += f" {', '.join(map(one_line, patterns))}" if patterns else ""
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
-        hint = explain_no_entries(root, limits, options, found)
+        hint = explain_no_entries(root, limits, meant, found)
         nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."
     lines = path_lines([(each.path, "/" if each.type == "directory" else "") for each in found.entries])
     result = GlobResult(
@@ -107,7 +110,7 @@ def find_files(
         elapsed_ms=int((time.monotonic() - began) * 1000),
         nothing=() if found.total else (nothing,),
     )
-    return _fitted_page(limits, options, found, result, lines, nothing, noun, tracker)
+    return _fitted_page(limits, options, found, result, lines, nothing, noun, tracker, glob_note)
 
 
 def _fitted_page(
@@ -119,9 +122,9 @@ def _fitted_page(
     nothing: str,
     noun: str,
     tracker: ReadTracker | None,
-    note: str = "",
+    *remarks: str,
 ) -> _R:
-    """Return the result with as much text as the token budget holds, and with the call for the rest."""
+    """Return the result with as many entries as fit into the token budget, and the call for the rest."""
     total, skipped, first = found.total, found.skipped, found.page.first
     if found.exact and (total or options.method == "ls"):
         check_offset(first, total, noun)
@@ -137,7 +140,7 @@ def _fitted_page(
             continuation(following),
             skipped_report,
             stop_report(skipped, options, limits),
-            note,
+            *remarks,
         )
         text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, footer(*notes))
         return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
@@ -158,9 +161,9 @@ def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
     if max(len(paths), of) <= _MOST_WHOLE_PATHS:
         return [one_line(path) + tail for path, tail in paths]
     lines: list[str] = []
-    opened: list[str] = []  # the directories above, each with a `/` at its end, below which names are listed
+    opened: list[str] = []  # the current directories, each with a trailing `/`
     for (path, tail), (following, _) in pairwise([*paths, ("", "")]):
-        if "/ " in f"/{path}":  # a name that would look indented
+        if "/ " in f"/{path}":  # a name that begins with a space would look indented
             opened.clear()
             lines.append(f"{'./' * path.startswith(' ')}{one_line(path)}{tail}")
             continue

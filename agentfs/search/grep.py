@@ -1,4 +1,4 @@
-"""`grep`: search, diagnose when nothing was found, and the text of the answer."""
+"""`grep`: the search, hints if nothing was found, and the text of the result."""
 
 import json
 import re
@@ -18,6 +18,7 @@ from agentfs.results import FileCount, GlobResult, GrepResult, Match
 from agentfs.search.collect import check_offset
 from agentfs.search.diagnose import diagnose, explain_glob_path, report_of, stop_report
 from agentfs.search.find import path_lines
+from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.text import (
@@ -53,8 +54,8 @@ def grep_files(
         root: The root to search in.
         limits: The limits of the call.
         options: The arguments of the call.
-        tracker: The source of line ids; it also remembers what earlier answers left out.
-        outputs: The kept outputs, which can be searched by their name.
+        tracker: The source of line ids; it also remembers the last skip report.
+        outputs: The kept outputs, which can be searched by name.
 
     Returns:
         The matches of one page, the totals and the text for the model.
@@ -67,10 +68,11 @@ def grep_files(
     text = None if kept is None or kept.path else kept.text
     if kept is not None and kept.path:
         options = replace(options, path=kept.path)
-    if options.encoding is not None:  # kept texts are decoded without it
+    if options.encoding is not None:  # kept texts were read without it
         root = root.unwatched
+    meant, glob_note = (options, "") if text is not None else with_meant_globs(root, limits, options)
     try:
-        found = search(root, limits, options, text=text)
+        found = search(root, limits, meant, text=text)
     except NotFoundError as error:
         explain_glob_path(root, limits, options, error)
         raise
@@ -78,8 +80,10 @@ def grep_files(
         found.matches = _with_line_ids(root, limits, tracker, found.matches)
     hints: list[str] = []
     if not found.total_lines and found.skipped.reached is None and text is None:
-        hints = diagnose(root, limits, options, found)
-    result = _render(limits, options, found, hints, tracker, round((time.monotonic() - began) * 1000))
+        hints = diagnose(root, limits, meant, found)
+    remarks = glob_note, _context_note(limits, options), _empty_group_note(options)
+    elapsed_ms = round((time.monotonic() - began) * 1000)
+    result = _render(limits, options, found, hints, remarks, tracker, elapsed_ms)
     if options.line_ids and text is not None:
         return with_note(result, NO_LINE_IDS)
     return result
@@ -98,7 +102,7 @@ def _with_line_ids(root: Root, limits: Limits, tracker: ReadTracker, matches: Se
 
 
 def _lines_with_ids(root: Root, limits: Limits, tracker: ReadTracker, path: str) -> list[tuple[str, str]]:
-    """Return the lines of a file, each with its id; nothing if ids cannot be given."""
+    """Return the lines of a file, each with its id; empty if the file has no valid ids."""
     try:
         with root.open_file(path) as file:
             data = file.read(limits.file_bytes + 1)
@@ -126,6 +130,7 @@ def _render(
     options: GrepOptions,
     found: Finding,
     hints: Sequence[str],
+    remarks: Sequence[str],
     tracker: ReadTracker | None,
     elapsed_ms: int,
 ) -> GrepResult:
@@ -152,7 +157,6 @@ def _render(
     most = min(_most_shown(found.matches, limits) if by_line else limits.output_tokens, on_page)
     few = exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
     stopped = _stop(limits, options, found) if found.skipped.reached else ""
-    remarks = _context_note(limits, options), _empty_group_note(options)
     skip_report = report_of(options, found.skipped, tracker, found=found.total_lines > 0)
 
     def answer(count: int, context: int | None = None) -> GrepResult:
@@ -238,7 +242,7 @@ def _body(
 
 
 def _most_shown(matches: Sequence[Match], limits: Limits) -> int:
-    """Return an upper bound for the matches that the budget of tokens can hold."""
+    """Return an upper bound for the number of matches that fit into the token budget."""
     characters = _CHARS_PER_TOKEN * limits.output_tokens
     for number, match in enumerate(matches):
         characters -= len(match.text) + sum(map(len, match.before)) + sum(map(len, match.after))
@@ -266,7 +270,7 @@ def _context_note(limits: Limits, options: GrepOptions) -> str:
     return f"context is at most {most}" if requested > most and options.by_line else ""
 
 
-_EMPTY_GROUP = re.compile(r"(\w)\(\)")  # no backslash can precede it
+_EMPTY_GROUP = re.compile(r"(\w)\(\)")  # `\w` before it excludes a backslash
 
 
 def _empty_group_note(options: GrepOptions) -> str:
@@ -329,7 +333,7 @@ def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list
 
 
 def _count_lines(counts: Mapping[str, FileCount], of: int = 0) -> list[str]:
-    """Return `path: 3` for each file, with the number of matches if it is not the number of lines."""
+    """Return `path: 3` for each file, with the number of matches if it differs from that of lines."""
     tails = [
         f": {each.lines}"
         + ("" if each.matches == each.lines else f" ({plural(each.matches, 'match', 'matches')})")

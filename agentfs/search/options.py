@@ -1,4 +1,4 @@
-"""Arguments of ls, glob, find and grep: a dataclass for each method, with its checks and parsers."""
+"""The arguments of `ls`, `glob`, `find` and `grep`: a dataclass for each, with checks and parsers."""
 
 import re
 import time
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from agentfs.advice import NextCall
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
-from agentfs.limits import HARD_FILE_BYTES, Limits
+from agentfs.limits import LARGEST, Limits
 from agentfs.patterns.compile import Pattern, compile_pattern
 from agentfs.patterns.syntax import escape, has_capital
 from agentfs.results import GlobResult
@@ -68,12 +68,12 @@ class ListOptions:
 
 @dataclass(frozen=True)
 class GlobOptions:
-    """The arguments of `Workspace.glob`; here, `pattern` may also be a list of globs."""
+    """The arguments of `Workspace.glob`."""
 
     method: ClassVar[str] = "glob"
     glob_argument: ClassVar[str] = "pattern"
     links_as_files: ClassVar[bool] = True  # a link counts as a file unless it leads to a directory
-    follow_symlinks = unique = False  # this and the next line: arguments that only `find` has
+    follow_symlinks = unique = False  # this line and the next: arguments of `find` only
     min_depth = max_depth = extensions = size = changed_within = changed_before = None
     pattern: OneOrMore
     path: OneOrMore = "."
@@ -92,7 +92,7 @@ class GlobOptions:
 
     @property
     def globs(self) -> list[str]:
-        """The globs of paths."""
+        """The globs as a list."""
         return as_list(self.pattern)
 
 
@@ -133,7 +133,7 @@ class FindOptions:
 
     @property
     def globs(self) -> list[str]:
-        """The globs of paths."""
+        """The globs as a list."""
         return as_list(self.glob)
 
     @property
@@ -217,15 +217,10 @@ class GrepOptions:
         after = (self.context or 0) if self.after is None else self.after
         return min(before, limits.context_lines), min(after, limits.context_lines)
 
-    def file_bytes(self, limits: Limits) -> int:
-        """Return the size of the largest file that is searched."""
-        if self.max_filesize is None:
-            return limits.file_bytes
-        return min(parse_filesize(self.max_filesize), HARD_FILE_BYTES)
-
-    def wants_size(self, limit: int) -> bool:
-        """Return True if the caller asked to leave out files over this size."""
-        return self.max_filesize is not None and parse_filesize(self.max_filesize) == limit
+    @property
+    def max_bytes(self) -> int:
+        """The size of the largest file to search."""
+        return LARGEST if self.max_filesize is None else parse_filesize(self.max_filesize)
 
     def compile(self, *, captures: bool = False) -> Pattern:
         """Compile the pattern; its matches have groups only with `captures`."""
@@ -248,7 +243,7 @@ SearchOptions = ListOptions | GlobOptions | FindOptions | GrepOptions
 
 
 def next_page(options: SearchOptions, offset: int) -> NextCall:
-    """Return the call for the page from an offset on, without arguments that have their default."""
+    """Return the call for the page from an offset, without arguments that have their default."""
     arguments: dict[str, Any] = {}
     for field in fields(options):
         value: Any = getattr(options, field.name)
@@ -269,7 +264,7 @@ def has_wildcard(path: str) -> bool:
 
 
 def is_glob(root: Root, path: str) -> bool:
-    """Return True if a path is a glob, and not the name of a file."""
+    """Return True if a path has wildcards and is not the path of a file."""
     return has_wildcard(path) and not root.exists(path)
 
 
@@ -293,7 +288,7 @@ def paths_of(path: OneOrMore) -> list[str]:
     if isinstance(path, str):
         return [path or "."]
     if not path:
-        raise _invalid("path", "There is no path in the list.", 'Pass one; "." is the root.')
+        raise _invalid("path", "The list of paths is empty.", 'Pass one; "." is the root.')
     paths = list(dict.fromkeys(each or "." for each in path))
     if len(paths) > _MOST_PATHS:
         hint = "Pass a directory above them, or fewer in each call."
@@ -340,7 +335,7 @@ def parse_types(types: OneOrMore | None) -> frozenset[str]:
 
 
 def parse_extensions(extensions: OneOrMore) -> tuple[str, ...]:
-    """Return the ends of names with one of the extensions, in lower case."""
+    """Return the suffixes of names with one of the extensions, in lower case."""
     given = [extensions] if isinstance(extensions, str) else extensions
     plain = [each.strip().lstrip("*").lstrip(".").lower() for each in given]
     if not plain or not all(plain):

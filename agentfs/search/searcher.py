@@ -1,4 +1,4 @@
-"""One search of file contents, in the order of files: exact totals, and the matches of one page."""
+"""One search of file contents: exact totals, and the matches of one page."""
 
 import time
 from collections import Counter
@@ -9,22 +9,23 @@ from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, too_large, typed
+from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.literals import Prefilter, decode_content, is_plain
+from agentfs.patterns.literals import Prefilter, SkipReason, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import Batch, FileSource, Outcome, Reader, Reading
 from agentfs.search.options import GrepOptions, paths_of
+from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, windows
 from agentfs.text import cut_line, cut_mark
 from agentfs.tree.visit import Excluded
 
-_MAX_WAITING = 500  # line matches of a file that wait to become matches
-_PLAIN = "plain"  # the content of a kept text in which a search for bytes finds what a match requires
-_FEW_FILES = 30  # fewer files are searched one by one, without a search of all kept texts
+_MAX_WAITING = 500  # line matches of a file that are collected before they become matches
+_PLAIN = "plain"  # the kind of kept texts that can be searched as bytes
+_FEW_FILES = 30  # fewer files are searched one by one, not by one pass over all kept texts
 _FILES_PER_CHECK = 32  # files between two checks for cancellation
-_MATCH_BYTES, _SPAN_BYTES = 320, 120  # as measured
+_MATCH_BYTES, _SPAN_BYTES = 320, 120  # measured sizes
 _BLOCK_LINES = 10  # a match over several lines may be as long as this many lines
 
 
@@ -33,8 +34,8 @@ class Finding:
     """The result of a search; its entries are matches or files, depending on the output mode."""
 
     page: Page
-    matches: list[Match] = field(default_factory=list[Match])  # of the page; samples in a summary
-    counts: dict[str, FileCount] = field(default_factory=dict[str, FileCount])  # of the page
+    matches: list[Match] = field(default_factory=list[Match])  # the page, or the samples of a summary
+    counts: dict[str, FileCount] = field(default_factory=dict[str, FileCount])  # files of the page
     entries: int = 0
     total_matches: int = 0
     total_lines: int = 0
@@ -44,7 +45,7 @@ class Finding:
     excluded: list[Excluded] = field(default_factory=list[Excluded])  # the first hidden and ignored names
     full: bool = False  # the search ended because the page was full
     ended_in: str = ""  # the file in which the time ran out
-    in_other_case: bool = True  # there may be a match if case is ignored
+    in_other_case: bool = True  # False if a search without case would find nothing either
 
     @property
     def exact(self) -> bool:
@@ -60,7 +61,7 @@ def search(
     among: Sequence[Excluded] | None = None,
     text: str | None = None,
 ) -> Finding:
-    """Search files: those of the options, those `among` what a search excluded, or a text in their place."""
+    """Search the files of the options; or only `among` excluded names; or only a `text`."""
     searcher = _Searcher(root, limits, options, among)
     reached: str | None = None
     try:
@@ -83,13 +84,14 @@ class _Searcher:
         self.pattern = options.compile()
         self.deadline = call_context.deadline(call_context.granted(options.timeout, limits.timeout))
         self.source = FileSource(root, limits, options, self.deadline, among)
-        self.buffer = ReadBuffer(options.file_bytes(limits))
-        self.candidates: set[Any] | None = None  # the kept texts with what the pattern requires
+        self.max_filesize = options.max_bytes
+        self.buffer = ReadBuffer(min(limits.file_bytes, self.max_filesize))
+        self.candidates: set[Any] | None = None  # the kept texts that contain a required literal
         self.prefilter = Prefilter(self.pattern.plan, options.encoding)
         self.texts = root.texts if self.prefilter.finders else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
             self.texts = None
-        # How far behind the first match of a line another can still be shown.
+        # The distance from the first match of a line up to which other matches can be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
         self.by_line = options.by_line
@@ -101,7 +103,7 @@ class _Searcher:
 
     def search_kept_text(self, text: str) -> None:
         self.found.searched = 1
-        self._search_text(paths_of(self.options.path)[0], text)
+        self._search_windows(paths_of(self.options.path)[0], one_window(text))
 
     def search_files(self) -> None:
         for batch in self.source.batches():
@@ -110,7 +112,7 @@ class _Searcher:
                 break
 
     def finish(self, reached: str | None) -> Finding:
-        """Return what was found, with what was skipped."""
+        """Return the finding with its skipped counts."""
         skipped = self.source.skipped
         more = {name: getattr(skipped, name) + count for name, count in self.skipped.items()}
         self.found.skipped = replace(skipped, reached=reached or skipped.reached, **more)
@@ -122,9 +124,9 @@ class _Searcher:
         every, reader = batch
         found = self.found
         entries = every if self.texts is None else self._may_match(every, self.texts)
-        found.searched += len(every)  # what turns out not to be is taken off again
+        found.searched += len(every)  # files that are not searched are subtracted later
         for first in range(0, len(entries), _FILES_PER_CHECK):
-            call_context.step(0)  # the walk has counted them
+            call_context.step(0)  # 0, because the walk has counted the files
             some = entries[first : first + _FILES_PER_CHECK]
             for entry, outcome in reader.read_files(some, self._read, linked=self.source.linked):
                 try:
@@ -136,7 +138,7 @@ class _Searcher:
                     return
 
     def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
-        """Leave out the kept texts that one search of all kept texts has ruled out."""
+        """Leave out kept texts without a required literal, by one pass over all kept texts."""
         if (candidates := self.candidates) is None:
             if self.found.searched + len(entries) < _FEW_FILES:
                 return entries
@@ -144,9 +146,9 @@ class _Searcher:
         texts.mark_used(entries)
         try:
             read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
-        except AttributeError:  # nothing is kept of some of them
+        except AttributeError:  # some entries are not in a kept tree
             return entries
-        if not read or self.source.stops_when_full:  # then those behind the last file read do not count
+        if not read or self.source.stops_when_full:  # files after the last one must not count
             return read
         known = [entry for entry in read if entry.content != BINARY]
         self.skipped[BINARY] += len(read) - len(known)
@@ -159,16 +161,16 @@ class _Searcher:
         if isinstance(source, int):
             return self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if source.content == BINARY:
-            return "too_large" if source.stat().st_size > self.buffer.limit else BINARY
+            return "too_large" if source.stat().st_size > self.max_filesize else BINARY
         if self.candidates is not None and source in self.candidates and source.content == _PLAIN:
             return bytes(source.text)
         found = self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
-        elif not source.content:
+        elif found != "too_large" and not source.content:
             source.content = _PLAIN if is_plain(self.buffer) else "other"
         if found is not None and self.candidates is not None:
-            self.candidates.add(source)  # a link may lead to it once more
+            self.candidates.add(source)  # the same text may be read again through a link
         return found
 
     def _check_time(self) -> None:
@@ -182,18 +184,39 @@ class _Searcher:
             self.found.searched -= 1
             self.found.ended_in = reader.path_of(entry)
             raise TimeoutError
+        path = reader.path_of(entry)
+        if outcome == "too_large":
+            reason = self._search_large(path)
+            if reason is None:
+                return
+            outcome = reason
         if not isinstance(outcome, bytes):
-            limit = self.buffer.limit
-            if self.source.is_one_file and outcome == "too_large" and not self.options.wants_size(limit):
-                path = reader.path_of(entry)
-                raise too_large(path, max(self.root.entry(path).size or 0, limit + 1), limit)
-            if self.source.is_one_file and not isinstance(outcome, str):
-                raise typed(outcome, reader.path_of(entry)) from None
+            if self.source.is_one_file and isinstance(outcome, Exception):
+                raise typed(outcome, path) from None
             self._skip(outcome)
         elif (text := decode_content(outcome, self.options.encoding)) is None:
             self._skip("undecodable")
         else:
-            self._search_text(reader.path_of(entry), text)
+            self._search_windows(path, one_window(text))
+
+    def _search_large(self, path: str) -> SkipReason | OSError | AgentFSError | None:
+        """Search a file that is larger than the buffer; return the reason if it is skipped."""
+        most = self.max_filesize
+        self.prefilter.found_in_any_case = True  # it does not see this file
+        try:
+            with self.root.open_file(path) as file:
+                if most == self.buffer.limit or file.stat.st_size > most:
+                    return "too_large"
+                pieces = text_of_large(file, self.options.encoding, self._check_time)
+                if isinstance(pieces, str):
+                    return pieces
+                size, multiline = min(WINDOW, self.line_search.max_length), self.options.multiline
+                self._search_windows(path, windows(pieces, size, self.around, multiline=multiline))
+        except TimeoutError:
+            raise
+        except (OSError, AgentFSError) as error:
+            return error
+        return None
 
     def _skip(self, outcome: str | OSError | AgentFSError) -> None:
         if not isinstance(outcome, str):
@@ -201,46 +224,77 @@ class _Searcher:
         self.skipped[outcome] += 1
         self.found.searched -= 1
 
-    def _search_text(self, path: str, text: str) -> None:
-        """Search a text, count its matches, and keep those of the page."""
+    def _search_windows(self, path: str, every: Iterator[Window]) -> None:
+        """Search a text, count its matches, and keep the matches of the page."""
         line_search, max_count = self.line_search, self.options.max_count
         found, page = self.found, self.found.page
         counts, first = Counts(), found.entries
         samples = self.samples if page.first <= first < page.end else 0
+        counts_only = max_count is None and not samples and (not self.by_line or first >= page.end)
+        counts_only = counts_only and not self.options.multiline
         kept: list[LineMatch] = []
-        excerpts = _Excerpts(path, text, self.around, self.limits.grep_line_chars, self.options.overlap)
+        following: int | None = None  # where the next match begins
+        shown = in_match = enough = False
+        excerpts = _Excerpts(path, self.around, self.limits.grep_line_chars, self.options.overlap)
         too_long = line_search.too_long
         try:
-            if max_count is None and not samples and (not self.by_line or first >= page.end):
-                line_search.count(text, counts)
-            else:
-                for line_match in line_search.hits(text):
+            for window in every:
+                if not window.continues:
+                    in_match = False
+                    if enough:
+                        break
+                text, start, stop = window.text, window.start, window.stop
+                excerpts.enter(window)
+                if counts_only and not window.is_part:
+                    line_search.count(text if stop - start > len(text) else text[start:stop], counts)
+                    continue
+                following = None
+                parts = window.is_part
+                hits = line_search.part_hits(text, start, stop) if parts else line_search.hits(text, start)
+                for hit in hits:
+                    if in_match:  # the line was counted with its first part
+                        counts.matches += hit.matches
+                        break
                     number = first + counts.hits
-                    if page.first <= number < page.end if self.by_line else counts.hits < samples:
-                        kept.append(line_match)
+                    is_shown = page.first <= number < page.end if self.by_line else counts.hits < samples
+                    if hit.start >= stop:
+                        following = hit.start if is_shown else None
+                        break
+                    if is_shown:
+                        kept.append(hit)
                         if len(kept) > _MAX_WAITING:
                             self._keep(excerpts, kept[:-1], following=kept[-1].start)
                             del kept[:-1]
-                    counts.add(line_match, text.count("\n", line_match.start, line_match.end))
-                    if max_count is not None and counts.lines >= max_count:
+                    counts.add(hit, text.count("\n", hit.start, hit.end))
+                    in_match = parts
+                    window.resume = max(window.resume, hit.end + 1)
+                    if enough := max_count is not None and counts.lines >= max_count:
                         break
+                if parts:
+                    window.resume = max(stop, line_search.reached)
+                if kept:
+                    shown = True
+                    self._keep(excerpts, kept, following)
+                    kept.clear()
         except TimeoutError:
             found.ended_in = path
             raise
-        except MemoryError:  # the engine's stack, on a line within the bound
+        except MemoryError:  # the stack of the engine can overflow even on a line within the bound
             line_search.too_long += 1
         finally:
             self.skipped["long_lines"] += line_search.too_long > too_long
             if counts.lines:
-                self._add_file(path, excerpts, counts, kept)
+                self._add_file(path, excerpts, counts, kept, shown=shown or bool(kept))
 
-    def _add_file(self, path: str, excerpts: "_Excerpts", counts: Counts, kept: list[LineMatch]) -> None:
-        """Add what was found in one file."""
+    def _add_file(
+        self, path: str, excerpts: "_Excerpts", counts: Counts, kept: list[LineMatch], *, shown: bool
+    ) -> None:
+        """Add the findings of one file."""
         found, page = self.found, self.found.page
         found.total_files += 1
         found.total_lines += counts.lines
         found.total_matches += counts.matches
-        on_page = bool(kept) if self.by_line else page.first <= found.entries < page.end
+        on_page = shown if self.by_line else page.first <= found.entries < page.end
         if on_page:
             found.counts[path] = FileCount(counts.lines, counts.matches)
         if self.by_line:
@@ -256,7 +310,7 @@ class _Searcher:
     def _keep(
         self, excerpts: "_Excerpts", line_matches: list[LineMatch], following: int | None = None
     ) -> None:
-        """Turn line matches of a file into matches, for as long as there is memory for them."""
+        """Turn line matches of a file into matches, as long as memory is left."""
         found, page = self.found, self.found.page
         for match in excerpts.take(line_matches, following):
             number = page.first + len(found.matches) if self.by_line else found.entries
@@ -268,29 +322,35 @@ class _Searcher:
 
 
 class _Excerpts:
-    """Line matches of one file as matches, in order; unless `overlap`, no line is in two of them."""
+    """Converts line matches of a file to matches in order; without `overlap`, no line is in two matches."""
 
-    def __init__(self, path: str, text: str, around: tuple[int, int], line_chars: int, overlap: bool) -> None:
+    def __init__(self, path: str, around: tuple[int, int], line_chars: int, overlap: bool) -> None:
         self._path = path
-        self._text = text
         self._before, self._after = around
         self._line_chars = line_chars
         self._overlap = overlap
-        self._number, self._counted = 1, 0  # of the line that begins there
-        self._free = 0  # start of the lines that no match has taken
+        self._free = 0  # start of the first line that is in no match yet
+
+    def enter(self, window: Window) -> None:
+        """Go on with the next window."""
+        self._text = window.text
+        self._context, self._ahead = window.context, window.ahead
+        self._number, self._counted = window.number, 0  # of the line that begins there
+        self._free = max(self._context, self._free - window.dropped)
 
     def take(self, line_matches: Sequence[LineMatch], following: int | None) -> Iterator[Match]:
-        """Yield a match for each of some line matches; `following` is where the next one begins, if any."""
+        """Yield a match for each line match; `following` is the start of the next line match, if any."""
         text, line_chars = self._text, self._line_chars
         ends = [*(each.start for each in line_matches[1:]), following]
         for found, end in zip(line_matches, ends, strict=True):
             self._number += text.count("\n", self._counted, found.start)
             self._counted = found.start
             lines_before = _lines_before(text, self._free, found.start, self._before)
-            end = len(text) if end is None or self._overlap else end  # noqa: PLW2901 - the end of the text
+            end = len(text) if end is None or self._overlap else end  # noqa: PLW2901 - the default for None
             lines_after, taken = _lines_after(text, found.end + 1, end, self._after)
-            self._free = 0 if self._overlap else taken
-            shown, spans, cut = _cut_around(text[found.start : found.end], found.spans, line_chars)
+            self._free = self._context if self._overlap else taken
+            ahead = 0 if found.start else self._ahead
+            shown, spans, cut = _cut_around(text[found.start : found.end], found.spans, line_chars, ahead)
             yield Match(
                 path=self._path,
                 line=self._number,
@@ -322,23 +382,23 @@ def _lines_after(text: str, start: int, stop: int, count: int) -> tuple[list[str
 
 
 def without_marks(match: Match) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text of a match without the marks of a cut, and the spans in it."""
+    """Return the text of a match without its cut marks, and the spans relative to that text."""
     ahead, behind = map(cut_mark, match.cut)
     text = match.text[len(ahead) : len(match.text) - len(behind)]
     return text, [(start - len(ahead), end - len(ahead)) for start, end in match.spans]
 
 
 def _cut_around(
-    text: str, spans: Sequence[tuple[int, int]], line_chars: int
+    text: str, spans: Sequence[tuple[int, int]], line_chars: int, ahead: int
 ) -> tuple[str, list[tuple[int, int]], tuple[int, int]]:
-    """Cut a long text around its first match, say by how much, and move the spans along."""
+    """Cut a long text around its first match; return it with moved spans and the cut lengths."""
     limit = line_chars * _BLOCK_LINES if "\n" in text else line_chars
-    if len(text) <= limit:
+    if len(text) <= limit and not ahead:
         return text, list(spans), (0, 0)
     first = spans[0][0] if spans else 0
     start = max(0, min(first - limit // 4, len(text) - limit))
-    end = start + limit
-    mark, rest = cut_mark(start), len(text) - end
+    end = min(start + limit, len(text))
+    mark, rest = cut_mark(ahead + start), len(text) - end
     shift = len(mark) - start
     kept = [(max(a, start) + shift, min(b, end) + shift) for a, b in spans if a <= end and b >= start]
-    return f"{mark}{text[start:end]}{cut_mark(rest)}", kept, (start, rest)
+    return f"{mark}{text[start:end]}{cut_mark(rest)}", kept, (ahead + start, rest)

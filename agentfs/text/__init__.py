@@ -1,4 +1,4 @@
-"""Pure functions on text: decode, split lines, number, cut, make visible, diff, estimate tokens."""
+"""Functions on text: decode, split into lines, number, cut, diff, merge and estimate tokens."""
 
 from agentfs.advice import plural as plural
 from agentfs.text.decoding import HEAD as HEAD

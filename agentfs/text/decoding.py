@@ -9,10 +9,10 @@ from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError
 from agentfs.text.lines import count_lines
 from agentfs.visible import literal
 
-UNKNOWN_8BIT = "unknown-8bit"  # each byte is the character with the same number
-HEAD = 8192  # a NUL in this many first bytes makes a file binary
+UNKNOWN_8BIT = "unknown-8bit"  # each byte becomes the character with its number
+HEAD = 8192  # a NUL among so many first bytes makes a file binary
 
-# The mark of UTF-32 begins with that of UTF-16, so it comes first.
+# UTF-32 comes first, because its mark begins with the mark of UTF-16.
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -20,7 +20,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# A coding line is looked for in this many characters at either end, as editors and browsers do.
+# Only so many characters at either end are searched for a coding line, as in editors and browsers.
 _DECLARED_IN = 1024
 _NAME = r"[ \t]*[\"']?([-\w.]+)"
 _DECLARED = (  # compiled on first use
@@ -33,9 +33,9 @@ _DECLARED = (  # compiled on first use
     rf"|\A@charset{_NAME}"  # CSS
 )
 _ASCII = "\t\n\r" + "".join(map(chr, range(32, 127)))
-# Python calls these text encodings, but they escape the text instead of encoding it.
+# Python lists these as text encodings, but they escape the text instead of encoding it.
 _NOT_PLAIN = {"idna", "punycode", "unicode-escape", "raw-unicode-escape"}
-# These codecs handle a byte order mark themselves; the plain form leaves it to us.
+# These codecs handle the byte order mark themselves. We handle it, so we use the plain codecs.
 _PLAIN = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
 
@@ -43,16 +43,16 @@ _PYTHON_CODECS = {UNKNOWN_8BIT: "latin-1"}
 
 
 class Decoded(NamedTuple):
-    """The exact text of a file, its codec (maybe UNKNOWN_8BIT), and its byte order mark."""
+    """The exact text of a file, its codec or UNKNOWN_8BIT, and its byte order mark."""
 
     text: str
     encoding: str
     bom: bytes
 
     def encode(self, text: str) -> bytes:
-        """Encode a text as this file is encoded, without a byte order mark.
+        """Encode a text in the encoding of this file, without a byte order mark.
 
-        In an unknown encoding, only the bytes of characters that the file has are known.
+        If the encoding is unknown, only characters that the file already has can be encoded.
         """
         if self.encoding == UNKNOWN_8BIT and not text.isascii():
             unknown = {each for each in set(text) if each > "\x7f" and each not in self.text}
@@ -62,7 +62,7 @@ class Decoded(NamedTuple):
 
 
 def encode(text: str, encoding: str) -> bytes:
-    """Encode a text strictly; the error names the first character that the codec lacks."""
+    """Encode a text. Raises an error that names the first character that the codec lacks."""
     try:
         return text.encode(_PYTHON_CODECS.get(encoding, encoding))
     except UnicodeEncodeError as error:
@@ -74,10 +74,10 @@ def _cannot_hold(text: str, position: int, encoding: str) -> EncodingError:
     line = count_lines(text[:position] + "x")
     number = f"U+{ord(character):04X}"
     allowed = "characters that the file's encoding has"
-    message = f"The encoding {encoding} cannot hold the character"
+    message = f"The encoding {encoding} does not have the character"
     if encoding == UNKNOWN_8BIT:
-        allowed = "ASCII and characters that the file has already"
-        message = "The file is in an unknown 8-bit encoding, so no byte is known for the character"
+        allowed = "ASCII and characters that the file already has"
+        message = "The file has an unknown 8-bit encoding, so there is no known byte for the character"
     return EncodingError(
         f"{message} {literal(character)} ({number}) in line {line} of the text.",
         hint=f"Use only {allowed}, or escapes of the file's own language.",
@@ -106,7 +106,7 @@ def declared_encoding(text: str) -> str | None:
 
 
 def decode(data: bytes, encoding: str | None = None) -> Decoded:
-    """Decode a file by the first of these that fits: its byte order mark, UTF-8, a named codec, single bytes.
+    """Decode a file by its byte order mark, or else as UTF-8, in a named codec, or byte by byte.
 
     The named codec is `encoding`, or else the one that the file declares.
 
@@ -124,7 +124,7 @@ def decode(data: bytes, encoding: str | None = None) -> Decoded:
         raise BinaryError(
             f"The file is binary: it has a NUL byte at position {position}.", details={"position": position}
         )
-    # Text in a 7-bit codec is also valid UTF-8, so plain UTF-8 comes before a named codec.
+    # UTF-8 comes before a named codec. It also decodes text in 7-bit codecs such as UTF-7.
     if not has_nul and (text := _strictly(data, "utf-8")) is not None:
         # ASCII text does not tell how to encode a new non-ASCII character.
         declared = declared_encoding(text) if named is None and text.isascii() else None
@@ -165,7 +165,7 @@ def decode_in(data: bytes, encoding: str, *, exact: bool = False) -> Decoded:
 
 
 def codec_of(head: bytes, encoding: str) -> tuple[bytes, str]:
-    """Return the byte order mark and the codec of a file in a named encoding; other marks are text."""
+    """Return the byte order mark and the codec of a file in a named encoding. Other marks count as text."""
     named = codec_name(encoding)
     bom, marked = bom_of(head)
     if marked is not None and marked[:6] == named[:6]:
@@ -187,7 +187,7 @@ def bom_of(head: bytes) -> tuple[bytes, str | None]:
 
 
 def codec_name(encoding: str) -> str:
-    """Return the canonical name of a text codec, in the form that writes no byte order mark.
+    """Return the canonical name of a text codec, for example utf-16-le, which writes no byte order mark.
 
     Raises:
         AgentFSError: `invalid_argument` if the codec does not exist.
@@ -216,7 +216,7 @@ def _strictly(data: bytes, encoding: str) -> str | None:
 
 
 def _exactly(data: bytes, encoding: str) -> str | None:
-    """Decode bytes that the codec encodes to the same bytes again; otherwise return None."""
+    """Decode bytes; return None if the codec would not encode the text to the same bytes again."""
     text = _strictly(data, encoding)
     try:
         same = text is not None and text.encode(_PYTHON_CODECS.get(encoding, encoding)) == data

@@ -1,4 +1,4 @@
-"""The lines that differ between two texts, unified diffs, and patches for `git apply`."""
+"""Compare texts by lines, and make unified diffs and patches for `git apply`."""
 
 import base64
 import zlib
@@ -15,11 +15,11 @@ from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
 
 Change = tuple[int, int, int, int]  # start and end in old, start and end in new
 
-# Lines of both texts that are compared one by one: longer lists would take too much memory.
+# The most lines of both texts that are compared one by one, because longer lists need much memory.
 MOST_LINES = 400_000
-# `difflib` compares all pairs of equal lines again for each block that it finds. If that may take more
+# For each block that it finds, `difflib` compares all pairs of equal lines again. If that may take more
 # comparisons than this, texts are divided at lines that occur exactly once in each. The parts are then
-# compared until the comparisons are used up.
+# compared until the comparisons are used up; each remaining part counts as one change.
 _MAX_COMPARISONS = 10_000_000
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
@@ -27,7 +27,7 @@ _BASE85_LINE = 52
 
 
 class Hunk(NamedTuple):
-    """Lines that a change replaced: 0-based, the end exclusive, in the text before and after."""
+    """A range of lines before a change, and the range that replaced it; 0-based, the end is exclusive."""
 
     old_start: int
     old_end: int
@@ -36,7 +36,7 @@ class Hunk(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """Mode and content of a file or link as git stores them; the mode is empty if it does not exist."""
+    """The mode and content of a file or link as git stores them. The mode "" means that none exists."""
 
     mode: str
     content: bytes
@@ -54,14 +54,14 @@ class Blob(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The content with one character for each byte, so that any encoding survives."""
+        """The content with one character for each byte, which keeps any encoding."""
         return self.content.decode("latin-1")
 
 
 def git_patch(path: str, before: Blob, after: Blob, moved_from: str = "") -> bytes:
-    """Return the patch of one file or link that `git apply` takes; `moved_from` is its old path."""
+    """Return the patch of one file or link for `git apply`; `moved_from` is the old path of a move."""
     if before.mode and after.mode and before.mode[:3] != after.mode[:3]:
-        # To git, a link in place of a file is a deletion and a creation.
+        # Git describes a link that replaces a file as a deletion and a creation.
         nothing = Blob("", b"")
         return git_patch(moved_from or path, before, nothing) + git_patch(path, nothing, after)
     if before == after and not moved_from:
@@ -102,7 +102,7 @@ def unified_diff(
     if before == after:
         return ""
     old, new = before or "", after or ""
-    if old == new:  # an empty file has only an extended header
+    if old == new:  # an empty file that is created or deleted has only a header
         return _git_header(path, "" if before is None else "100644", "" if after is None else "100644")
     old, new = _as_git_reads(old, new)
     names = _names(path, created=before is None, deleted=after is None)
@@ -110,7 +110,7 @@ def unified_diff(
 
 
 def line_changes(before: str, after: str) -> tuple[Hunk, ...]:
-    """Return the line ranges that differ between two texts of any length, in order and apart."""
+    """Return the line ranges that differ between two texts of any length, ascending and not touching."""
     return tuple([Hunk(*change) for change in _line_changes(*_as_git_reads(before, after))])
 
 
@@ -137,7 +137,7 @@ def _names(path: str, *, created: bool, deleted: bool, old_path: str = "") -> st
         "/dev/null" if created else _quoted("a/" + (old_path or path)),
         "/dev/null" if deleted else _quoted("b/" + path),
     ]
-    # A tab ends a name with a space, for readers that would stop at the space.
+    # A name with a space is followed by a tab, for readers that would end it at the space.
     old, new = (name + "\t" if " " in name and name[0] != '"' else name for name in names)
     return f"--- {old}\n+++ {new}\n"
 
@@ -167,10 +167,10 @@ def _literal(data: bytes) -> bytes:
 
 
 def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None = None) -> list[str]:
-    r"""Return the hunks of a unified diff in pieces; lines end at `\n` and nowhere else."""
+    r"""Return the hunks of a unified diff in pieces. Lines end only at `\n`."""
     changes = _line_changes(old, new) if changes is None else changes
     pieces: list[str] = []
-    # The lines behind the last change, and their offsets.
+    # The first line after the last change, and its offset in each text.
     old_line = old_at = new_at = 0
     for group in _grouped(changes, context):
         (first_old, _, first_new, _), (_, last_old, _, last_new) = group[0], group[-1]
@@ -203,7 +203,7 @@ def _line_changes(old: str, new: str) -> list[Change]:
         old_count, new_count = _count(old_part), _count(new_part)
         left -= old_count + new_count
         found = [(0, old_count, 0, new_count)]
-        # Most edits turn one line into another, which needs no comparison.
+        # Most edits replace one line by another, which needs no comparison.
         if left >= 0 and max(old_count, new_count) > 1:
             found = changed_lines(_lines(old_part), _lines(new_part))
         changes += [(old_line + a, old_line + b, new_line + c, new_line + d) for a, b, c, d in found]
@@ -211,7 +211,7 @@ def _line_changes(old: str, new: str) -> list[Change]:
 
 
 def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[tuple[int, int, str, str]]:
-    """Return the parts in which two texts differ, each with the indexes of its first lines.
+    """Return the parts in which two texts differ: the first line in each text, and the part of each.
 
     A part that is too long to compare is divided at a line that both texts have exactly once.
     """
@@ -232,7 +232,7 @@ def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[t
 
 
 def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return the line ranges that differ, in order and apart, as `difflib` does, in bounded time."""
+    """Return the line ranges that differ as `difflib` finds them, but in bounded time."""
     head = common_prefix(old, new)
     tail = common_suffix(old, new, min(len(old), len(new)) - head)
     parts = [(head, len(old) - tail, head, len(new) - tail)]
@@ -251,7 +251,7 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
 
 
 def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
-    r"""Return the first lines of a diff for a model: visible, long ones cut, `max_chars` in all.
+    r"""Return the first lines of a diff, up to `max_chars`. Hidden characters are shown, long lines cut.
 
     The `\r` of a line end is left out if all lines of the file's diff have it.
     """
@@ -287,7 +287,7 @@ def _without_equal_returns(lines: Sequence[str]) -> list[str]:
 
 
 def _around_changes(lines: Sequence[str]) -> list[str]:
-    """Shorten long lines of a diff by most of the text that they share with the line they replace."""
+    """Leave out the beginning of long lines in a diff, as far as the old and the new line share it."""
     shown = list(lines)
     removed: list[int] = []
     for index, line in enumerate(lines):
@@ -305,7 +305,7 @@ def _around_changes(lines: Sequence[str]) -> list[str]:
 
 
 def _changed_part(old: str, new: str) -> tuple[int, int, int]:
-    """Return the whole lines that cover all changes: their start, and their end in old and in new."""
+    """Return the range of lines that covers all changes: its start, and its end in each text."""
     same = common_prefix(old, new)
     tail = common_suffix(old, new, min(len(old), len(new)) - same)
     old_end, new_end = len(old) - tail, len(new) - tail
@@ -319,7 +319,7 @@ def _count(text: str) -> int:
 
 
 def _lines(text: str) -> list[str]:
-    # Not `bodies_of`: a part without `\n` of a text with `\n` would be split at `\r`.
+    # `bodies_of` would split a last line without `\n` at its `\r`.
     parts = text.split("\n")
     last = parts.pop()
     lines = [part + "\n" for part in parts]
@@ -327,7 +327,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _grouped(changes: Sequence[Change], context: int) -> list[list[Change]]:
-    """Group changes whose context lines touch."""
+    """Group changes whose context lines touch or overlap."""
     groups: list[list[Change]] = []
     for change in changes:
         if groups and change[0] - groups[-1][-1][1] <= 2 * context:
@@ -340,7 +340,7 @@ def _grouped(changes: Sequence[Change], context: int) -> list[list[Change]]:
 def _range(start: int, end: int) -> str:
     if end - start == 1:
         return str(end)
-    return f"{start + (end > start)},{end - start}"  # an empty range is numbered by the line before it
+    return f"{start + (end > start)},{end - start}"  # an empty range has the number of the line before it
 
 
 def _marked(mark: str, lines: str) -> str:
@@ -375,7 +375,7 @@ def _difflib_changes(old: Sequence[str], new: Sequence[str], part: Change) -> It
 
 
 def _comparisons(old: Sequence[str], new: Sequence[str], part: Change) -> int:
-    """Return the most comparisons that `difflib` can make: for each block, every pair of equal lines."""
+    """Return how many comparisons `difflib` can make at most: for each block, every pair of equal lines."""
     old_start, old_end, new_start, new_end = part
     if old_start == old_end or new_start == new_end:
         return 0
@@ -385,12 +385,12 @@ def _comparisons(old: Sequence[str], new: Sequence[str], part: Change) -> int:
 
 
 def _unique_common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the longest rising sequence of index pairs of the lines that occur once in each text."""
+    """Pair the lines that occur once in each text; return the longest ascending sequence of index pairs."""
     old_counts, new_counts = Counter(old), Counter(new)
     indexes = {line: index for index, line in enumerate(new) if new_counts[line] == 1}
     pairs = [(at, indexes[line]) for at, line in enumerate(old) if old_counts[line] == 1 and line in indexes]
-    last: list[int] = []  # the least last index of a rising sequence, by length
-    ends: list[int] = []  # the number of the pair with that index
+    last: list[int] = []  # for each length, the least last index of an ascending sequence
+    ends: list[int] = []  # the numbers of the pairs with these indexes
     before: list[int] = []
     for number, (_, index) in enumerate(pairs):
         length = bisect_left(last, index)

@@ -1,4 +1,4 @@
-"""Text of results: numbered lines, footers, token estimates, and cuts to the token budget."""
+"""Make the text of results: number lines, cut them, add footers, and fit a token budget."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,19 +28,19 @@ def numbered(lines: Sequence[str], first: int, *, width: int | None = None) -> l
 
 def visible_lines(bodies: Sequence[str]) -> list[str]:
     r"""Make lines without their ends visible; a remaining `\r` is shown as `⟦U+000D⟧`."""
-    # One look at the joined lines is much faster than a look at each.
+    # Checking the joined lines is much faster than checking each line.
     text = "\n".join(bodies)
     shown = visible(text)
     return list(bodies) if shown is text else shown.split("\n")
 
 
 def number_lines(bodies: Sequence[str], first: int, *, width: int | None = None) -> list[str]:
-    """Number visible lines; numbers are right-aligned to a width, or to the widest."""
+    """Number lines that are already visible. Numbers are right-aligned, by default to the widest."""
     last = first + len(bodies) - 1
     width = len(str(last)) if width is None else width
     lines: list[str] = []
     number = first
-    # Numbers with equally many digits share their padding, which is three times as fast as a format.
+    # Numbers with equally many digits share their padding. This is three times as fast as formatting each.
     for digits in range(len(str(first)), len(str(last)) + 1):
         pad = " " * (width - digits)
         part = bodies[number - first : 10**digits - first]
@@ -50,12 +50,12 @@ def number_lines(bodies: Sequence[str], first: int, *, width: int | None = None)
 
 
 def cut_line(line: str, limit: int, *, beyond: int = 0) -> str:
-    """Cut a long line and add `⟦+123 characters⟧`; a line end is kept and not counted.
+    """Cut a long line and add `⟦+123 characters⟧`. A line end is kept and not counted.
 
     Args:
         line: The line, as far as it was loaded.
-        limit: The most characters to keep.
-        beyond: Characters of the line that were not loaded.
+        limit: How many characters to keep at most.
+        beyond: How many characters of the line were not loaded.
     """
     body = without_end(line, lone=True) if len(line) > limit else line
     over = max(len(body) - limit, 0) + beyond
@@ -73,12 +73,12 @@ def carriage_return_note(shown: str) -> str:
 
 
 def notes_of(*parts: str) -> tuple[str, ...]:
-    """Return the notes that are not empty."""
+    """Drop the notes that are empty."""
     return tuple(part for part in parts if part)
 
 
 def footer(*parts: str) -> str:
-    """Join parts to one line in square brackets; "" if all are empty."""
+    """Join parts to one line in square brackets, or return "" if all are empty."""
     present = [part for part in parts if part]
     return Advice("[", Joined("; ", *present), "]") if present else ""
 
@@ -104,9 +104,10 @@ def line_ranges(ranges: Sequence[tuple[int, int]], most: int = 10) -> str:
 
 
 class Shrink(NamedTuple, Generic[R]):
-    """A way to shorten a result: `render(n)` makes it with n of `most` items.
+    """A way to shorten a result: `render(n)` makes it with n of its `most` items.
 
-    The result says what it leaves out, and its `next` continues there. Fewer items make no longer text.
+    The result says what it leaves out, and its `next` continues there. With fewer items the text must not get
+    longer.
     """
 
     most: int
@@ -118,7 +119,7 @@ class Shrink(NamedTuple, Generic[R]):
 
 
 def with_text(result: R, head: str, above: Sequence[str] = (), below: Sequence[str] = ()) -> R:
-    """Render a result as a head line and its notes, with lines above and below the notes."""
+    """Render a result: a head line, the lines `above`, the notes, and the lines `below`."""
     return replace(result, text=Joined("\n", head, *above, *result.notes, *below))
 
 
@@ -136,7 +137,7 @@ def estimate_tokens(text: str) -> int:
     """
     raw = text.encode("utf-8", "surrogatepass")
     size = len(raw)
-    # Deleting bytes counts many kinds in one pass.
+    # Deleting bytes is a fast way to count those of one kind.
     letters = size - len(raw.translate(None, _LETTERS))
     digits = size - len(raw.translate(None, _DIGITS))
     spaces, lines = raw.count(b" "), raw.count(b"\n")
@@ -149,15 +150,15 @@ def estimate_tokens(text: str) -> int:
 
 def fits(text: str, limits: Limits) -> bool:
     """Return True if a text is within `Limits.output_tokens`."""
-    # A text has at most as many tokens as bytes, so a short one is not counted.
+    # A text never has more tokens than bytes, so the tokens of a short text need not be counted.
     return len(text) * 4 <= limits.output_tokens or _count(text, limits) <= limits.output_tokens
 
 
 def fitted(limits: Limits, *steps: Shrink[R]) -> R:
-    """Return the largest result within the token budget, by the first step that can make one.
+    """Return the largest result that fits the token budget. The steps are tried in order.
 
-    The first step with all its items is the whole result. A shorter one keeps the full text in `whole`. If
-    nothing fits, the last step makes its shortest.
+    The first step with all its items makes the full result. A shorter result keeps the full text in `whole`.
+    If nothing fits, the last step makes its shortest result.
     """
     whole: str | None = None
     for step in steps:
@@ -172,14 +173,14 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
 
 
 def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
-    """Return how many of `most` items a text can have within the token budget; `render(n)` makes it.
+    """Return how many of `most` items fit the token budget; `render(n)` makes the text with n items.
 
-    Items mostly cost alike, so each try interpolates (the Illinois method). Every fourth try bisects.
+    Most items cost about the same, so tries interpolate (the Illinois method). Every fourth try bisects.
     """
     text = render(most)
     if fits(text, limits):
         return most
-    budget = limits.output_tokens + 0.5  # no token count equals it
+    budget = limits.output_tokens + 0.5  # a whole number of tokens never equals it
     low, high = 0, most  # `low` fits and `high` does not
     spare, excess = budget, _count(text, limits) - budget
     tries, last_fits = 0, None

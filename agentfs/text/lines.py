@@ -1,8 +1,8 @@
-r"""Line splitting for reads, searches, line ids and diffs, and positions between a text and a view of it.
+r"""Split texts into lines, and map positions between a text and its view with LF line ends.
 
-Lines end at `\n` and `\r\n`, and at nothing else (not form feed, not U+2028). A lone `\r` ends a line only in
-a text without `\n`, so functions take full texts. A final line end starts no further line, and an empty
-text has no lines.
+Lines end only at `\n` and `\r\n`, for example not at form feed or U+2028. A lone `\r` ends a line only if the
+whole text has no `\n`, so functions take full texts. No line follows a final line end, and an empty text has
+no lines.
 """
 
 import re
@@ -14,8 +14,8 @@ from typing import AnyStr, NamedTuple
 from agentfs import call_context
 from agentfs.results import Newline
 
-_NEAR = 64  # lines that are found one by one
-_STEP = 8192  # characters in which line ends are counted at once, which is faster
+_NEAR = 64  # up to this many lines ahead, line ends are found one by one
+_STEP = 8192  # beyond, line ends are counted in pieces of this many characters
 _CHECK_EVERY = 4096
 _CRLF = re.compile("\r\n")
 
@@ -33,7 +33,7 @@ def count_lines(text: str) -> int:
 
 
 def newline_of(text: str) -> Newline | None:
-    r"""Return the line end of a text, "mixed" for both `\n` and `\r\n`, or None without line ends."""
+    r"""Return the line end of a text: "mixed" for both `\n` and `\r\n`, None without line ends."""
     if "\r" not in text:
         return "\n" if "\n" in text else None
     feeds, pairs = text.count("\n"), text.count("\r\n")
@@ -45,7 +45,7 @@ def newline_of(text: str) -> Newline | None:
 
 
 def lf_view(text: str) -> str:
-    r"""Return a text with each line end as `\n`; a `\r` that ends no line stays."""
+    r"""Return a text with each line end as `\n`. Any other `\r` stays."""
     if "\r" not in text:
         return text
     return text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
@@ -87,8 +87,8 @@ def line_start(text: AnyStr, number: int, end: AnyStr, position: int = 0) -> int
 
 
 def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many characters two texts, or lines two lists, share at their start."""
-    # Comparing slices is fast. Bisecting compares each item about twice.
+    """Return how many characters (or lines of two lists) are the same at the start of both."""
+    # Bisecting compares each item about twice, but comparing slices is fast.
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -100,7 +100,7 @@ def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def common_suffix(one: Sequence[str], other: Sequence[str], most: int) -> int:
-    """Return how many characters two texts, or lines two lists, share at their end, up to `most`."""
+    """Return how many characters (or lines of two lists), up to `most`, are the same at the end of both."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -112,9 +112,9 @@ def common_suffix(one: Sequence[str], other: Sequence[str], most: int) -> int:
 
 
 class View:
-    """A source text with each match of a pattern replaced, and the positions of each in the other.
+    """A text made from a source by replacing each match of a pattern. It maps its positions to the source.
 
-    `text` is the outcome, if the caller has a faster way to make it.
+    Pass the outcome as `text` if there is a faster way to make it.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class View:
         return there[point] + position - here[point]
 
     def end(self, position: int) -> int:
-        """Return the source offset behind the character that precedes a position."""
+        """Return the source offset after the character before a position."""
         if len(self.source) == len(self.text):
             return position
         here, there = self._ends()
@@ -148,11 +148,11 @@ class View:
         return there[point - 1] + position - here[point - 1]
 
     def span(self, start: int, length: int) -> tuple[int, int]:
-        """Return the source range of `length` characters from a position."""
+        """Return the source range of the `length` characters at a position."""
         return self.start(start), self.end(start + length)
 
     def _ends(self) -> "tuple[array[int], array[int]]":
-        """Return the start and end of each replaced match, in the text and in the source."""
+        """Return two lists of the starts and ends of all replaced matches: in the text and in the source."""
         if self._points is None:
             here, there = array("I", [0]), array("I", [0])
             for number, found in enumerate(self._pattern.finditer(self.source)):
@@ -167,7 +167,7 @@ class View:
 
 
 class Replacement(NamedTuple):
-    """A range of a text, from offset `start` to `end`, and its new text."""
+    """A range of a text, from offset `start` to `end`, and the text to put there."""
 
     start: int
     end: int
@@ -184,17 +184,17 @@ class LfView(View):
         self._shared = (0, 0)
 
     def lf(self, text: str) -> str:
-        """Return a text from the caller with LF line ends, as the view has them."""
+        """Convert a text from the caller to LF line ends."""
         if "\r" not in text:
             return text
         text = text.replace("\r\n", "\n")
         return text.replace("\r", "\n") if self.lone else text
 
     def splice(self, start: int, end: int, new: str) -> Replacement:
-        """Return a replacement in this view as one in the exact text.
+        """Convert a replacement in this view to one in the exact text.
 
-        Characters that old and new text share at either end are left out. Inserted line ends follow the
-        first replaced line, or the line after which lines are added.
+        Characters that the old and the new text share at either end are left out. New line ends are those of
+        the first replaced line, or of the line after which lines are added.
         """
         old = self.text[start:end]
         if (old, new) != self._last:  # most replacements of one edit are the same
@@ -205,13 +205,13 @@ class LfView(View):
         inserted = new[head : len(new) - tail]
         first, stop = start + head, end - tail
         if "\n" in inserted and "\r" in self.source:
-            # An insertion continues the line before it.
+            # Inserted text gets the line ends of the line before it.
             line = first - 1 if first == stop and head else first
             inserted = inserted.replace("\n", self._newline_at(self.start(line)))
         return Replacement(self.start(first), self.end(stop), inserted)
 
     def _newline_at(self, offset: int) -> str:
-        """Return the end of the line at an offset, else that of the line before, else LF."""
+        """Return the line end of the line at an offset, or else of the line before, or else LF."""
         end = self.source.find("\n", offset)
         if end < 0:
             end = self.source.rfind("\n", 0, offset)

@@ -10,11 +10,12 @@ class Merge(NamedTuple):
     """A merged text, or the lines that both sides changed."""
 
     text: str | None  # None for a conflict
-    conflicts: tuple[tuple[int, int], ...] = ()  # first and last line in `theirs`; a removal: the line before
+    # First and last line in `theirs`; for removed lines, the line before them.
+    conflicts: tuple[tuple[int, int], ...] = ()
 
 
 class _Hunk(NamedTuple):
-    """Changes of one side, or of both, that touch: ranges of lines of the base, of ours and of theirs."""
+    """A group of changes that touch: the range of lines in the base, in ours and in theirs."""
 
     base: tuple[int, int]
     ours: tuple[int, int]
@@ -22,9 +23,9 @@ class _Hunk(NamedTuple):
 
 
 def merge_texts(base: str, ours: str, theirs: str) -> Merge:
-    r"""Make both the changes from `base` to `ours` and those to `theirs`; lines end at `\n` and nowhere else.
+    r"""Merge the changes from `base` to `ours` and from `base` to `theirs`. Lines end only at `\n`.
 
-    Changes of neighbouring lines conflict, unless both sides made the same change.
+    Changes of the same or neighbouring lines conflict, unless both sides made the same change.
     """
     if ours in (base, theirs):
         return Merge(theirs)
@@ -55,7 +56,7 @@ def merge_texts(base: str, ours: str, theirs: str) -> Merge:
 
 
 def _is_plain(text: str) -> bool:
-    """Return True if `str.splitlines` ends lines at line feeds only."""
+    """Return True if `str.splitlines` would split the text only at line feeds."""
     return not any(end in text for end in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 
 
@@ -65,7 +66,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return which lines were replaced; an insertion or removal lies as far down as it may, as in git."""
+    """Return which lines were replaced. As in git, insertions and removals move down if possible."""
     found = changed_lines(old, new)
     limits = [*(change[0] for change in found[1:]), len(old)]
     changes: list[Change] = []
@@ -84,9 +85,9 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
 
 
 def _touching(ours: Sequence[Change], theirs: Sequence[Change]) -> list[_Hunk]:
-    """Put the changes of both sides together that overlap or touch in the base."""
+    """Group the changes of both sides that overlap or touch in the base."""
     hunks: list[_Hunk] = []
-    # How far a line of each side lies behind the same line of the base.
+    # The number of a line in each side, minus the number of the same line in the base.
     our_shift = their_shift = 0
     our_next = their_next = 0
     while our_next < len(ours) or their_next < len(theirs):

@@ -1,4 +1,4 @@
-"""The names most like a misspelt one, found in bounded time."""
+"""Find the names that are most similar to a misspelt one, in bounded time."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
@@ -8,23 +8,23 @@ from operator import itemgetter
 from agentfs import call_context
 from agentfs.errors import DeadlineExceededError
 
-_MOST_CHARACTERS = 100  # only the beginning of longer names is compared
-_MOST_COMPARED = 20  # names with the most characters in common, which are compared in order
+_MOST_CHARACTERS = 100  # of each name; the rest is not compared
+_MOST_COMPARED = 20  # so many names, those with the most characters in common, are compared in order
 
 
 def closest(name: str, names: Iterable[str], most: int, cutoff: float) -> list[str]:
-    """Return the names most like a given one, the closest first; equally close ones keep their order.
+    """Return the names most similar to a given one, the most similar first. Ties keep their order.
 
-    At the deadline, names that were not compared yet are left out.
+    When the deadline passes, names that were not compared yet are left out.
 
     Args:
         name: The misspelt name.
         names: The names to choose from.
-        most: The number of names to return.
+        most: How many names to return at most.
         cutoff: The smallest ratio of `difflib.SequenceMatcher`.
     """
     matcher = SequenceMatcher(None, "", name[:_MOST_CHARACTERS], autojunk=False)
-    likely: list[tuple[float, str]] = []  # with an upper bound of each ratio
+    likely: list[tuple[float, str]] = []  # each name with an upper bound of its ratio
     try:
         for number, other in enumerate(names):
             if number % 64 == 0:
@@ -43,5 +43,5 @@ def closest(name: str, names: Iterable[str], most: int, cutoff: float) -> list[s
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the name most like the given one, or None if none is similar."""
+    """Return the name most similar to the given one, or None if none is similar enough."""
     return next(iter(closest(name, names, 1, 0.55)), None)

@@ -25,13 +25,16 @@ from agentfs.tools.aliases import (
     Habits,
     plain_name,
     snake_case,
+    words_of_prose,
 )
 from agentfs.tools.declaration import declaration_of
 from agentfs.tools.kinds import (
     ArgumentProblem,
     ArgumentReader,
     Kind,
+    ListOf,
     Parameter,
+    PathOf,
     String,
     UnionOf,
     describe_names,
@@ -43,7 +46,8 @@ from agentfs.tools.spec import Tool, exposable, make_tool
 MAX_CHARACTERS = 64 * 1024 * 1024
 _MAX_REPORTED = 12
 _MAX_UNKNOWN = 100  # reading stops after this many unknown names
-_MAX_NEAREST = 12  # the nearest name is looked up only for the first ones
+_MAX_NEAREST = 12  # unknown names whose nearest name is looked up
+_ONE_OR_MORE = UnionOf((String(), ListOf(String())))
 
 
 class BoundArguments(NamedTuple):
@@ -72,7 +76,7 @@ def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[To
             return tool, sent, _renamed(name, tool)
         near = nearest(name.lower(), tools)
         proposals = [
-            _proposal(tools, tool, {**given, **each["arguments"]})
+            _proposal(tools, tool, {**words_of_prose(wanted, given), **each["arguments"]})
             for each in AMBIGUOUS.get(wanted, ())
             if (tool := _tool_for(tools, each["name"])) is not None
         ]
@@ -99,6 +103,18 @@ def _proposal(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
 
 def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
     """Read the arguments of a call. The returned tool may be another, or have more parameters."""
+    bound = _bind_as_sent(tools, tool, given)
+    if declaration_of(tool.spec.target) is not None:
+        table = HABITS.get(bound.tool.own_name, Habits()).values
+        for each in bound.tool.parameters:
+            value = bound.values.get(each.name)
+            if isinstance(value, int) and value in (meant := table.get(each.target, {})):
+                bound.values[each.name] = meant[value]
+                bound.coercions.append(Coercion(each.name, f"{value} as {meant[value]}"))
+    return bound
+
+
+def _bind_as_sent(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
     reader = LenientReader()
     values = reader.read_members(tool.parameters, given)
     if not reader.problems or declaration_of(tool.spec.target) is None:
@@ -288,7 +304,7 @@ def _spellings(
 def _means_omitted(member: Parameter, value: Any) -> bool:
     """Return True for null, and text that means null, if the member may be left out."""
     omitted = value is None
-    if isinstance(value, str) and not isinstance(member.value_kind, (String, UnionOf)):
+    if isinstance(value, str) and not isinstance(member.value_kind, (String, PathOf, UnionOf)):
         omitted = value.strip().lower() in ("", "null", "none")
     return omitted and not member.required and not member.takes_null
 
@@ -314,7 +330,9 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     foreign = [
         row for row in (*habits.foreign, *REASONS) if row.name in names or row.name not in names.values()
     ]
-    aliases = {**habits.aliases, **{row.name: row.aliases for row in foreign if row.aliases}}
+    aliases = dict(habits.aliases)
+    for row in foreign:
+        aliases[row.name] = (*aliases.get(row.name, ()), *row.aliases)
     others = [Parameter(row.name, row.kind, "", required=False) for row in foreign if row.name not in names]
     reader = LenientReader()
     reader.coercions += coercions
@@ -324,7 +342,10 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     for each in used:
         if each.name in given:
             reader.add_coercion(each.name, "though not in the schema")
-    parameters = (*tool.parameters, *used)
+    parameters = tuple(
+        each._replace(kind=_ONE_OR_MORE) if each.target in habits.lists else each
+        for each in (*tool.parameters, *used)
+    )
     read = reader.read_members(parameters, values)
     if not reader.problems:
         tool = tool._replace(parameters=parameters)
@@ -359,7 +380,7 @@ def _translate(
         except AgentFSError:
             raise
         except ValueError as error:
-            reader.add_problem(row.name, f"`{row.name}` cannot be taken: {error}")
+            reader.add_problem(row.name, f"`{row.name}` is not accepted: {error}")
             continue
         if row.name in names:
             del values[names[row.name]]

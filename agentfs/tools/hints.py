@@ -1,9 +1,12 @@
 """Kinds of values from type hints, and the check of a Python call's arguments against its hints."""
 
 import inspect
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
 from functools import cached_property, partial, wraps
 from types import SimpleNamespace
 from typing import (
@@ -11,6 +14,8 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
+    NotRequired,
+    Required,
     TypeVar,
     Union,
     cast,
@@ -32,9 +37,12 @@ from agentfs.tools.kinds import (
     Kind,
     ListOf,
     MapOf,
+    MemberOf,
     OptionalOf,
     Parameter,
+    PathOf,
     Record,
+    TimeOf,
     TupleOf,
     UnionOf,
 )
@@ -48,7 +56,7 @@ def kind_of(
     """Return the kind of a type hint.
 
     Args:
-        hint: The hint. In `Annotated`, a kind replaces it, and a `ModelType` replaces it for models.
+        hint: The hint. A kind in `Annotated` replaces it; a `ModelType` replaces it for models.
         for_program: Set if the values come from a program, which passes dataclasses as instances.
         known: The kinds of some classes.
         within: The enclosing records.
@@ -87,8 +95,20 @@ def kind_of(
     if origin is tuple and args:
         many = args[-1] is Ellipsis
         return TupleOf(tuple(map(read, args[:1] if many else args)), many=many)
-    if is_typeddict(hint) or (_is_dataclass(hint) and not for_program):
+    if origin in (Required, NotRequired):
+        return read(args[0])
+    if is_typeddict(hint):
         return _record(hint, read, within)
+    if isinstance(hint, type) and not for_program:
+        cls: type[Any] = cast("Any", hint)
+        if is_dataclass(cls) or _is_subclass(cls, "pydantic", "BaseModel"):
+            return _record(cls, read, within)
+        if issubclass(cls, Enum):
+            return MemberOf(cls)
+        if _is_subclass(cls, "pathlib", "PurePath"):
+            return PathOf(cls)
+        if _is_subclass(cls, "datetime", "date"):
+            return TimeOf(cls)
     return InstanceOf(types.NoneType if origin is None else origin)
 
 
@@ -96,20 +116,49 @@ def _is_dataclass(hint: Any) -> bool:
     return isinstance(hint, type) and is_dataclass(hint)
 
 
+def _is_subclass(hint: type[Any], module: str, name: str) -> bool:
+    """Return True for a subclass of a class whose module may not be imported."""
+    base: Any = getattr(sys.modules.get(module), name, None)
+    return base is not None and issubclass(hint, base)
+
+
+class _Field(NamedTuple):
+    name: str
+    default: Any
+    visible: str
+    description: str
+
+
 def _record(make: type[Any], read: "partial[Kind]", within: tuple[Any, ...]) -> Record:
     if make in within:
         raise InvalidArgumentError(f"{make.__name__} contains itself, which no strict schema allows")
-    hints, descriptions = get_type_hints(make, include_extras=True), read_docstring(make.__doc__).parameters
+    try:
+        hints = get_type_hints(make, include_extras=True)
+    except Exception as error:  # noqa: BLE001 - evaluating a string can raise anything
+        raise InvalidArgumentError(f"the hints of {make.__name__} cannot be resolved ({error})") from None
+    descriptions = read_docstring(make.__doc__).parameters
+    members: list[Parameter] = []
+    for name, default, visible, description in _fields(make, hints):
+        kind, required = read(hints[name], within=(*within, make)), default is MISSING
+        text = description or descriptions.get(name, "")
+        members.append(Parameter(visible, kind, text, required, None if required else default, name))
+    return Record(make, tuple(members))
+
+
+def _fields(make: Any, hints: Mapping[str, Any]) -> list[_Field]:
     if is_typeddict(make):
         defaults = dict.fromkeys(hints) | dict.fromkeys(make.__required_keys__, MISSING)
-    else:
+    elif is_dataclass(make):
         defaults = default_values(make)
-    members: list[Parameter] = []
-    for name, default in defaults.items():
-        kind, required = read(hints[name], within=(*within, make)), default is MISSING
-        description = descriptions.get(name, "")
-        members.append(Parameter(name, kind, description, required, None if required else default))
-    return Record(make, tuple(members))
+    else:
+        return [_pydantic_field(name, field) for name, field in make.model_fields.items()]
+    return [_Field(name, default, name, "") for name, default in defaults.items()]
+
+
+def _pydantic_field(name: str, field: Any) -> _Field:
+    default = MISSING if field.is_required() else field.default if field.default_factory is None else None
+    alias = next((each for each in (field.validation_alias, field.alias) if isinstance(each, str)), name)
+    return _Field(name, default, alias, field.description or "")
 
 
 def default_values(cls: Any) -> dict[str, Any]:
@@ -119,6 +168,25 @@ def default_values(cls: Any) -> dict[str, Any]:
         for each in fields(cls)
         if each.init
     }
+
+
+def resolve_hints(function: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Exception]]:
+    """Return the hints of a function that can be resolved, and the errors of the others, by parameter.
+
+    Hints may be strings, as under `from __future__ import annotations`, with names of the function's module.
+    """
+    hints: dict[str, Any] = {}
+    errors: dict[str, Exception] = {}
+    with suppress(Exception):  # most functions: all at once
+        return get_type_hints(function, include_extras=True), errors
+    plain: Any = inspect.unwrap(function)
+    for name, hint in getattr(plain, "__annotations__", {}).items():
+        one: Any = SimpleNamespace(__annotations__={name: hint})
+        try:
+            hints |= get_type_hints(one, dict(getattr(plain, "__globals__", {})), include_extras=True)
+        except Exception as error:  # noqa: BLE001 - evaluating a string can raise anything
+            errors[name] = error
+    return hints, errors
 
 
 class _Parameter(NamedTuple):
@@ -157,13 +225,13 @@ class ArgumentChecker:
 
     @cached_property
     def _parameters(self) -> dict[str, _Parameter]:
-        names = getattr(inspect.unwrap(self._function), "__globals__", {})
+        hints, _ = resolve_hints(self._function)
         found: dict[str, _Parameter] = {}
         for each in self.signature.parameters.values():
             if each.name != "self" and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
                 omit = "Leave it out." if each.default is None else f"Leave it out for {each.default!r}."
                 hint = "" if each.default is each.empty else omit
-                found[each.name] = _Parameter(each.name, _kind(each, names), hint)
+                found[each.name] = _Parameter(each.name, _kind(hints.get(each.name, Any)), hint)
         return found
 
     @cached_property
@@ -200,13 +268,9 @@ def checks_arguments(method: _F, first: Callable[[Any], object] | None = None) -
     return cast("_F", checked)
 
 
-def _kind(declared: inspect.Parameter, names: Mapping[str, Any]) -> Kind:
-    """Return the kind of a parameter, whose hint may be a string; any value if it cannot be resolved."""
-    if declared.annotation is declared.empty:
-        return Anything()
-    hints: Any = SimpleNamespace(__annotations__={declared.name: declared.annotation})
+def _kind(hint: Any) -> Kind:
+    """Return the kind of a program's values; any value if the hint has none."""
     try:
-        resolved = get_type_hints(hints, dict(names), include_extras=True)
-        return kind_of(resolved[declared.name], for_program=True)
-    except Exception:  # noqa: BLE001 - evaluating a string can raise anything
+        return kind_of(hint, for_program=True)
+    except InvalidArgumentError:
         return Anything()

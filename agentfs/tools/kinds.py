@@ -10,6 +10,7 @@ import os
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
@@ -22,7 +23,10 @@ if TYPE_CHECKING:  # the remote side of `connect` has no providers
     from agentfs.providers.provider import Schema, SchemaRules
 
 _INTEGER = re.compile(r"\s*([+-]?[0-9]{1,19})(\.0*)?\s*")
-_NUMBER = re.compile(r"\s*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?\s*")
+# `float` does not strip `\x1f`, which `\s` matches without re.ASCII.
+_NUMBER = re.compile(
+    r"\s*[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})([eE][+-]?[0-9]{1,3})?\s*", re.ASCII
+)
 _MAX_PROBLEMS = 100  # reading a list stops after this many
 _fspath: Callable[[Any], Any] = os.fspath
 
@@ -254,6 +258,60 @@ class Boolean(Scalar):
         return {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else None
 
 
+class TextOf(Scalar):
+    """A value that JSON has as text; `parse` returns it, or raises ValueError."""
+
+    name, hint = "string", str
+    format: str = ""
+
+    def __init__(self, type_: type[Any]) -> None:
+        self.type = type_
+
+    def parse(self, text: str) -> Any:
+        raise NotImplementedError
+
+    def schema(self, rules: "SchemaRules") -> "Schema":
+        schema = super().schema(rules)
+        return {**schema, "format": self.format} if self.format and rules.formats else schema
+
+    def fits(self, value: Any) -> bool:
+        return isinstance(value, (str, self.type))
+
+    def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        try:
+            return self.parse(value) if isinstance(value, str) else value
+        except ValueError:
+            return reader.mismatch(self, value, where)
+
+    def meant(self, value: Any) -> None:
+        del value
+
+
+class PathOf(TextOf):
+    """A `pathlib.Path`, as it was sent: neither resolved nor confined."""
+
+    description = "a path"
+
+    def parse(self, text: str) -> Any:
+        if "\0" in text:
+            raise ValueError("a path has no NUL")
+        return self.type(text)
+
+
+class TimeOf(TextOf):
+    """A `date` or `datetime`, in ISO 8601."""
+
+    def __init__(self, type_: type[Any]) -> None:
+        super().__init__(type_)
+        with_time = hasattr(type_, "hour")
+        self.format = "date-time" if with_time else "date"
+        example = "2026-01-31T09:30:00+01:00" if with_time else "2026-01-31"
+        self.description = f"an ISO 8601 {'date and time' if with_time else 'date'}, such as {example}"
+
+    def parse(self, text: str) -> Any:
+        return self.type.fromisoformat(text.strip())
+
+
 SCALARS: dict[Any, Kind] = {str: String(), int: Integer(), float: Number(), bool: Boolean()}
 
 
@@ -288,6 +346,31 @@ class Choice(Kind):
     def advice(self, value: Any) -> str:
         near = nearest(_plain(value) or "", self.choices) if self.hint is str else None
         return f" (did you mean {short_repr(near)}?)" if near else ""
+
+
+class MemberOf(Choice):
+    """A member of an Enum: its value in JSON if all values are strings or all are integers, else its name."""
+
+    def __init__(self, type_: type[Enum]) -> None:
+        self._type = type_
+        self._names = {each.name: each for each in type_}
+        simple = {type(each.value) for each in type_} in ({str}, {int})
+        self._members = {each.value: each for each in type_} if simple else self._names
+        super().__init__(tuple(self._members))
+
+    def fits(self, value: Any) -> bool:
+        return super().fits(value) or isinstance(value, self._type)
+
+    def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        del where, reader
+        return value if isinstance(value, self._type) else self._members[value]
+
+    def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
+        if isinstance(value, str) and value in self._names:
+            reader.add_coercion(where, f"{short_repr(value)} as {short_repr(self._names[value].value)}")
+            return self._names[value]
+        choice = super().convert(value, where, reader)
+        return None if choice is None else self._members[choice]
 
 
 class ListOf(Kind):
@@ -371,7 +454,7 @@ class MapOf(Kind):
 
 
 class Record(Kind):
-    """An object with known members; `make` is the dataclass or TypedDict that it becomes."""
+    """An object with known members; `make` is the dataclass, TypedDict or Pydantic model that it becomes."""
 
     noun, opening = "an object", ("{",)
 
@@ -382,10 +465,6 @@ class Record(Kind):
 
     def schema(self, rules: "SchemaRules") -> "Schema":
         if not rules.output:
-            for member in self.members:
-                if not member.description:
-                    name = self.make.__name__
-                    raise InvalidArgumentError(f"the docstring of {name} does not describe `{member.name}`")
             return object_schema(self.members, rules)
         hidden = TEXTS if issubclass(self.make, Result) else ()
         kinds = {member.name: member.kind for member in self.members if member.name not in hidden}
@@ -397,7 +476,7 @@ class Record(Kind):
 
     def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
         made = type(value) is self.make
-        given = {each.name: getattr(value, each.name) for each in self.members} if made else value
+        given = {each.name: getattr(value, each.target) for each in self.members} if made else value
         known_problems = len(reader.problems)
         members = reader.read_members(self.members, given, f"{where}.")
         if made or len(reader.problems) > known_problems:
@@ -405,8 +484,9 @@ class Record(Kind):
         try:
             return self.make(**members)
         except (AgentFSError, TypeError, ValueError) as error:
-            message = error.message if isinstance(error, AgentFSError) else str(error)
-            return reader.add_problem(where, f"`{where}`: {message.rstrip('.')}")
+            for place, message in _problems(error):
+                reader.add_problem(f"{where}{place}", f"`{where}{place}`: {message.rstrip('.')}")
+            return None
 
 
 class UnionOf(Kind):
@@ -425,7 +505,9 @@ class UnionOf(Kind):
     def schema(self, rules: "SchemaRules") -> "Schema":
         if not rules.unions:
             return self.plainest.schema(rules)
-        return {"anyOf": [option.schema(rules) for option in self.parts]}
+        schemas = [option.schema(rules) for option in self.parts]
+        unique = [schema for index, schema in enumerate(schemas) if schema not in schemas[:index]]
+        return {"anyOf": unique} if len(unique) > 1 else unique[0]
 
     def fits(self, value: Any) -> bool:
         return any(option.fits(value) for option in self.parts)
@@ -501,7 +583,7 @@ class Parameter(NamedTuple):
         description: One line, without default and choices.
         required: Whether a call must pass it.
         default: The default; None if the parameter is required.
-        target: The callable's own name for it; "" for a member.
+        target: The own name of the callable or the record for it.
     """
 
     name: str
@@ -531,14 +613,18 @@ class Parameter(NamedTuple):
         """Return the JSON Schema, with the description."""
         null = self.takes_null or (rules.every_required and not self.required)
         schema = self.value_kind.nullable(rules) if null else self.value_kind.schema(rules)
-        return {**schema, "description": self.full_description(choices="enum" not in schema)}
+        text = self.full_description(choices="enum" not in schema, formats=not rules.formats)
+        return {**schema, "description": text} if text else schema
 
-    def full_description(self, *, choices: bool = False) -> str:
-        """Return the description, with the default and the choices added unless it states them."""
-        parts = [self.description]
+    def full_description(self, *, choices: bool = False, formats: bool = False) -> str:
+        """Return the description, with default, choices and formats added unless it states them."""
+        parts = [self.description] if self.description else []
         values = self.kind.choices if choices else ()
         if values and not all(str(value) in self.description for value in values):
             parts.append(f"One of {', '.join(json.dumps(value, ensure_ascii=False) for value in values)}.")
+        times = [kind for kind in self.kind.walk() if isinstance(kind, TimeOf)] if formats else []
+        if times and "ISO" not in self.description:
+            parts.append(f"Write {times[0].description}.")
         default = "" if self.required or self.default is None else _json_or_empty(self.default)
         if default and not re.search(r"\bdefault", self.description, re.IGNORECASE):
             parts.append(f"Default {default}.")
@@ -560,16 +646,41 @@ def object_schema(members: Sequence[Parameter], rules: "SchemaRules") -> "Schema
 
 def _no_schema(name: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"no schema can be made from {name}; use str, int, float, bool, Literal, list, dict, a dataclass, "
-        "or a union of them"
+        f"no schema can be made from {name}; use str, int, float, bool, Literal, Enum, Path, date, datetime, "
+        "list, dict, a dataclass, a TypedDict, a Pydantic model, or a union of them"
     )
 
 
 def _json_or_empty(value: Any) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_as_text)
     except (TypeError, ValueError):
         return ""
+
+
+def _as_text(value: Any) -> Any:
+    """Return a default as JSON has it; raise TypeError if it has no short form."""
+    if isinstance(value, Enum):
+        return value.value if isinstance(value.value, (str, int)) else value.name
+    if isinstance(value, os.PathLike):
+        return _fspath(value)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError
+
+
+def _problems(error: Exception) -> list[tuple[str, str]]:
+    """Return the problems of making a record, each with its place below the record."""
+    if isinstance(error, AgentFSError):
+        return [("", error.message)]
+    listed = getattr(error, "errors", None)  # of Pydantic
+    if not callable(listed):
+        return [("", str(error))]
+    found: Any = listed(include_url=False, include_context=False, include_input=False)
+    return [
+        ("".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in each["loc"]), each["msg"])
+        for each in found
+    ]
 
 
 def _is_sequence(value: Any) -> bool:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from enum import Enum
 from typing import Any, cast
 
 from agentfs.advice import Names, NextCall, Retry
@@ -73,7 +74,7 @@ def first_line(text: str) -> str:
 
 
 def _file_path(tool: Tool | None, values: Mapping[str, Any]) -> str | None:
-    """Return the file that a call is about; an optional `path` is only where a search starts."""
+    """Return the file that a call is about; an optional `path` is the start of a search instead."""
     for parameter in tool.parameters if tool else ():
         if parameter.target == "path" and parameter.required:
             path = values.get(parameter.name)
@@ -84,6 +85,10 @@ def _file_path(tool: Tool | None, values: Mapping[str, Any]) -> str | None:
 def _jsonable(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
+    if callable(dump := getattr(value, "model_dump", None)):  # of a Pydantic model
+        return dump(mode="json")
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, (set, frozenset)):
         return sorted(cast("set[Any]", value), key=str)
     return str(value)

@@ -2,13 +2,13 @@
 
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from typing import Any, TypeVar
 
-from agentfs import call_context
+from agentfs import call_context, tools
 from agentfs.errors import InvalidArgumentError
 from agentfs.forks import watch_forks
 from agentfs.tools.declaration import write_docstring
@@ -48,39 +48,26 @@ class Runner:
     async def run_off_loop(
         self,
         function: Callable[..., _R],
-        name: str,
         *arguments: Any,
-        on_progress: Callable[[int], None] | None,
+        tool: str | None,
+        on_progress: Callable[[int], None] | None = None,
     ) -> _R:
-        """Call `function(name, *arguments)` in a thread and wait for it on the event loop."""
-        import asyncio  # noqa: PLC0415 - most programs that import agentfs never await it
-
-        loop = asyncio.get_running_loop()
+        """Call a function in a thread and wait for it on the event loop; `tool` is None for a program."""
+        loop = _event_loop()
         slots = None if self._has_slot else self._slots
-        call = call_context.Execution(name, loop=loop, slots=slots, on_progress=on_progress)
+        call = call_context.Execution(tool, start=loop.start, slots=slots, on_progress=on_progress)
         context = copy_context()
         context.run(call_context.current.set, call)
-        work = self._submit(context, function, name, *arguments)
-        done: asyncio.Future[Any] = asyncio.wrap_future(work, loop=loop)
-        try:
-            return await asyncio.shield(done)
-        except asyncio.CancelledError:
-            # Wait for a change that has begun, even if the wait is cancelled again.
-            waits = not work.cancel() and not call.abandon()
-            while waits and not done.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.shield(done)
-            raise
+        work = self._submit(context, function, *arguments)
+        # A change that has begun is completed.
+        result: _R = await loop.wait_for(work, lambda: not work.cancel() and not call.abandon())
+        return result
 
     async def run_tasks(
         self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
     ) -> list[Any]:
         """Await a coroutine function with each of several tuples of arguments; return ordered results."""
-        import asyncio  # noqa: PLC0415 - as above
-
-        async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(function(*each)) for each in arguments]
-        return [task.result() for task in running]
+        return await _event_loop().run_tasks([partial(function, *each) for each in arguments])
 
     def run_side_by_side(self, function: Callable[..., _R], arguments: Sequence[tuple[Any, ...]]) -> list[_R]:
         """Call a function in threads with each of several tuples of arguments; return ordered results."""
@@ -95,7 +82,7 @@ class Runner:
         return self in _slot_owners.get()
 
     def _submit(self, context: Context, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function in a thread, within a context; a call that holds a slot takes no other."""
+        """Run a function in a thread, within a context; a call that holds a slot takes no second one."""
         if not self._has_slot:
             return self._threads.submit(context.run, self._run_in_slot, function, *arguments)
         thread = ThreadPoolExecutor(1, "agentfs-inner")  # all threads of the pool may wait for inner calls
@@ -116,8 +103,36 @@ def _unless_cancelled(function: Callable[..., _R], *arguments: Any) -> _R | None
         return None  # nobody uses the result
 
 
-def plain_function(tool: Tool, run: Callable[[str, dict[str, Any]], str]) -> Callable[..., str]:
+def has_event_loop() -> bool:
+    """Return True if an event loop runs in this thread."""
+    return tools.event_loops.running() is not None
+
+
+def _event_loop() -> "tools.event_loops.EventLoop":
+    loop = tools.event_loops.running()
+    if loop is None:
+        raise RuntimeError("No event loop of asyncio or trio runs in this thread.")
+    return loop
+
+
+def complete(work: Coroutine[Any, Any, _R]) -> _R:
+    """Return the result of a coroutine that never waits for an event loop."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: _R = end.value
+        return result
+    raise AssertionError("the coroutine waits")
+
+
+def plain_function(
+    tool: Tool,
+    run: Callable[[str, dict[str, Any]], str],
+    run_async: Callable[[str, dict[str, Any]], Awaitable[str]],
+) -> Callable[..., Any]:
     """Return a function with the tool's name, parameters and description that calls `run(name, arguments)`.
+
+    The function is `async` and awaits `run_async(name, arguments)` if the tool is.
 
     Frameworks read `__name__`, `__doc__`, the signature and the annotations, and each fails on some richer
     type. So the types are plain, and choices are listed in the docstring.
@@ -132,17 +147,24 @@ def plain_function(tool: Tool, run: Callable[[str, dict[str, Any]], str]) -> Cal
     declared = [_declared(parameter) for parameter in parameters]
     signature = inspect.Signature(declared, return_annotation=str)
 
-    def function(*args: Any, **kwargs: Any) -> str:
+    def given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         known = {name: kwargs.pop(name) for name in names if name in kwargs}
-        given = signature.bind_partial(*args, **known).arguments  # raises TypeError like any function
-        return run(tool.name, {**given, **kwargs})
+        # Raises TypeError like any function.
+        return {**signature.bind_partial(*args, **known).arguments, **kwargs}
 
-    descriptions = {each.identifier: each.full_description(choices=True) for each in parameters}
+    def call(*args: Any, **kwargs: Any) -> str:
+        return run(tool.name, given(args, kwargs))
+
+    async def acall(*args: Any, **kwargs: Any) -> str:
+        return await run_async(tool.name, given(args, kwargs))
+
+    function: Callable[..., Any] = acall if tool.is_async else call
+    descriptions = {each.identifier: each.full_description(choices=True, formats=True) for each in parameters}
     returns = "The result as text, or the error."
     function.__name__ = function.__qualname__ = tool.name
     function.__annotations__ = {**{each.name: each.annotation for each in declared}, "return": str}
     function.__doc__ = write_docstring(tool.description, descriptions, returns)
-    function.__signature__ = signature  # type: ignore[attr-defined] # inspect.signature reads it
+    function.__dict__["__signature__"] = signature  # `inspect.signature` reads it
     return function
 
 

@@ -4,17 +4,17 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 from agentfs.advice import METHODS, Names, NextCall, Retry
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Effect
-from agentfs.providers import FORMATS, STRICT_FORMATS
+from agentfs.providers import STRICT_FORMATS, provider_of
 from agentfs.providers.provider import Schema, SchemaRules, ToolDescription
 from agentfs.results import Result, ToolResult
 from agentfs.tools.declaration import effect_of, read_docstring
-from agentfs.tools.hints import kind_of
-from agentfs.tools.kinds import Kind, Parameter, object_schema
+from agentfs.tools.hints import kind_of, resolve_hints
+from agentfs.tools.kinds import Kind, Parameter, Record, object_schema
 
 # Tool names that all providers accept.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -46,7 +46,7 @@ class ToolSpec:
     visible names; the callable's own names and well-known aliases are accepted too.
 
     Attributes:
-        target: A plain function or a bound method, with type hints and a docstring.
+        target: A function, which may be `async`, or a bound method, with type hints and a docstring.
         name: The name of the tool; by default that of the callable.
         description: The description of the tool; by default from the docstring.
         parameters: The visible name of a parameter; it need not be an identifier, for example "-A".
@@ -98,6 +98,7 @@ class Tool(NamedTuple):
         effect: The effect, or None if it is unknown.
         methods: The workspace methods that it stands in for, with the arguments that select each.
         spec: The spec.
+        render: The `render` of the toolset for which it was made.
     """
 
     name: str
@@ -107,6 +108,12 @@ class Tool(NamedTuple):
     effect: Effect | None
     methods: Mapping[str, Mapping[str, Any]]
     spec: ToolSpec
+    render: Callable[[RenderContext], ToolResult] | None = None
+
+    @property
+    def is_async(self) -> bool:
+        """True if the callable is a coroutine function."""
+        return inspect.iscoroutinefunction(self.spec.target)
 
     @property
     def own_name(self) -> str:
@@ -127,26 +134,13 @@ class Tool(NamedTuple):
 def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose: Sequence[str] = ()) -> Tool:
     """Make a tool of a callable; raise `invalid_argument` with every problem of its declaration."""
     spec = target if isinstance(target, ToolSpec) else ToolSpec(target)
-    own_name = getattr(spec.target, "__name__", None)
+    own_name: Any = getattr(spec.target, "__name__", None)
     name = f"{prefix}{spec.name or own_name}"
-    if not isinstance(own_name, str) or not _TOOL_NAME.fullmatch(name):
-        raise InvalidArgumentError(
-            f"{repr(spec.name or spec.target)[:100]} cannot be a tool: "
-            "it has no name of ASCII letters, digits and underscores.",
-            hint="Pass a plain function or a bound method; wrap a lambda or a partial in a `def`.",
-        )
+    check_tool_name(name if isinstance(own_name, str) else "", spec.name or spec.target)
     docstring = read_docstring(inspect.getdoc(spec.target))
     description = spec.description or docstring.description
     problems = [] if description else ["its docstring has no text before the sections"]
-    if inspect.iscoroutinefunction(spec.target):
-        problems.append(
-            "it is a coroutine function; tools are plain functions, and `acall` runs them in a thread"
-        )
-    try:
-        hints = get_type_hints(spec.target, include_extras=True)
-    except Exception as error:  # noqa: BLE001 - evaluating a string can raise anything
-        problems.append(f"its hints cannot be resolved ({error}); import them at run time")
-        hints = {}
+    hints, unresolved = resolve_hints(spec.target)
     try:
         signature = inspect.signature(spec.target).parameters
     except (TypeError, ValueError):
@@ -166,6 +160,10 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
         if not visible:
             problems += _problem_of_hidden(declared, spec)
             continue
+        if own in unresolved:
+            reason = unresolved[own]
+            problems.append(f"`{own}`: its hint cannot be resolved ({reason}); import it at run time")
+            continue
         try:
             parameters.append(_parameter(declared, hints, descriptions, spec))
         except InvalidArgumentError as error:
@@ -178,6 +176,16 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
     effect = spec.effect or effect_of(spec.target, returns)
     methods = {own_name: dict[str, Any]()} if spec.methods is None else spec.methods
     return Tool(name, description, tuple(parameters), returns, effect, methods, spec)
+
+
+def check_tool_name(name: str, named: Any) -> None:
+    """Raise `invalid_argument` if a provider refuses the name of a tool."""
+    if not _TOOL_NAME.fullmatch(name):
+        raise InvalidArgumentError(
+            f"{repr(named)[:100]} cannot be a tool: "
+            "it has no name of at most 64 ASCII letters, digits and underscores.",
+            hint="Pass a plain function or a bound method; wrap a lambda or a partial in a `def`.",
+        )
 
 
 def _problem_of_hidden(declared: inspect.Parameter, spec: ToolSpec) -> list[str]:
@@ -203,12 +211,21 @@ def _parameter(
         )
     if own not in hints:
         raise InvalidArgumentError("it has no type hint")
-    if not descriptions.get(own):
-        raise InvalidArgumentError("the docstring does not describe it under `Args:`")
     default = spec.preset.get(own, declared.default)
     required = default is declared.empty
     kind = _kind_for_model(hints[own])
-    return Parameter(name, kind, descriptions[own], required, None if required else default, own)
+    return Parameter(name, kind, descriptions.get(own, ""), required, None if required else default, own)
+
+
+def undescribed(tool: Tool) -> list[str]:
+    """Return the parameters, and the members of their records, that have no description."""
+    found = [f"`{each.name}` under `Args:`" for each in tool.parameters if not each.description]
+    records = (kind for each in tool.parameters for kind in each.kind.walk() if isinstance(kind, Record))
+    for record in records:
+        found += [
+            f"`{each.name}` of {record.make.__name__}" for each in record.members if not each.description
+        ]
+    return found
 
 
 def _kind_for_model(hint: Any) -> Kind:
@@ -220,7 +237,7 @@ def _kind_for_model(hint: Any) -> Kind:
 
 def exposable(target: Callable[..., Any]) -> list[str]:
     """Return the parameters after the `*` that a schema can be made for."""
-    hints = get_type_hints(target, include_extras=True)
+    hints, _ = resolve_hints(target)
     described = read_docstring(inspect.getdoc(target)).parameters
     found: list[str] = []
     for declared in inspect.signature(target).parameters.values():
@@ -238,9 +255,7 @@ _OUTPUT = SchemaRules(output=True)
 
 def tool_schemas(tools: Sequence[Tool], name: str, *, strict: bool = False) -> list[Schema]:
     """Return the schemas of tools in a format; raise `invalid_argument` if it is unknown."""
-    provider = FORMATS.get(name)
-    if provider is None:
-        raise InvalidArgumentError(f"There is no schema format {name!r}; there are {', '.join(FORMATS)}.")
+    provider = provider_of(name)
     form = provider.formats[name]
     rules = form.strict_rules if strict else form.rules
     if rules is None:

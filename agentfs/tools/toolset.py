@@ -1,7 +1,9 @@
 """`Toolset`: the tools that a model may call, their schemas for each provider, and their calls."""
 
+import inspect
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
@@ -23,8 +25,16 @@ from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.hints import checks_arguments
 from agentfs.tools.kinds import short_repr
 from agentfs.tools.result import ToolNames, from_error, from_exception, from_value
-from agentfs.tools.run import Runner, plain_function
-from agentfs.tools.spec import RenderContext, Tool, ToolSpec, make_tool, tool_schemas
+from agentfs.tools.run import Runner, complete, has_event_loop, plain_function
+from agentfs.tools.spec import (
+    RenderContext,
+    Tool,
+    ToolSpec,
+    check_tool_name,
+    make_tool,
+    tool_schemas,
+    undescribed,
+)
 
 _INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
 _INSTRUCTIONS_END = (
@@ -36,16 +46,19 @@ _INSTRUCTIONS_END = (
 class Toolset:
     """Callables that a model may call by name.
 
-    Each is a plain function or a bound method with type hints and a Google-style docstring. The model sees
-    the parameters before the `*` of its signature; the others keep their defaults.
+    Each is a function or a bound method with type hints and a Google-style docstring. The model sees the
+    parameters before the `*` of its signature; the others keep their defaults. An `async` function runs on
+    the event loop of `acall` and `arun`. `call` and `run` give it an event loop of its own.
 
-    A toolset is as thread-safe as its callables.
+    `tools + [function]` adds tools. `len(tools)` counts them, `"read" in tools` looks one up by name, and
+    iteration yields each as an `agentfs.tools.spec.Tool`. A toolset never changes, and is as
+    thread-safe as its callables.
     """
 
     @checks_arguments
     def __init__(
         self,
-        callables: Iterable[Callable[..., Any] | ToolSpec],
+        callables: Iterable[Callable[..., Any] | ToolSpec | Tool],
         *,
         expose: Mapping[str, Sequence[str]] | None = None,
         prefix: str = "",
@@ -57,11 +70,13 @@ class Toolset:
         """Describe callables as tools.
 
         Args:
-            callables: The callables or their specs, in the order of `names`, `schemas` and `functions`.
+            callables: The callables, their specs, or tools of another toolset, in the order of `names`,
+                `schemas` and `functions`.
             expose: Parameters after the `*` that a model sees, by the callable's own name.
             prefix: A prefix for the name of each tool.
             on_event: Called with the events of each call, in the thread that runs it.
-            concurrency: The most calls of `acall`, `run` and `arun` that run at once.
+            concurrency: The most calls of `acall`, `run` and `arun` that run at once. Calls of `async`
+                functions do not count.
             render: Returns the final result of each call, after the `render` of its spec. It also sees
                 refusals, failures and calls of unknown tools.
             timeout: Seconds that one call may take; by default each method sets its own.
@@ -70,26 +85,104 @@ class Toolset:
             InvalidArgumentError: A callable cannot be a tool, two have the same name, or `expose` names
                 something unknown (`invalid_argument`).
         """
-        self._tools: dict[str, Tool] = {}
-        self._aliases: dict[str, Tool] = {}
         self._render = render
         self._timeout = timeout
         self._events = EventEmitter(on_event)
         self._runner = Runner(concurrency)
         exposed = dict(expose or {})
-        for each in callables:
-            spec = each if isinstance(each, ToolSpec) else ToolSpec(each)
-            own_name = getattr(spec.target, "__name__", "")
-            tool = make_tool(spec, prefix=prefix, expose=exposed.get(own_name, ()))
-            for name in (tool.name, *spec.aliases):
+        self._set_tools(_tool_of(each, prefix, exposed, render) for each in callables)
+        for tool in self:
+            if missing := undescribed(tool):
+                warnings.warn(f"The tool {tool.name} does not describe {', '.join(missing)}.", stacklevel=3)
+        if unknown := exposed.keys() - {tool.own_name for tool in self}:
+            raise InvalidArgumentError(f"`expose` names {', '.join(sorted(unknown))}, which is not offered.")
+
+    def _set_tools(self, tools: Iterable[Tool]) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._aliases: dict[str, Tool] = {}
+        for tool in tools:
+            for name in (tool.name, *tool.spec.aliases):
                 if name in self._tools or name in self._aliases:
                     raise InvalidArgumentError(
-                        f"Two of the callables are named {name}; tool names must be unique."
+                        f"Two of the tools are named {name}; tool names must be unique."
                     )
             self._tools[tool.name] = tool
-            self._aliases |= dict.fromkeys(spec.aliases, tool)
-        if unknown := exposed.keys() - {tool.own_name for tool in self._tools.values()}:
-            raise InvalidArgumentError(f"`expose` names {', '.join(sorted(unknown))}, which is not offered.")
+            self._aliases |= dict.fromkeys(tool.spec.aliases, tool)
+
+    def _with(self, tools: Iterable[Tool]) -> Self:
+        other = copy(self)
+        other._set_tools(tools)  # noqa: SLF001 - its own
+        return other
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __add__(self, more: Iterable[Callable[..., Any] | ToolSpec | Tool]) -> Self:
+        """Return a toolset with more tools and the same settings; the added tools do not get its `render`."""
+        return self._with((*self, *Toolset(more)))
+
+    def only(self, names: str | Sequence[str]) -> Self:
+        """Return a toolset with some of the tools.
+
+        Args:
+            names: Their names, in the order of the new toolset.
+
+        Returns:
+            The toolset, with the settings of this one.
+
+        Raises:
+            UnknownToolError: One of the names is not the name of a tool (`unknown_tool`).
+        """
+        return self._with(self._tools[name] for name in self._known(names))
+
+    def without(self, names: str | Sequence[str]) -> Self:
+        """Return a toolset with all tools but some.
+
+        Args:
+            names: The names of the tools to leave out.
+
+        Returns:
+            The toolset, with the settings of this one.
+
+        Raises:
+            UnknownToolError: One of the names is not the name of a tool (`unknown_tool`).
+        """
+        left_out = self._known(names)
+        return self._with(tool for tool in self if tool.name not in left_out)
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """Return a toolset with other names for some of the tools; advice in answers uses them too.
+
+        Args:
+            names: The new name of each tool, by its name.
+
+        Returns:
+            The toolset, with the settings of this one.
+
+        Raises:
+            AgentFSError: `unknown_tool` if there is no tool of a name, `invalid_argument` if no tool can have
+                a new name or two have the same.
+        """
+        self._known(list(names))
+        for new in names.values():
+            check_tool_name(new, new)
+        return self._with(tool._replace(name=names.get(tool.name, tool.name)) for tool in self)
+
+    def _known(self, names: str | Sequence[str]) -> Sequence[str]:
+        """Return names of tools; raise `unknown_tool` for others."""
+        names = [names] if isinstance(names, str) else names
+        for name in names:
+            if name not in self._tools:
+                raise UnknownToolError(
+                    f"There is no tool {short_repr(name)}.", hint=f"The tools are {', '.join(self._tools)}."
+                )
+        return names
 
     def rebound(self, specs: Iterable[ToolSpec]) -> Self:
         """Return these tools with other callables of the same signatures, without describing them again.
@@ -100,11 +193,7 @@ class Toolset:
         Returns:
             A toolset that shares its threads with this one.
         """
-        other, pairs = copy(self), zip(self._tools.values(), specs, strict=True)
-        tools = {tool.name: tool._replace(spec=spec) for tool, spec in pairs}
-        aliases = {alias: tools[tool.name] for alias, tool in self._aliases.items()}
-        other.__dict__.update(_tools=tools, _aliases=aliases)
-        return other
+        return self._with(tool._replace(spec=spec) for tool, spec in zip(self, specs, strict=True))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -131,8 +220,8 @@ class Toolset:
 
     def instructions(self) -> str:
         """Return one short paragraph for the system prompt on how to use the tools together."""
-        names = {tool.own_name: f"`{tool.name}`" for tool in self._tools.values()}
-        declared = (declaration_of(tool.spec.target) for tool in self._tools.values())
+        names = {tool.own_name: f"`{tool.name}`" for tool in self}
+        declared = (declaration_of(tool.spec.target) for tool in self)
         advice = [each.advice for each in declared if each is not None and each.advice]
         usable = [text.format(**names) for text in advice if names.keys() >= _fields(text)]
         return " ".join((_INSTRUCTIONS_START, *usable, *_INSTRUCTIONS_END))
@@ -149,14 +238,32 @@ class Toolset:
         Returns:
             The answer, or the refusal with its code. Any exception other than an `AgentFSError` is logged
             and becomes a failure with the code "internal".
+
+        Raises:
+            InvalidArgumentError: The tool is an `async` function and an event loop runs in this thread, which
+                the call would block (`invalid_argument`).
         """
+        self._check_not_async([name])
+        return complete(self._run(name, arguments, on_loop=False))
+
+    async def _run(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
         if call_context.current.get() is not None:  # a tool calls a tool; keep the context of the outer call
-            return self._dispatch(name, arguments)
+            return await self._dispatch(name, arguments, on_loop=on_loop)
         token = call_context.current.set(call_context.Execution(name))
         try:
-            return self._dispatch(name, arguments)
+            return await self._dispatch(name, arguments, on_loop=on_loop)
         finally:
             call_context.current.reset(token)
+
+    def _check_not_async(self, names: Iterable[Any]) -> None:
+        """Raise `invalid_argument` if a tool is an `async` function and an event loop runs in this thread."""
+        tools = (self._named(name) for name in names)
+        for tool in tools:
+            if tool is not None and tool.is_async and has_event_loop():
+                raise InvalidArgumentError(
+                    f"{tool.name} is an async function, and this thread runs an event loop.",
+                    hint="Await `acall`, `areply` or `arun` instead.",
+                )
 
     async def acall(
         self,
@@ -165,10 +272,10 @@ class Toolset:
         *,
         on_progress: Callable[[int], None] | None = None,
     ) -> ToolResult:
-        """Run a call like `call`, in a thread off the event loop.
+        """Run a call like `call`: an `async` function on the event loop, any other in a thread off it.
 
         When it is cancelled, a search stops soon. A change that has begun is completed before the
-        cancellation is raised.
+        cancellation is raised. An `async` function is cancelled where it waits.
 
         Args:
             name: The name of the tool.
@@ -178,7 +285,10 @@ class Toolset:
         Returns:
             The answer or the refusal, as from `call`.
         """
-        return await self._runner.run_off_loop(self.call, name, arguments, on_progress=on_progress)
+        tool = self._named(name)
+        if tool is not None and tool.is_async:
+            return await self._run(name, arguments, on_loop=True)
+        return await self._runner.run_off_loop(self.call, name, arguments, tool=name, on_progress=on_progress)
 
     def reply(self, call: Any) -> Message:
         """Run a provider's tool call and return the message to append.
@@ -226,6 +336,7 @@ class Toolset:
             InvalidArgumentError: One of them is not a tool call, and none was run (`invalid_argument`).
         """
         sent = [read_call(call) for call in calls]
+        self._check_not_async(call.name for call in sent)
         results: list[ToolResult] = []
         for group in self._groups(sent):
             if len(group) == 1:
@@ -254,35 +365,38 @@ class Toolset:
             results += await self._runner.run_tasks(self.acall, work)
         return replies(list(zip(sent, results, strict=True)))
 
-    def functions(self) -> list[Callable[..., str]]:
+    def functions(self) -> list[Callable[..., Any]]:
         """Return the tools as plain functions that return text, also for errors.
 
         They have plain type hints and Google-style docstrings with the parameters that a model sees, so that
         any framework accepts them. Arguments are read as leniently as by `call`.
 
         Returns:
-            One function for each tool, in order.
+            One function for each tool, in order; an `async` one for a tool that is.
         """
 
         def run(name: str, arguments: dict[str, Any]) -> str:
             return self.call(name, arguments).content_with_notes
 
-        return [plain_function(tool, run) for tool in self._tools.values()]
+        async def run_async(name: str, arguments: dict[str, Any]) -> str:
+            return (await self.acall(name, arguments)).content_with_notes
 
-    def _dispatch(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
-        """Execute a call and report its events."""
+        return [plain_function(tool, run, run_async) for tool in self]
+
+    async def _dispatch(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
+        """Execute a call and report its events; `on_loop` is True if an event loop runs it."""
         if not self._events.active:
-            return self._execute(name, arguments)
+            return await self._execute(name, arguments, on_loop=on_loop)
         started, at = self._events.report_start(name, arguments), time.perf_counter()
         # Reported if the call is cancelled or the program ends.
         result = ToolResult(False, "", error={"code": "cancelled", "message": "The call was cancelled."})
         try:
-            result = self._execute(name, arguments)
+            result = await self._execute(name, arguments, on_loop=on_loop)
         finally:
             self._events.report_end(started, time.perf_counter() - at, result)
         return result
 
-    def _execute(self, name: str, arguments: str | Mapping[str, Any] | None) -> ToolResult:
+    async def _execute(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
         tool: Tool | None = None
         values: dict[str, Any] = {}
         coercions: tuple[Coercion, ...] = ()
@@ -300,6 +414,8 @@ class Toolset:
                 call_context.begin_change()
             with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
                 outcome = tool.spec.target(**tool.call_arguments(values))
+                if inspect.isawaitable(outcome):
+                    outcome = await outcome if on_loop else call_context.run_awaitable(outcome)
             if isinstance(outcome, Result):
                 outcome = outcome.in_names(self._names(tool, values))
             result = from_value(tool, values, outcome)
@@ -309,7 +425,7 @@ class Toolset:
         except Exception as error:  # noqa: BLE001 - logged, and a failure for the model
             self._events.log_exception(short_repr(name), error)
             outcome, result = error, from_exception(error, tool, values)
-        for render in (tool.spec.render if tool else None, self._render):
+        for render in (tool.spec.render, tool.render) if tool else (self._render,):
             if render is not None:
                 given = tool.call_arguments(values) if tool else {}
                 try:
@@ -320,7 +436,7 @@ class Toolset:
         return replace(result, coercions=coercions) if coercions else result
 
     def _names(self, tool: Tool | None, values: Mapping[str, Any]) -> Names:
-        return METHODS if tool is None else ToolNames(tuple(self._tools.values()), tool, values)
+        return METHODS if tool is None else ToolNames(tuple(self), tool, values)
 
     def _named(self, name: Any) -> Tool | None:
         return (self._tools.get(name) or self._aliases.get(name)) if isinstance(name, str) else None
@@ -343,6 +459,20 @@ class Toolset:
     def _only_reads(self, call: ToolCall) -> bool:
         tool = self._named(call.name)
         return tool is not None and tool.effect in READING
+
+
+def _tool_of(
+    given: Callable[..., Any] | ToolSpec | Tool,
+    prefix: str,
+    exposed: Mapping[str, Sequence[str]],
+    render: Callable[[RenderContext], ToolResult] | None,
+) -> Tool:
+    if isinstance(given, Tool):
+        check_tool_name(name := f"{prefix}{given.name}", name)
+        return given._replace(name=name, render=given.render or render)
+    spec = given if isinstance(given, ToolSpec) else ToolSpec(given)
+    own_name = getattr(spec.target, "__name__", "")
+    return make_tool(spec, prefix=prefix, expose=exposed.get(own_name, ()))._replace(render=render)
 
 
 def _fields(text: str) -> set[str]:

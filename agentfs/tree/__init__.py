@@ -1,1 +1,1 @@
-"""The walk of a tree, ordered and confined to the root; ignore rules, globs and types say what it skips."""
+"""The walk of a tree in order, inside the root, with ignore rules, globs and file types."""

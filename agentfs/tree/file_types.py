@@ -1,4 +1,4 @@
-"""The file types of `grep`'s argument `type`: the globs of each, under the names that ripgrep uses."""
+"""The file types for `grep(type=…)`: globs for each type, with the names that ripgrep uses."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ def _table(text: str) -> dict[str, str]:
     return {name.strip(): " ".join(value.split()) for name, value in pairs}
 
 
-# The types of `rg --type-list` (ripgrep 15), and more, as globs: `.x` means `*.x`, and `=.x` the name `.x`.
+# The types of `rg --type-list` (ripgrep 15) and a few more. `.x` means `*.x`; `=.x` means the name `.x`.
 _TYPES = _table("""
 ada: .adb .ads; agda: .agda .lagda; aidl: .aidl; alire: alire.toml; amake: .bp .mk; asciidoc: .adoc .asc
 .asciidoc; asm: .S .asm .s; asp: .ascx .ascx.cs .ascx.vb .asp .aspx .aspx.cs .aspx.vb; ats: .ats .dats .hats
@@ -92,12 +92,12 @@ def type_names() -> list[str]:
 
 
 def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
-    """Return a test that is True for file names of one of some types.
+    """Return a test that is True for the names of files of these types.
 
-    A type that begins with `!` leaves its files out. If a file is of several types, the last one decides.
+    A type that begins with `!` excludes its files. If a file has several of the types, the last one decides.
 
     Raises:
-        InvalidArgumentError: A type is unknown; the message names the nearest ones.
+        InvalidArgumentError: If a type is unknown; the message names similar ones.
     """
     globs = [
         f"{'!' * name.startswith('!')}{'*' * each.startswith('.')}{each.removeprefix('=')}"

@@ -1,12 +1,11 @@
-"""Ignore rules, decided as git decides them; pure: rule files come in as bytes, names as directory entries.
+"""Ignore rules with the results of git. Pure: rule files come as bytes, names as directory entries.
 
-pathspec translates the lines that it reads as git does, wcmatch the others. Names and patterns are compared
-byte by byte, as git does: a text here has one character for each byte (latin-1), which for ASCII is the name
-itself.
+pathspec translates the patterns that it reads as git does; wcmatch translates the others. Names and patterns
+are compared byte by byte, as in git: a text in this module has one character for each byte (latin-1).
 
-A directory asks for all of its names at once. Every pattern ends in a part that says something about the
-name: a plain name, an extension, or a small regex with a text that it requires. Only a name that one of these
-knows is decided exactly, from the last rule of the nearest file upwards.
+All names of a directory are tested together. The last part of each pattern is indexed by a plain name, by an
+extension, or by a small regex with a text that it requires. Most names are in no index and match no rule.
+The others are tested rule by rule, from the last rule of the nearest file upwards.
 """
 
 import math
@@ -29,22 +28,22 @@ from agentfs.tree.wildcards import (
     to_regex,
 )
 
-# Of one rule file: lines that are rules, and characters of those with wildcards, which are compiled.
+# Limits of one rule file: its rules, and the characters of the rules with wildcards, which are compiled.
 MAX_RULES = 50_000
 MAX_WILDCARDS = 64 * 1024
-# Of all that apply in one directory: rules, their characters, and those of rules with wildcards.
+# Limits of one directory: all its rules, their characters, and the characters of rules with wildcards.
 _MAX_TOGETHER = (2 * MAX_RULES, 4 * 1024 * 1024, 2 * MAX_WILDCARDS)
-# How much is done between two checks of the deadline.
+# The work between two checks of the deadline.
 _RULES_PER_CHECK, _RULES_PER_TEST, _LINES_PER_CHECK, _NAMES_PER_CHECK = 64, 400, 4096, 16
-_LONG_RULE = 1000  # characters of a rule that is compiled alone
+_LONG_RULE = 1000  # characters; a longer rule is compiled alone
 
 _WILD = re.compile(r"[*?\[\\]")
 _BOM = b"\xef\xbb\xbf"
 
 # Patterns that pathspec 1.1 reads as git does, and that its regexes match without much backtracking: at most
 # one `*` in a part and one `**`, which is not last; no negated class; in classes no escapes, named classes,
-# slashes and unusual ranges; no escaped slash; no whitespace at the end. `tests/tree/test_gitignore.py` shows
-# each exception.
+# slashes and unusual ranges; no escaped slash; no trailing whitespace. `tests/tree/test_gitignore.py` has an
+# example of each exception.
 _CHARACTER = r"(?:[^*?\[\\/]|\\[^/]|\?|\[(?:a-z|A-Z|0-9|[^]\[\\/&|~^!-])+\])"
 _PART = rf"(?=[^/]){_CHARACTER}*+(?:\*{_CHARACTER}*+)?"
 _PATHSPEC_AGREES = re.compile(rf"(?:{_PART}/)*+(?:\*\*/)?(?:{_PART}/)*+{_PART}(?<!\s)", re.DOTALL)
@@ -58,15 +57,15 @@ class IgnoreRule:
     """One line of a rule file."""
 
     index: int  # its position in the file; a later rule outranks an earlier one
-    source: str  # the file and line, as `docs/.gitignore:4`; "" when outside the root: never quoted
+    source: str  # for example `docs/.gitignore:4`; "" outside the root, where nothing may be quoted
     pattern: str  # the line as written, without trailing spaces
-    negated: bool  # whether it begins with `!`
-    directory_only: bool  # whether it ends in `/`
-    by_name: bool  # whether it is tested on the name alone, at any depth
+    negated: bool  # True if it begins with `!`
+    directory_only: bool  # True if it ends in `/`
+    by_name: bool  # True if it is tested on the name alone, at any depth
     glob: str  # the pattern itself, one character for each byte
-    parts: list[Part] = field(default_factory=list[Part])  # of a `glob` with wildcards
-    prefix: str = ""  # the plain beginning of `foo**/x`, in which git takes `**` for a whole part of `parts`
-    suffix: str = ""  # what must end the name, for one star and nothing wild behind it
+    parts: list[Part] = field(default_factory=list[Part])  # the parts of a glob with wildcards
+    prefix: str = ""  # `foo` of `foo**/x`; git then reads `**` as a part of its own
+    suffix: str = ""  # the required end of the name, for a pattern `*text`
     _fullmatch: Callable[[str], object] | None = None
 
     def text(self, display_path: Callable[[str], str | None]) -> str:
@@ -94,7 +93,7 @@ class IgnoreRule:
         return self._fullmatch
 
     def last_part(self) -> Part | None:
-        """Return the part of the pattern that the name must match; None if it may be any name."""
+        """Return the part of the pattern that the name must match; None if any name matches."""
         if not self.parts:
             return [self.glob.rpartition("/")[2]]
         return None if self.prefix or self.parts[-1] == ANY_PARTS else self.parts[-1]
@@ -106,7 +105,7 @@ class IgnoreRule:
 
 
 def _pathspec_regex(glob: str) -> str | None:
-    """Translate a pattern to a regex for whole paths with pathspec; None if wcmatch has to do it."""
+    """Translate a pattern to a regex for full paths with pathspec; None if wcmatch must translate it."""
     if not _PATHSPEC_AGREES.fullmatch(glob):
         return None
     from pathspec.patterns.gitignore import spec  # noqa: PLC0415 - loaded when a rule first needs it
@@ -122,9 +121,9 @@ class TooManyRulesError(ValueError):
 
 
 def read_rules(content: bytes, source: str, deadline: float = math.inf) -> list[IgnoreRule]:
-    """Read a rule file as git does, leaving out what can never match; `source` is "" outside the root.
+    """Read a rule file as git does, without rules that can never match; `source` is "" outside the root.
 
-    Raises `TooManyRulesError`, and `TimeoutError` when the deadline has passed.
+    Raises `TooManyRulesError`, and `TimeoutError` after the deadline.
     """
     text = content.removeprefix(_BOM).decode("latin-1")
     rules: list[IgnoreRule] = []
@@ -164,7 +163,7 @@ def _read_rule(line: str, index: int, source: str) -> IgnoreRule | None:
     if wild := _WILD.search(glob):
         start = wild.start()
         try:
-            # git cuts off the plain beginning first, so `**` right behind it counts as a part of its own.
+            # git removes the plain beginning first, so a `**` directly after it counts as a part of its own.
             if not by_name and glob.startswith("**", start) and glob[start - 1 : start] not in ("", "/"):
                 rule.parts = parse(glob[start:])
                 rule.prefix = glob[:start]
@@ -174,7 +173,7 @@ def _read_rule(line: str, index: int, source: str) -> IgnoreRule | None:
             return None
         if [""] in rule.parts:
             return None
-        if not rule.prefix and all(map(is_literal, rule.parts)):  # with escapes alone
+        if not rule.prefix and all(map(is_literal, rule.parts)):  # its only wildcards were escaped
             rule.glob, rule.parts = "/".join(part[0] for part in rule.parts), []
         elif by_name:
             rule.suffix = suffix_of(rule.parts[0])
@@ -182,25 +181,25 @@ def _read_rule(line: str, index: int, source: str) -> IgnoreRule | None:
 
 
 def _strip_spaces(line: str) -> str:
-    """Return the line without trailing spaces; one behind a backslash stays."""
+    """Return the line without trailing spaces; a space after a backslash stays."""
     stripped = line.rstrip(" ")
     escaped = (len(stripped) - len(stripped.rstrip("\\"))) % 2
     return line[: len(stripped) + escaped]
 
 
 class _NameTest:
-    """A regex that matches every name that one of some rules may match, compiled on first use."""
+    """A regex for the names that some rules may match, compiled on first use."""
 
     __slots__ = ("_rules", "fullmatch", "required")
 
     def __init__(self, rules: list[IgnoreRule], texts: list[str]) -> None:
         self._rules = rules
         self.fullmatch: Callable[[str], object] | None = None  # the test, once it is compiled
-        # Each name that passes, put between two `\n`, contains one of these texts; None if unknown.
+        # Each matching name, between two `\n`, contains one of these texts; None if they are unknown.
         self.required = tuple(dict.fromkeys(texts)) if all(texts) else None
 
     def compile(self, deadline: float) -> Callable[[str], object]:
-        """Compile the test; raises `TimeoutError` when the deadline has passed."""
+        """Compile the test; raises `TimeoutError` after the deadline."""
         _check(deadline)
         regexes = dict.fromkeys(rule.last_part_regex() for rule in self._rules)
         self.fullmatch = compile_regex("|".join(f"(?:{regex})" for regex in regexes)).fullmatch
@@ -208,7 +207,7 @@ class _NameTest:
 
 
 class RuleFile:
-    """The rules of one file, indexed by what they say about a name, the last rule first."""
+    """The rules of one file, indexed by name and extension, the last rule first."""
 
     __slots__ = ("above", "any_name", "base", "extensions", "names", "others", "required", "size", "tests")
 
@@ -217,12 +216,12 @@ class RuleFile:
     ) -> None:
         wildcards = sum(len(rule.glob) for rule in rules if rule.parts)
         self.size = (len(rules), sum(len(rule.pattern) for rule in rules), wildcards)
-        self.base = _bytewise(base)  # the directory of the file with a `/` at its end, or "" from the root up
-        self.above = _bytewise(above)  # for a file above the root, the path from there with a `/` at its end
+        self.base = _bytewise(base)  # the directory with a trailing `/`; "" for the root and above
+        self.above = _bytewise(above)  # for a file above the root: the path to the root, with a trailing `/`
         self.names: dict[str, list[IgnoreRule]] = {}
         self.extensions: dict[str, list[IgnoreRule]] = {}
         self.others: list[IgnoreRule] = []
-        self.any_name = False  # whether a rule may match any name, for example `out/**`
+        self.any_name = False  # True if a rule may match any name, for example `out/**`
         self.tests: list[_NameTest] = []  # for the rules in `others`
         pending: list[IgnoreRule] = []
         texts: list[str] = []
@@ -246,7 +245,7 @@ class RuleFile:
                     pending, texts = [], []
         if pending:
             self.tests.append(_NameTest(pending, texts))
-        # If each name is tested by all of `others`, compile them now.
+        # If every name is tested with all of `others`, compile them now.
         for number, rule in enumerate(self.others if self.any_name else ()):
             if number % _RULES_PER_CHECK == 0:
                 _check(deadline)
@@ -258,7 +257,7 @@ class RuleFile:
             self.required = tuple(dict.fromkeys(text for texts in required for text in texts or ()))
 
     def last_match(self, name: str, path: str, *, is_dir: bool) -> IgnoreRule | None:
-        """Return the last rule that matches this name (one character for each byte), negated or not."""
+        """Return the last rule that matches a name (one character for each byte), even a negated one."""
         best: IgnoreRule | None = None
         relative = self.above + path[len(self.base) :] if self.above else path[len(self.base) :]
         dot = name.rfind(".")
@@ -288,10 +287,10 @@ def _bytewise(name: str) -> str:
 
 
 class IgnoreRules:
-    """All rule files that apply in one directory; immutable, made from those of the directory above.
+    """The rule files that apply in one directory. Immutable: made from the rules of the parent directory.
 
-    An `.ignore` outranks every `.gitignore`, and a nearer file a farther one. Then comes `info/exclude`. The
-    user's global excludes, whose patterns start where a repository does, come last.
+    In order of rank: `.ignore` files, `.gitignore` files, `info/exclude`, the user's global excludes. Of two
+    files with the same name, the nearer one wins. Patterns of global excludes are relative to the repository.
     """
 
     def __init__(
@@ -304,8 +303,8 @@ class IgnoreRules:
         self._ignore = ignore
         self._git = git
         self._global_excludes = list(global_excludes)
-        self.refused = refused  # the rule files of this directory that have too many rules to be taken
-        # The rules in directories below, each with its sources, for the next walk of a watched tree.
+        self.refused = refused  # rule files of this directory with too many rules, which are not applied
+        # The rules of subdirectories, each with its sources, for the next walk of a watched tree.
         self.entered: dict[str, tuple[Hashable, IgnoreRules]] = {}
         files = ignore + git
         self.active = bool(files)
@@ -316,21 +315,21 @@ class IgnoreRules:
 
     @classmethod
     def from_global_excludes(cls, rules: list[IgnoreRule], deadline: float = math.inf) -> "IgnoreRules":
-        """Return the rules that apply before any rule file is read."""
+        """Return the rules from global excludes alone."""
         return cls(git=(RuleFile(rules, "", deadline=deadline),) if rules else (), global_excludes=rules)
 
     def enter(
         self,
-        directory: str,  # relative to the root with a `/` at its end; "" for the root, or one above it
+        directory: str,  # relative to the root, with a trailing `/`; "" for the root or a directory above it
         *,
         gitignore: bytes | None = None,
         ignore: bytes | None = None,
-        repository: bool = False,  # whether one begins here; to git, no `.gitignore` above it counts
-        exclude: bytes | None = None,  # its `info/exclude`
-        above: str = "",  # for a directory above the root, the path from it to the root with a `/` at its end
+        repository: bool = False,  # True if a repository begins here; git reads no `.gitignore` above it
+        exclude: bytes | None = None,  # the `info/exclude` of the repository
+        above: str = "",  # for a directory above the root: the path to the root, with a trailing `/`
         deadline: float = math.inf,
     ) -> "IgnoreRules":
-        """Return the rules that apply in a directory; raises `TimeoutError` when the deadline has passed."""
+        """Return the rules that apply in a directory; raises `TimeoutError` after the deadline."""
         ignore_files, git_files = self._ignore, self._git
         if repository:
             outer = self._global_excludes
@@ -362,12 +361,12 @@ class IgnoreRules:
     def partition(
         self, directory: str, entries: list[DirEntry], deadline: float = math.inf
     ) -> tuple[list[DirEntry], list[IgnoreRule], int]:
-        """Split the entries of a directory, whose path relative to the root has a `/` at its end.
+        """Split the entries of a directory into kept and ignored ones.
 
-        Returns those that are not ignored, in their order; the rule of each that is; and how many were
-        decided before the deadline.
+        `directory` is relative to the root and has a trailing `/`. Returns the kept entries in order, the
+        rule of each ignored entry, and the number of entries that were tested before the deadline.
         """
-        # One look at all names together shows in most directories that no rule matches any of them.
+        # One test of all names together shows for most directories that no rule matches.
         names = [entry.name for entry in entries]
         joined = "\n".join(["", *names, ""])
         tests = [
@@ -405,7 +404,7 @@ class IgnoreRules:
         return kept, rules, len(entries)
 
     def match(self, directory: str, name: str, *, is_dir: bool) -> IgnoreRule | None:
-        """Return the rule that decides about one name, or None; a negated one keeps the name."""
+        """Return the rule that decides about a name, or None; a negated rule keeps the name."""
         name = _bytewise(name)
         path = _bytewise(directory) + name
         for files in (self._ignore, self._git):

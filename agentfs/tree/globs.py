@@ -1,13 +1,14 @@
-r"""Globs: what a pattern may be, and fast tests of paths relative to the search directory.
+r"""Globs: their syntax and limits, compiled to fast tests of paths relative to the search directory.
 
-`*`, `?` and `[…]` stay within one part of the path, `**` does not, `{a,b}` and `{1..9}` are expanded, `\\`
-takes the next character as it is. A pattern without `/` is tested on the name at any depth; a leading `/` or
-`./` binds it to the search directory; one that ends in `/` means all that lies below. Of a list, the last
-glob that matches decides, as with `rg -g`: one that begins with `!` leaves out what it matches, and all below
-a directory that it matches (with a `/` at its end, directories only).
+`*`, `?` and `[…]` match within one part of the path; `**` matches any number of parts. `{a,b}` and `{1..9}`
+are expanded. `\\` makes the next character literal. A pattern without `/` matches the name at any depth. A
+leading `/` or `./` binds it to the search directory. A pattern that ends in `/` matches everything below the
+directory. In a list, the last glob that matches decides, as with `rg -g`. A glob that begins with `!`
+excludes its matches and everything below matching directories; if it also ends in `/`, it matches directories
+only.
 
-A malformed glob, or one that expands into too many, raises `InvalidPatternError`; one with a part `..` raises
-`OutsideWorkspaceError`.
+A malformed glob, or one with too many expansions, raises `InvalidPatternError`. A glob with a part `..`
+raises `OutsideWorkspaceError`.
 """
 
 import re
@@ -33,12 +34,12 @@ from agentfs.visible import literal
 
 MAX_LENGTH = 4096
 MAX_EXPANDED = 1000
-MAX_CHARACTERS = 32 * 1024  # of all globs of a list together, braces expanded
+MAX_CHARACTERS = 32 * 1024  # of all globs of a list together, after braces are expanded
 MAX_NESTING = 20
-MAX_ANY_PARTS = 16  # parts `**` of one glob
-_MAX_LEVELS = 100  # of a glob that decide whether a directory is entered; `re` takes no deeper nesting
+MAX_ANY_PARTS = 16  # number of `**` in one glob
+_MAX_LEVELS = 100  # levels of a glob that are tested before a directory is entered; `re` limits nesting
 
-# A class is one token, so that a brace or comma in it does not count.
+# A class is one token, so that its braces and commas do not count.
 _BRACE_TOKEN = re.compile(r"\\.|\[[!^]?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|.", re.DOTALL)
 _SEQUENCE = re.compile(r"(?:-?\d{1,9}\.\.-?\d{1,9}|[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])(?:\.\.-?\d{1,9})?")
 
@@ -46,7 +47,7 @@ Matcher = Callable[[str], bool]
 
 
 class _Glob(NamedTuple):
-    """One glob of a list, its braces expanded, without the leading `!` and the `/` of `directory_only`."""
+    """One glob of a list, with expanded braces, and without a leading `!` and a trailing `/`."""
 
     text: str
     negated: bool
@@ -58,8 +59,8 @@ def compile_globs(
 ) -> Matcher:
     """Compile globs to one test of a path; a path that no glob matches passes if all begin with `!`.
 
-    `anchored` binds every glob to the search directory; without `hidden` no wildcard matches a leading dot;
-    with `directories`, the paths to test are those of directories.
+    `anchored` binds every glob to the search directory. Without `hidden`, no wildcard matches a leading dot.
+    With `directories`, all tested paths are directories.
     """
     globs = _read(patterns)
     if not globs:
@@ -86,13 +87,13 @@ def compile_globs(
 
 
 def compile_pruning(patterns: Sequence[str], *, anchored: bool = False) -> Matcher | None:
-    """Return a test that is True for a directory that is left out with all below it; None if none is."""
+    """Return a test that is True for directories to leave out with their contents; None if there are none."""
     globs = _read(patterns)
     return _pruning(globs, anchored=anchored) if any(glob.negated for glob in globs) else None
 
 
 def compile_descent(patterns: Sequence[str], *, anchored: bool = False) -> Matcher | None:
-    """Return a test that is True if a match may lie below a directory; None if it may lie below any."""
+    """Return a test that is True if a match may lie below a directory; None if it is True for all."""
     globs = _read(patterns)
     leads = _leading([glob.text for glob in globs if not glob.negated], anchored=anchored)
     if not any(glob.negated for glob in globs):
@@ -104,8 +105,7 @@ def compile_descent(patterns: Sequence[str], *, anchored: bool = False) -> Match
 def compile_exclude(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
     """Return a test that is True for an excluded path; its second argument is True for a directory.
 
-    A glob that ends in `/` means directories; one that begins with `!` takes back what those before it
-    exclude.
+    A glob that ends in `/` matches directories only. A glob that begins with `!` includes its matches again.
     """
     globs = _read(patterns, excluding=True)
     of_file = _last_match(globs)
@@ -114,14 +114,14 @@ def compile_exclude(patterns: Sequence[str]) -> Callable[[str, bool], bool]:
 
 
 def hidden_names(patterns: Sequence[str]) -> Matcher | None:
-    """Return a test for the hidden names that parts such as `.github` spell out; None without such parts."""
+    """Return a test for hidden names that a glob names, such as `.github`; None if there are none."""
     globs = [glob for glob in _read(patterns) if not glob.negated]
     parts = [part for glob in globs for part in _parts(glob.text) if part[0].startswith(".")]
     return _fullmatch(to_regex([part]) for part in parts) if parts else None
 
 
 def _read(patterns: Sequence[str], *, excluding: bool = False) -> list[_Glob]:
-    """Check the globs of a list and expand their braces, within the bounds of the whole list."""
+    """Check the globs of a list and expand their braces, within the limits of the full list."""
     globs: list[_Glob] = []
     size = 0
     for pattern in patterns:
@@ -140,16 +140,16 @@ def _empty() -> InvalidPatternError:
 
 
 def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CHARACTERS) -> list[str]:
-    """Check a glob without its leading `!` and expand its braces, within bounds."""
+    """Check a glob without its leading `!`, and expand its braces within limits."""
     if not pattern:
         raise _empty()
     if "\0" in pattern:
         raise InvalidPatternError(
-            "The glob has a NUL character in it, which no file name has.", hint="Leave it out."
+            "The glob has a NUL character, which no file name can have.", hint="Leave it out."
         )
     if len(pattern) > MAX_LENGTH:
         raise InvalidPatternError(
-            f"The glob has {len(pattern)} characters; at most {MAX_LENGTH} are taken.",
+            f"The glob is longer than {MAX_LENGTH} characters ({len(pattern)}).",
             hint="Pass several shorter globs in several calls.",
         )
     expanded = _expand_braces(pattern, most, most_characters) if "{" in pattern else [pattern]
@@ -176,12 +176,12 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CH
 
 def _expand_braces(pattern: str, most: int, most_characters: int) -> list[str]:
     """Expand braces with bracex, and stop just past a bound."""
-    from bracex import ExpansionLimitException, iexpand  # noqa: PLC0415 - loaded when a glob first has braces
+    from bracex import ExpansionLimitException, iexpand  # noqa: PLC0415 - loaded for the first brace
 
     expanded: list[str] = []
     size = 0
     try:
-        # bracex takes a limit of 0 for none.
+        # For bracex, a limit of 0 means no limit.
         for text in iexpand(_drop_single_braces(pattern), keep_escapes=True, limit=max(most, 1)):
             expanded.append(text)
             size += len(text)
@@ -195,7 +195,7 @@ def _expand_braces(pattern: str, most: int, most_characters: int) -> list[str]:
 def _drop_single_braces(pattern: str) -> str:
     """Remove braces around a single alternative, as ripgrep does; check that all are closed."""
     tokens: list[str] = []
-    open_braces: list[tuple[int, int]] = []  # the index of each in the pattern and in `tokens`
+    open_braces: list[tuple[int, int]] = []  # the indexes of each in the pattern and in `tokens`
     with_comma: set[int] = set()
     for found in _BRACE_TOKEN.finditer(pattern):
         text = found[0]
@@ -220,7 +220,7 @@ def _drop_single_braces(pattern: str) -> str:
     if open_braces:
         raise InvalidPatternError(
             f"The '{{' at character {open_braces[0][0] + 1} of the glob is never closed.",
-            hint="Close it, or put a backslash before a brace that is meant as it is: '\\{'.",
+            hint="Close it, or put a backslash before a literal brace: '\\{'.",
             details={"pattern": pattern},
         )
     return "".join(tokens)
@@ -229,7 +229,7 @@ def _drop_single_braces(pattern: str) -> str:
 def _last_match(
     globs: list[_Glob], *, anchored: bool = False, hidden: bool = True, directories: bool = False
 ) -> Callable[[str], bool | None]:
-    """Return a function for the verdict of the last glob that matches: False if negated, None without one."""
+    """Return a function that returns True if the last matching glob is not negated; None without a match."""
     runs: list[tuple[bool, Matcher]] = []
     for negated, run in groupby(reversed(globs), key=lambda glob: glob.negated):
         texts = [glob.text for glob in run if directories or not glob.directory_only]
@@ -251,7 +251,7 @@ def _pruning(globs: list[_Glob], *, anchored: bool) -> Matcher:
 
 
 def _leading(patterns: list[str], *, anchored: bool) -> Matcher | None:
-    """Return a test that is True if a match of some globs may lie below a directory; None: below any."""
+    """Return a test that is True if a match may lie below a directory; None if it is True for all."""
     regexes: list[str] = []
     for pattern in patterns:
         if not anchored and "/" not in pattern:
@@ -280,7 +280,7 @@ def _parts(pattern: str) -> list[Part]:
     except MalformedPatternError as error:
         raise InvalidPatternError(
             f"The glob {literal(pattern)} is malformed: {error}.",
-            hint="Put a backslash before a character that is meant as it is, for example '\\['.",
+            hint="Put a backslash before a literal character, for example '\\['.",
             details={"pattern": pattern},
         ) from None
     if parts.count(ANY_PARTS) > MAX_ANY_PARTS:

@@ -1,4 +1,4 @@
-"""Reading of ignore rules: the rule files of the tree and those around it."""
+"""Reading of rule files: `.gitignore`, `.ignore`, `info/exclude` and git's global excludes."""
 
 import math
 from contextlib import ExitStack
@@ -16,15 +16,15 @@ from agentfs.fs.ignore_files import (
 from agentfs.tree.gitignore import IgnoreRule, IgnoreRules, TooManyRulesError, read_rules
 
 Sources = tuple[bytes | None, bytes | None, bool, bytes | None]
-DECIDING = frozenset({*RULE_FILES, ".git"})  # names that decide about the rules in a directory
-_MAX_UNREAD = 20  # rule files that could not be read, whose names are kept
+DECIDING = frozenset({*RULE_FILES, ".git"})  # names whose presence changes the rules in a directory
+_MAX_UNREAD = 20  # names of unreadable rule files that are kept
 
 
 class RuleReader:
     """Reads the rule files of directories, until a deadline, and counts those that it cannot read.
 
-    Each search reads them again, even in a watched tree. There, unchanged files give the same `IgnoreRules`
-    object again, by which a walk knows that an earlier walk still holds.
+    Each search reads rule files again, even in a watched tree. There, unchanged files give the same
+    `IgnoreRules` object, which tells a walk that it can reuse an earlier walk.
     """
 
     def __init__(self, root: Root, deadline: float = math.inf) -> None:
@@ -32,14 +32,14 @@ class RuleReader:
         self._deadline = deadline
         self.unreadable = 0
         self._sources: dict[str, Sources] = {}  # by directory of a watched tree, which may ask twice
-        self.unread: list[str] = []  # the first of these, relative to the root; "" for one outside
+        self.unread: list[str] = []  # first unreadable rule files, relative to the root; "" if outside
 
     def _refuse(self, *files: str) -> None:
         self.unreadable += len(files)
         self.unread += files[: _MAX_UNREAD - len(self.unread)]
 
     def outside_root(self) -> IgnoreRules:
-        """Return the rules that apply in the root from outside: global excludes, and directories above it."""
+        """Return the rules from outside the root: global excludes and rule files of directories above."""
         found = read_outer_rules(self._root.path)
         self._refuse(*[""] * found.unreadable)
         derived = self._root.derived
@@ -74,7 +74,7 @@ class RuleReader:
         return rules
 
     def above(self, real_path: str, *, through: bool = False) -> IgnoreRules:
-        """Return the rules of the directories above one, `through` with its own; may raise `TimeoutError`."""
+        """Return the rules of the directories above a directory, and with `through` also its own."""
         rules = self.outside_root()
         parts = real_path.split("/") if real_path else []
         names = ["", *parts][: len(parts) + through]
@@ -97,7 +97,7 @@ class RuleReader:
     ) -> IgnoreRules:
         """Return the rules that apply in a directory, given those of its parent.
 
-        `deciding` are the names of `DECIDING` that are in it; None if they are not known.
+        `deciding` has the names of `DECIDING` that exist there; None if that is unknown.
         """
         real_path = directory.real_path
         sources = self._sources.get(real_path)
@@ -131,7 +131,7 @@ class RuleReader:
         return gitignore, ignore, is_repository, exclude
 
     def _content(self, directory: Directory, name: str) -> bytes | None:
-        """Return a rule file; a link, a FIFO or a giant file counts as unreadable."""
+        """Return the content of a rule file; links, FIFOs and giant files count as unreadable."""
         try:
             with directory.open_file(name) as opened:
                 content = opened.read(MAX_RULE_BYTES + 1)
@@ -152,7 +152,7 @@ class RuleReader:
                     return False, None
                 with git.open_directory("info") as info:
                     return True, self._content(info, "exclude")
-        except NotFoundError:  # of `.git`, or of its `info`
+        except NotFoundError:  # `.git` or its `info` is missing
             return directory.has(".git"), None
         except NotDirectoryError:  # the `.git` file of a worktree or a submodule
             return is_git_file(self._content(directory, ".git") or b""), None
@@ -162,5 +162,5 @@ class RuleReader:
 
 
 def with_slash(path: str) -> str:
-    """Return a path with a `/` at its end; "" stays."""
+    """Return a path with a trailing `/`; "" stays ""."""
     return f"{path}/" if path else ""

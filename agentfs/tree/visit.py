@@ -1,4 +1,4 @@
-"""The parts of a walk: the visits that it yields, what it leaves out, and what the next walk can use."""
+"""The data of a walk: visits, counts of left-out names, and a record for the next walk."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -11,13 +11,13 @@ from agentfs.fs import Directory, DirEntry
 from agentfs.tree.gitignore import IgnoreRule, IgnoreRules
 
 MAX_EXCLUDED = 1000  # excluded names that are kept
-_MAX_DERIVED = 4  # searches for which the result of the tests of names is kept
+_MAX_DERIVED = 4  # searches whose derived results are kept
 entry_name = attrgetter("name")
-_NO_ENTRIES: list[DirEntry] = []  # of every level until its directory is scanned
+_NO_ENTRIES: list[DirEntry] = []  # the files of each level before the scan
 
 
 class Visit:
-    """A run of files of one directory with no directory between them, in the order of the walk."""
+    """Successive files of one directory, and the directory that follows them in the walk."""
 
     __slots__ = ("below", "child", "depth", "directory", "files", "more", "path")
 
@@ -26,12 +26,12 @@ class Visit:
     ) -> None:
         self.directory: Directory = level.directory  # open while this visit is the current one
         self.path = self.directory.path  # relative to the root; "" for the root
-        # Relative to the start of the walk, with a `/` at its end; "" for the start.
+        # Relative to the start of the walk, with a trailing `/`; "" for the start.
         self.below: str = level.below
         self.depth: int = level.depth  # 1 for the start of the walk, 2 for the directories in it
         self.files = files  # with links and special files if the walk has `others`
-        self.child = child  # the directory behind the run, if the walk has `directories`
-        self.more = more  # files behind the run that were not kept
+        self.child = child  # the directory after the files, if the walk has `directories`
+        self.more = more  # number of files after these that were not kept
 
     def entries(self, *, directories_first: bool) -> list[DirEntry]:
         """Return the files and the directory in the order of the walk."""
@@ -41,7 +41,7 @@ class Visit:
 
 
 class Mark(NamedTuple):
-    """How far a walk was when it entered a directory."""
+    """The state of a walk when it entered a directory."""
 
     log: int
     rules: int
@@ -51,7 +51,7 @@ class Mark(NamedTuple):
 
 
 class Level:
-    """A directory that a walk is inside of."""
+    """A directory that a walk has entered and not yet left."""
 
     __slots__ = (
         *("below", "closed", "depth", "directories", "directory", "files", "mark", "memory"),
@@ -62,16 +62,16 @@ class Level:
         self.directory = directory
         self.below = below
         self.depth = depth
-        self.rules = rules  # those of its parent, until it is scanned
+        self.rules = rules  # the rules of the parent, until the directory is scanned
         self.files = self.directories = _NO_ENTRIES
         self.unkept = 0  # files beyond `keep`
         self.next_file = self.next_directory = 0
         self.closed = False
         self.memory = 0
-        self.mark: Mark | None = None  # if the walk will be kept
+        self.mark: Mark | None = None  # set if the walk can be kept
 
     def take_run(self, *, descends: bool, first: bool) -> tuple[list[DirEntry], DirEntry | None]:
-        """Take the files up to the next directory, and that directory; None at the end.
+        """Remove and return the files up to the next directory, and that directory; None at the end.
 
         With `first`, directories come before all files.
         """
@@ -97,7 +97,7 @@ class Excluded(NamedTuple):
 
 @dataclass(slots=True)
 class LeftOut:
-    """Counts of the names that were left out, and the first names that are hidden or ignored."""
+    """Counts of the names that were left out, and the first of the hidden and ignored ones."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     rules: Counter[IgnoreRule] = field(default_factory=Counter["IgnoreRule"])
@@ -105,7 +105,7 @@ class LeftOut:
 
     @classmethod
     def sum(cls, parts: Iterable["LeftOut"]) -> "LeftOut":
-        """Return what was left out in several places."""
+        """Return the sum of several records."""
         total = cls()
         for part in parts:
             total.counts.update(part.counts)
@@ -115,7 +115,7 @@ class LeftOut:
 
 
 class RulesInside(NamedTuple):
-    """The rules of a directory that has rule files."""
+    """The rules of a directory with rule files."""
 
     directory: Directory
     outer: IgnoreRules
@@ -125,13 +125,13 @@ class RulesInside(NamedTuple):
 
 @dataclass(slots=True)
 class KeptWalk:
-    """The walk of a directory and all below it, which holds while no listing and no rule changes."""
+    """A recorded walk below a directory; it is valid while no listing and no rule changes."""
 
     outer_rules: IgnoreRules
     rules: tuple[RulesInside, ...]
-    log: tuple[Visit | LeftOut, ...]  # what was yielded, before `select`, and left out, in order
-    looked_at: int  # names
-    _derived: dict[Hashable, Any] | None = None  # by searches
+    log: tuple[Visit | LeftOut, ...]  # visits before `select` and left-out names, in order
+    looked_at: int  # number of names
+    _derived: dict[Hashable, Any] | None = None  # results that searches derived
 
     @property
     def visits(self) -> Iterator[Visit]:
@@ -139,11 +139,11 @@ class KeptWalk:
         return (item for item in self.log if isinstance(item, Visit))
 
     def get(self, key: Hashable) -> Any:
-        """Return what a search has derived from the visits; None if that is not kept."""
+        """Return a result that a search derived from the visits; None if it is not kept."""
         return None if self._derived is None else self._derived.get(key)
 
     def keep(self, key: Hashable, value: Any) -> None:
-        """Keep what a search has derived from the visits, beside that of the last few others."""
+        """Keep a result that a search derived from the visits; only the last few are kept."""
         if self._derived is None or len(self._derived) >= _MAX_DERIVED:
             self._derived = {}
         self._derived[key] = value

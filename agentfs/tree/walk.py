@@ -1,4 +1,4 @@
-"""The one walk under `ls`, `glob`, `find` and `grep`: in order, inside the root, counting what it skips."""
+"""The walk of `ls`, `glob`, `find` and `grep`: in order, inside the root, with counts of skipped names."""
 
 import math
 import time
@@ -27,11 +27,11 @@ from agentfs.tree.visit import (
 )
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
-MAX_OPEN = 64  # directories that are open at a time
-MAX_BATCH = 1000  # entries of one directory that are taken at a time
+MAX_OPEN = 64  # directories open at a time
+MAX_BATCH = 1000  # entries of one directory that are read at a time
 _MAX_KEYS = 4  # walks that a directory keeps
-_MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names of all directories that a walk is inside of
-_ENTRY_BYTES, _NAME_BYTES = 160, 32  # of an entry without its name, and of a usual name
+_MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names in all directories that a walk has entered
+_ENTRY_BYTES, _NAME_BYTES = 160, 32  # bytes of an entry without its name, and of a usual name
 _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
 Select = Callable[[Directory, str, list[DirEntry]], list[DirEntry]]
@@ -41,49 +41,49 @@ _NO_RULES = IgnoreRules()
 
 @dataclass(eq=False)
 class Walk:
-    """One walk below a directory, or below several: iterate it once, then ask what it left out.
+    """One walk below one or several directories: iterate it once, then read `skipped`.
 
-    If several starts overlap, a file is visited from each, and what is left out counts once. A start that
+    If several starts overlap, files are visited from each start, but left-out names count once. A start that
     cannot be opened as a directory raises when the iteration begins.
     """
 
     root: Root
-    path: str | Sequence[str]  # where to start; entered even if it is hidden or ignored
+    path: str | Sequence[str]  # the starts, which are entered even if they are hidden or ignored
     _: KW_ONLY
-    max_entries: int  # names to look at before the walk ends early
-    deadline: float = math.inf  # the `time.monotonic()` at which it ends early
+    max_entries: int  # the walk ends early after this many names
+    deadline: float = math.inf  # the `time.monotonic()` at which the walk ends early
     hidden: bool | Callable[[str], bool] = False  # walk names that begin with a dot: all, none, or some
     ignored: bool = False  # walk ignored names too
     depth: int = 0  # levels to list, or 0 for all
-    others: bool = False  # visits have links and special files, which otherwise count as skipped
-    directories: bool = False  # visits have directories
-    listing: bool = False  # directories, and links to them, before files; else all in the order of paths
-    follow: bool = False  # follow links that lead inside, except in a circle
-    enter: Callable[[str], bool] | None = None  # which directories to enter, by the path below the start
-    exclude: Callable[[str, bool], bool] | None = None  # leave out uncounted: path below, is_dir
-    select: Select | None = None  # which files of a directory (and its path below the start) to keep
-    keep: int | None = None  # the most files to keep of one directory; the others are only counted
-    key: Callable[[DirEntry], Any] = entry_name  # the order of the names of a directory, with `listing`
-    stops: bool = False  # the iteration may end early; what is left out counts only up to there
-    filters: Hashable = None  # tells `hidden`, `enter` and `exclude` from those of other walks, if not None
+    others: bool = False  # visit links and special files, which otherwise count as skipped
+    directories: bool = False  # visit directories
+    listing: bool = False  # directories and links to them before files; else in order of paths
+    follow: bool = False  # follow links that lead inside the root, except in a loop
+    enter: Callable[[str], bool] | None = None  # test of directories to enter, by path below the start
+    exclude: Callable[[str, bool], bool] | None = None  # names to leave out uncounted: path below, is_dir
+    select: Select | None = None  # selects files of a directory, given with its path below
+    keep: int | None = None  # maximum of files to keep in one directory; others are only counted
+    key: Callable[[DirEntry], Any] = entry_name  # sort key within a directory, with `listing`
+    stops: bool = False  # the iteration may end early, so names must not be counted ahead
+    filters: Hashable = None  # identifies `hidden`, `enter` and `exclude`; None: do not reuse
 
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
         self._entries_left = self.max_entries
         self._left_out: list[LeftOut] = []
-        self._own: LeftOut | None = None  # the last of these, while names are added to it
-        self._counted: set[str] = set()  # with several starts: the directories whose names have been counted
+        self._own: LeftOut | None = None  # the last item, while names are added to it
+        self._counted: set[str] = set()  # with several starts: directories that were counted
         self._counting = True
         self._reader = RuleReader(self.root, self.deadline)
         self._reached: str | None = None
         self._memory = 0
         self._resolves_links = self.follow or self.listing
-        # For the next walk of a watched tree:
-        self._key: Any = None  # by which directories keep this one; None if they do not
+        # Data for the next walk of a watched tree:
+        self._key: Any = None  # key under which directories keep this walk; None if they do not
         self._first: Level | None = None  # the start, once it is open
-        self._log: list[Visit | LeftOut] = []  # what was yielded, before `select`, and left out
+        self._log: list[Visit | LeftOut] = []  # visits before `select`, and left-out names
         self._rules: list[RulesInside] = []
-        self._unwatched = 0  # how often the walk met something that no event tells about
+        self._unwatched = 0  # counts entries that report no events
 
     @property
     def excluded(self) -> list[Excluded]:
@@ -158,7 +158,7 @@ class Walk:
             raise
 
     def whole(self) -> KeptWalk | None:
-        """Return the whole walk if an earlier one still holds, in a watched tree; if None, iterate.
+        """In a watched tree, return an earlier walk if it is still valid; else None: iterate this one.
 
         The visits are those before `select`.
         """
@@ -192,7 +192,7 @@ class Walk:
             self._counted.add(directory.real_path)
         try:
             self._scan(level)
-        except TimeoutError:  # of a test of names, or of reading rules
+        except TimeoutError:  # raised by a test of names, or while rules are read
             self._reached = "timeout"
         except (AgentFSError, OSError):
             self._skip("unreadable")
@@ -200,7 +200,7 @@ class Walk:
             self._keep_first(level, self.keep)
 
     def _leave(self, level: Level) -> None:
-        """Close a directory, and keep the walk of it for the next one."""
+        """Close a directory, and keep its walk for the next search."""
         self._memory -= level.memory
         level.directory.close()
         derived, mark = level.directory.derived, level.mark
@@ -216,7 +216,7 @@ class Walk:
             )
 
     def _kept(self, level: Level) -> KeptWalk | None:
-        """Return the last walk of a directory, if it still holds."""
+        """Return the last walk of a directory if it is still valid."""
         derived = level.directory.derived
         if self._key is None or derived is None or self._reached is not None:
             return None
@@ -232,7 +232,7 @@ class Walk:
             self._reached = "timeout"
             return None
         self._entries_left -= kept.looked_at
-        derived[self._key] = derived.pop(self._key)  # now the newest
+        derived[self._key] = derived.pop(self._key)  # moves it to the end, as the newest
         return kept
 
     def _repeat(self, kept: KeptWalk) -> Iterator[Visit]:
@@ -247,7 +247,7 @@ class Walk:
                 yield from self._chosen(item)
 
     def _chosen(self, visit: Visit) -> tuple[Visit, ...]:
-        """Return a visit with the files that `select` takes; nothing if it is empty then."""
+        """Return a visit with the files that `select` keeps, or () if nothing is left."""
         if self.select is None or not visit.files:
             return (visit,)
         files: list[DirEntry] = []
@@ -267,7 +267,7 @@ class Walk:
             self._unwatched += reason == "unreadable"
 
     def _part(self) -> LeftOut:
-        """Return the record for names that are left out in the directory that is scanned."""
+        """Return the record for names that are left out in the current directory."""
         if self._own is None:
             self._own = LeftOut()
             self._left_out.append(self._own)
@@ -276,7 +276,7 @@ class Walk:
         return self._own
 
     def _open(self, stack: list[Level], child: DirEntry) -> Level | None:
-        """Open a directory that is listed in the last one; return None if the walk does not enter it."""
+        """Open a subdirectory of the current directory; return None if the walk does not enter it."""
         level, name = stack[-1], child.name
         directory, is_link = level.directory, self._resolves_links and child.is_symlink()
         if self.enter is not None and not self.enter(level.below + name):
@@ -302,7 +302,7 @@ class Walk:
         return Level(opened, f"{level.below}{name}/", level.depth + 1, rules)
 
     def _rules_above(self, real_path: str) -> IgnoreRules:
-        """Return the rules of the directories above one that is not entered from its parent."""
+        """Return the rules above a directory that is not entered from its parent."""
         try:
             return self._reader.above(real_path)
         except TimeoutError:
@@ -310,7 +310,7 @@ class Walk:
             return _NO_RULES
 
     def _reopen(self, level: Level) -> bool:
-        """Open the directory of a level again; return False if nothing is left to visit in it."""
+        """Reopen the directory of a level; return False if it has no more entries to visit."""
         files = level.files[level.next_file :]
         directories = level.directories[level.next_directory :]
         remaining = {each.name for each in (*files, *directories)}
@@ -319,7 +319,7 @@ class Walk:
             return False
         try:
             level.directory = self.root.enter_directory(level.directory.path)
-            # An entry is bound to the descriptor that it was scanned from, so scan the rest again.
+            # An entry belongs to the descriptor that it was scanned from, so scan the remaining names again.
             found = {
                 each.name: each
                 for part in level.directory.scan_parts(MAX_BATCH)
@@ -338,7 +338,7 @@ class Walk:
         return True
 
     def _scan(self, level: Level) -> None:
-        """Take the names of a directory in parts, which bounds the memory."""
+        """Read the names of a directory in parts, to bound the memory."""
         directory, decides, is_kept = level.directory, not self.ignored, level.mark is not None
         level.files, level.directories = list[DirEntry](), list[DirEntry]()
         try:
@@ -364,7 +364,7 @@ class Walk:
 
     def _count_memory(self, level: Level, entries: list[DirEntry]) -> None:
         name_bytes = _NAME_BYTES
-        if len(entries) == MAX_BATCH:  # the memory of less is little, whatever its names
+        if len(entries) == MAX_BATCH:  # a smaller directory needs little memory
             name_bytes = sum([len(entry.name) for entry in entries]) // MAX_BATCH
         count = len(level.files) + len(level.directories)
         self._memory -= level.memory
@@ -374,19 +374,19 @@ class Walk:
             self._reached = "memory"
 
     def _look_at(self, count: int) -> None:
-        """Count names that the walk looks at. Raises TimeoutError after the deadline."""
+        """Count visited names. Raises TimeoutError after the deadline."""
         call_context.step(count)
         if time.monotonic() > self.deadline:
             raise TimeoutError
 
     def _take(self, level: Level, entries: list[DirEntry], *, decides: bool) -> list[DirEntry]:
-        """Take the directories of a part of a directory's entries, and return the files to visit."""
+        """Add the directories among some entries to the level, and return the files to visit."""
         kept = [entry for entry in entries if entry.name[0] != "."]
         dotted: dict[str, DirEntry] = {}
         if len(kept) != len(entries):
             dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
         if decides:
-            # Of a giant directory, the rule files may be among what comes later.
+            # In a giant directory, rule files may be in a later part.
             deciding = None if len(entries) == MAX_BATCH else DECIDING & dotted.keys()
             if deciding is None or deciding:
                 directory, outer = level.directory, level.rules
@@ -400,7 +400,7 @@ class Walk:
         return self._divide(level, kept)
 
     def _choose(self, level: Level, files: list[DirEntry]) -> None:
-        """Add the files of a directory that are selected; of a giant one, keep those that come first."""
+        """Add the selected files of a directory; in a giant directory, keep only the first ones."""
         if self.select is not None and files:
             files = self.select(level.directory, level.below, files)
         level.files += files
@@ -438,7 +438,7 @@ class Walk:
         return kept
 
     def _exclude(self, level: Level, entries: list[DirEntry]) -> None:
-        """Note hidden or ignored names, for a second look at them."""
+        """Record hidden or ignored names, so that a later search can include them."""
         if self._counting:
             path, below, excluded = with_slash(level.directory.path), level.below, self._part().excluded
             for entry in entries[: MAX_EXCLUDED - len(excluded)]:
@@ -483,7 +483,7 @@ class Walk:
 
 
 def _too_deep(directory: Directory, name: str) -> bool:
-    """Return True if the path of something in a directory would be too long."""
+    """Return True if the path of a name in a directory would be too long."""
     paths = [path.encode("utf-8", "surrogatepass") for path in (directory.path, directory.real_path)]
     parts = 2 + max(path.count(b"/") for path in paths)
     size = len(name.encode("utf-8", "surrogatepass")) + max(map(len, paths))

@@ -1,15 +1,15 @@
-"""The wildcard language of ignore rules and globs: parsed here, translated to regexes by wcmatch.
+"""The wildcards of ignore rules and globs: a parser, and a translation to regexes.
 
 `*`, `?` and `[…]` match within one part of a path; a part `**` matches any number of parts. wcmatch
-translates each part; the parts are joined here, because an atomic group around each `**` but the last bounds
-the work of a match.
+translates each part. This module joins the parts, with an atomic group around each `**` except the last,
+which bounds the work of a match.
 """
 
 import re
 from collections.abc import Callable
 from importlib import import_module
 
-# Literal text and wildcards in turn, as ["a", "*", ".py"]: odd items are `*`, `?`, `**` or a class.
+# Literal texts and wildcards in turn, such as ["a", "*", ".py"]: odd items are `*`, `?`, `**` or a class.
 Part = list[str]
 
 ANY_PARTS: Part = ["", "**", ""]
@@ -25,7 +25,7 @@ _CLASS_ITEM = re.compile(
 
 
 class MalformedPatternError(ValueError):
-    """The pattern can match nothing: a class without end, an unknown class, a backslash at the end."""
+    """The pattern can match nothing: an unclosed or unknown class, or a backslash at the end."""
 
 
 def parse(pattern: str) -> list[Part]:
@@ -42,7 +42,7 @@ def parse(pattern: str) -> list[Part]:
             escaped_slash = pattern.startswith("\\/", at)
             if at - start == 1 or part != [""] or not (escaped_slash or pattern[at : at + 1] in ("", "/")):
                 part += ["*", ""]
-            elif escaped_slash:  # to git, `**\/` is at least one part
+            elif escaped_slash:  # in git, `**\/` matches at least one part
                 parts[-1:] = [["", "*", ""], ANY_PARTS]
             else:
                 parts[-1] = ANY_PARTS
@@ -59,7 +59,7 @@ def parse(pattern: str) -> list[Part]:
 
 
 def _parse_class(pattern: str, opening: int) -> tuple[str, int]:
-    """Return a class as wcmatch takes it, without slashes and empty ranges, and the index behind it."""
+    """Return a class for wcmatch, without slashes and empty ranges, and the index after the class."""
     negated = pattern[opening + 1 : opening + 2] in ("!", "^")
     begin = at = opening + 1 + negated
     items: list[str] = []
@@ -78,7 +78,7 @@ def _parse_class(pattern: str, opening: int) -> tuple[str, int]:
         at = item.end()
         low = item["escaped"] or item["low"]
         high = item["escaped_high"] or item["high"] or low
-        high = max(low, high)  # to git, the first character of a reversed range still counts
+        high = max(low, high)  # in git, a reversed range matches its first character
         low, high = "0" if low == "/" else low, "." if high == "/" else high
         if low <= high:
             items.append(f"\\{low}-\\{high}")
@@ -98,13 +98,13 @@ def suffix_of(part: Part) -> str:
 
 
 def extension_of(part: Part) -> str:
-    """Return `ext` for `*.ext`, else ""; `*.mod.c` has none, as each `.c` would then have to be tested."""
+    """Return `ext` for `*.ext`, else "". It is "" for `*.mod.c`, or all `.c` names would be tested."""
     suffix = suffix_of(part)
     return suffix[1:] if suffix.rfind(".") == 0 else ""
 
 
 def required_text(part: Part) -> str:
-    r"""Return the longest text in every matching name, with `\n` for the start and end of the name."""
+    r"""Return the longest text that every matching name contains; `\n` stands for its start and end."""
     texts = part[::2]
     texts[0] = f"\n{texts[0]}"
     texts[-1] += "\n"
@@ -113,9 +113,9 @@ def required_text(part: Part) -> str:
 
 
 def to_regex(parts: list[Part], *, hidden: bool = True) -> str:
-    """Return the regex that must match a whole path; without `hidden`, no wildcard matches a leading dot."""
+    """Return a regex for the full path; without `hidden`, no wildcard matches a leading dot."""
     dot = "" if hidden else r"(?!\.)"
-    sections: list[str] = [""]  # what is between two `**`
+    sections: list[str] = [""]  # the regexes between two `**`
     after_any = False
     for part in parts[:-1]:
         if part != ANY_PARTS:
@@ -137,20 +137,20 @@ def _translate(part: Part) -> str:
     """Translate one part with wcmatch."""
     if is_literal(part):
         return re.escape(part[0])
-    from wcmatch import glob  # noqa: PLC0415 - loaded when a wildcard first needs it
+    from wcmatch import glob  # noqa: PLC0415 - loaded for the first wildcard
 
     text = "".join(item if index % 2 else re.escape(item) for index, item in enumerate(part))
     regex = glob.translate(text, flags=glob.FORCEUNIX | glob.CASE | glob.DOTGLOB)[0][0]
-    # A text that is matched here has no slash at its end, and is never empty, `.` or `..`.
+    # A path that is matched here has no trailing slash, and is never empty, `.` or `..`.
     for guard in (r"(?=[^/])(?!\.{1,2}(?:$|[/]))", r"(?!(?:(?<=[/])|(?<=^))(?:\.{1,2})(?:$|[/]))"):
         regex = regex.replace(guard, "")
     regex = regex.replace("(?![/]).", "[^/]").replace("(?![/])[^", "[^/")  # `?` and `[!…]`
     regex = regex.removeprefix("^(?s:").removesuffix(")$").removesuffix("[/]*?")
-    return "[^/]*".join(regex.rsplit("[^/]*?", 1))  # greedy, the last star finds the end of a name sooner
+    return "[^/]*".join(regex.rsplit("[^/]*?", 1))  # a greedy last star finds the end of a name sooner
 
 
 def compile_regex(regex: str) -> re.Pattern[str]:
-    """Compile a regex of `to_regex`, or several joined; a large one bypasses the cache of `re`."""
+    """Compile a regex of `to_regex`, or several joined; large ones bypass the cache of `re`."""
     if len(regex) <= _LARGEST_CACHED:
         return re.compile(regex, re.DOTALL)
     uncached: Callable[[str, int], re.Pattern[str]] = import_module("re._compiler").compile

@@ -1,4 +1,4 @@
-"""The kept tree of a watched workspace, behind the same seam as the disk: `Directory`."""
+"""The in-memory tree of a watched workspace, with the same `Directory` interface as the disk."""
 
 from typing import TYPE_CHECKING
 

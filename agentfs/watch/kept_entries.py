@@ -1,4 +1,4 @@
-"""The entries of a kept tree: its directories, the names in them, and what is known of their content."""
+"""The entries of a kept tree: directories, files and other names, with the cached facts about each."""
 
 import errno
 import os
@@ -10,10 +10,10 @@ from agentfs.watch.text_blocks import Block
 
 
 class Tree(Protocol):
-    """What the entries of a kept tree need of it."""
+    """The methods of a kept tree that its entries use."""
 
     def handle(self, directory: "KeptDirectory") -> int:
-        """Return a descriptor of a directory, until the end of the call. Raises OSError."""
+        """Return a descriptor of a directory, valid until the end of the call. Raises OSError."""
         ...
 
     def enter(self, directory: "KeptDirectory") -> bool:
@@ -26,7 +26,7 @@ class KeptEntry:
 
     __slots__ = ("directory", "name")
 
-    type: str  # one of "fdlo", or "?" if the system did not tell
+    type: str  # one of "fdlo", or "?" if the system did not report it
 
     def __init__(self, name: str, directory: "KeptDirectory") -> None:
         self.name = name
@@ -60,7 +60,7 @@ class KeptEntry:
 
 
 class KeptFile(KeptEntry):
-    """A regular file, and what is kept of its content."""
+    """A regular file with its kept text, or the kept fact that it is binary."""
 
     __slots__ = ("block", "content", "index", "signature", "watch")
 
@@ -70,22 +70,22 @@ class KeptFile(KeptEntry):
         super().__init__(name, directory)
         self.block: Block | None = None  # the block that holds its text
         self.index = 0
-        self.content = ""  # what a search found its text to be, for example "plain"
-        self.signature = 0  # of the status with which it was read; 0 when nothing is kept
+        self.content = ""  # the kind of content, set by a search: "plain", "binary" or "other"
+        self.signature = 0  # hash of the status when it was read; 0 if nothing is kept
         self.watch = -1  # the number of its own watch; -1 for none
 
     @property
     def is_kept(self) -> bool:
-        """True if its text is kept, or the fact that it is binary."""
+        """True if its text or the fact that it is binary is kept."""
         return self.block is not None or self.content == BINARY
 
     def keep_as_binary(self) -> None:
-        """Drop the text, and keep that it is binary."""
+        """Drop the text, and keep the fact that the file is binary."""
         self.drop_text()
         self.content = BINARY
 
     def drop_text(self) -> None:
-        """Drop the text and what is known of it."""
+        """Drop the text and the kind of content."""
         block, self.block, self.content = self.block, None, ""
         if block is not None:
             block.drop(self.index)
@@ -107,7 +107,7 @@ class KeptOther(KeptEntry):
 
 
 class KeptDirectory(KeptEntry):
-    """A directory, and what is in it once it is watched."""
+    """A directory; its entries are kept once it is watched."""
 
     __slots__ = ("derived", "device", "entries", "inode", "opened", "prefix", "reason", "tree", "watch")
 
@@ -118,11 +118,11 @@ class KeptDirectory(KeptEntry):
         self.tree = tree
         self.prefix: str = f"{parent.prefix}{name}/" if parent else ""  # its real path
         self.entries: list[KeptEntry] | None = None  # in the system's order; None before it is listed
-        self.derived: dict[Any, Any] = {}  # by walks, from the entries and all below
+        self.derived: dict[Any, Any] = {}  # results that walks derived from the tree below
         self.opened: Any = None  # the `WatchedDirectory` of the last walk
         self.watch = -1  # the number of its watch; -1 for none
         self.reason = ""  # why it cannot be kept
-        self.device = self.inode = 0  # once it is watched
+        self.device = self.inode = 0  # set when it is watched
 
     @property
     def real_path(self) -> str:
@@ -130,11 +130,11 @@ class KeptDirectory(KeptEntry):
         return self.prefix[:-1]
 
     def find(self, name: str) -> KeptEntry | None:
-        """Return the entry of a name."""
+        """Return the entry with a name."""
         return next((entry for entry in self.entries or () if entry.name == name), None)
 
     def forget_derived(self) -> None:
-        """Drop what was derived from the entries, here and in the directories above."""
+        """Drop derived results, here and in the directories above."""
         each = self
         while each is not each.directory:
             each.derived.clear()

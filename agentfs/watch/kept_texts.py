@@ -1,8 +1,8 @@
-"""The texts of a kept tree, and what shows that they are current.
+"""The texts of a kept tree, and the checks that they are current.
 
-The watch of a directory reports changes that are made through the names in it. A kept file gets its own watch
-too, because only that reports a new hard link, through which the file can be changed under any name. A file
-without its own watch is compared by status when it may have changed without an event.
+The watch of a directory reports changes through the names in that directory. A kept file also gets its own
+watch, because only that watch reports a new hard link, through which the file can be changed by another name.
+A file without its own watch is compared by status when it may have changed without an event.
 """
 
 import os
@@ -17,8 +17,8 @@ from agentfs.fs.syscalls import Mounts
 from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
-_FILE_WATCHES_SHARE = 4  # files take at most one part in so many of the watches that a user may have
-_COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, from which the times of files are taken
+_FILE_WATCHES_SHARE = 4  # file watches take at most this part (one fourth) of the user's limit
+_COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, the clock of file times
 _TICK = 20_000_000  # nanoseconds, longer than one step of that clock
 _STATUS = struct.Struct("QQqqqqq")
 
@@ -34,7 +34,7 @@ class KeptTexts:
         queue: inotify.Inotify | None,
         mounts: Mounts | None,
     ) -> None:
-        self.max_file = max_file  # bytes of the largest text that is kept
+        self.max_file = max_file  # size of the largest text that is kept
         self.blocks = TextBlocks(max_bytes)
         self.mark_used, self.containing = self.blocks.mark_used, self.blocks.containing
         self._context = context
@@ -43,21 +43,21 @@ class KeptTexts:
         self._began = time.time_ns()
         self._max_watches = 0 if queue is None else inotify.watch_limit() // _FILE_WATCHES_SHARE
         self._by_watch: dict[int, KeptFile] = {}
-        # Kept files: those with several links; those without their own watch; those that were read so soon
-        # after a change that a second change may have left the status unchanged.
+        # Kept files with several links, without their own watch, and unsettled ones: these were read so soon
+        # after a change that a second change may have left the same status.
         self._linked: set[KeptFile] = set()
         self._unwatched: set[KeptFile] = set()
         self._unsettled: set[KeptFile] = set()
-        self.names_changed = False  # an unwatched file may have had another name
+        self.names_changed = False  # an unwatched file may have got another name
         self.events_lost = False  # any file may have changed
 
     def changed(self, watch: int) -> None:
-        """Drop what is kept of the file that an event is about."""
+        """Drop the cached content of the file with this watch."""
         if (file := self._by_watch.get(watch)) is not None:
             self.discard(file)
 
     def compare(self, every: Callable[[], Iterable[KeptFile]]) -> None:
-        """Drop the files whose status differs, among those that may have changed without an event."""
+        """Drop cached files that may have changed without an event, if their status differs."""
         suspected = self.events_lost or self.names_changed
         files = set(every()) if self.events_lost else set(self._linked)
         if suspected:
@@ -68,13 +68,13 @@ class KeptTexts:
         self.names_changed = self.events_lost = False
 
     def load(self, file: KeptFile, fd: int, status: os.stat_result) -> bool:
-        """Keep the text of an open file; return False if that is not possible now."""
+        """Keep the text of an open file; return False if it cannot be kept now."""
         size, linked = status.st_size, status.st_nlink > 1
-        # The events of a mounted file have the name that it has elsewhere.
+        # Events of a mounted file have its name outside the mount.
         if size > self.max_file or (self._mounts is not None and self._mounts.covers(file.real_path)):
             return False
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
-        # It may be a hard link to another kept file, made since the tree is watched.
+        # It may be a hard link to another kept file, made while the tree was watched.
         self.names_changed |= linked and changed > self._began - TIME_RESOLUTION
         settled = _is_settled(changed)
         if linked and not settled:
@@ -85,8 +85,8 @@ class KeptTexts:
         signature = signature_of(status)
         if not linked:
             self._watch(file, fd)
-        # One byte more than the size in the status shows a file that grows. A file that was changed or linked
-        # before it was watched has another status.
+        # One byte more than the size is read to detect a file that grows. The second status detects changes
+        # and links before the watch began.
         read = read_start(fd, memoryview(block.data)[block.end : block.end + size + 1])
         if read != size or (file.watch >= 0 and signature_of(os.fstat(fd)) != signature):
             self._end_watch(file)
@@ -102,7 +102,7 @@ class KeptTexts:
         return True
 
     def discard(self, file: KeptFile) -> None:
-        """Drop what is kept of a file's content."""
+        """Drop the cached content of a file."""
         if file.signature:
             file.drop_text()
             file.signature = 0
@@ -111,15 +111,15 @@ class KeptTexts:
                 some.discard(file)
 
     def is_current(self, file: KeptFile) -> bool:
-        """Return True if a file has the status with which it was read."""
-        try:  # only compared: a link on the way may lead outside
+        """Return True if a file still has the status that it had when it was read."""
+        try:  # a link on the way may lead outside, but the status is only compared
             status = syscalls.lstat(self._context.shared_handle.handle.fd, file.real_path)
         except OSError:
             return False
         return signature_of(status) == file.signature
 
     def give_watches_back(self) -> bool:
-        """Give up the watches of files in favor of directories; return False if there are none."""
+        """End all file watches, to leave them to directories; return False if there are none."""
         if not self._by_watch:
             return False
         for file in [*self._by_watch.values()]:
@@ -137,7 +137,7 @@ class KeptTexts:
             watch = self._queue.add_file(fd)
         except OSError:
             return
-        # Another entry has the watch if the file was moved after that entry was read.
+        # If the file was moved after it was kept, its old entry has this watch.
         if self._by_watch.setdefault(watch, file) is file:
             file.watch = watch
 
@@ -148,14 +148,14 @@ class KeptTexts:
 
 
 def _is_settled(changed: int) -> bool:
-    """Return True if a later change of the file will give it a later time."""
-    if changed % 1_000_000:  # the file system has more than milliseconds
+    """Return True if any later change of the file will get a later time."""
+    if changed % 1_000_000:  # the file system stores times finer than milliseconds
         return time.clock_gettime_ns(_COARSE_CLOCK) - changed >= min(_TICK, TIME_RESOLUTION)
     return time.time_ns() - changed >= TIME_RESOLUTION
 
 
 def signature_of(status: os.stat_result) -> int:
-    """Return a hash of a status that any change of the file changes, a new hard link too."""
+    """Return a hash of a status; any change of the file changes it, even a new hard link."""
     packed = _STATUS.pack(
         status.st_dev,
         status.st_ino,

@@ -1,8 +1,8 @@
-"""The kept tree of a watched root: listings and texts, brought up to date at the beginning of each search.
+"""The kept tree of a watched root: listings and texts, updated at the beginning of each search.
 
-A directory is watched before it is listed, and listed before its files are read, so that what changes after
-that is among the events of a later search. A directory for which no event can come is not kept: a search
-takes it from the disk.
+A directory is watched before it is listed, and listed before its files are read. So every later change is
+among the events that a later search receives. A directory that cannot report events is not kept: a search
+reads it from the disk.
 """
 
 import errno
@@ -29,10 +29,10 @@ from agentfs.watch.kept_entries import KeptDirectory, KeptEntry, KeptFile, KeptO
 from agentfs.watch.kept_texts import KeptTexts
 from agentfs.watch.watched_directory import WatchedDirectory
 
-_NAME_BYTES = 384  # of memory, for a name and what is known of its content
-_MAX_PATH = 1024  # characters of a directory's, which are kept too
-_MAX_HANDLES = 32  # directories that are open at a time
-_WAIT_SECONDS = 0.05  # for another thread's search, between two checks
+_NAME_BYTES = 384  # memory for a name and its cached facts
+_MAX_PATH = 1024  # characters of a directory's path, which is kept too
+_MAX_HANDLES = 32  # directories open at a time
+_WAIT_SECONDS = 0.05  # between two checks for the end of another thread's search
 _TOO_MANY = "too many names"
 
 
@@ -71,7 +71,7 @@ class Watch:
             self._depth = depth + 1
             yield self._ready
         except BaseException as error:
-            # It may have come in the middle of a change of the tree.
+            # The error may have interrupted a change of the kept tree.
             harmless = isinstance(error, (Exception, call_context.Cancelled))
             self._broken |= self._depth == depth or not harmless or isinstance(error, MemoryError)
             raise
@@ -80,23 +80,23 @@ class Watch:
             if not depth:
                 self._close_handles()
             lock.release()
-            if self._closed or self._broken:  # perhaps meanwhile, by another thread
+            if self._closed or self._broken:  # another thread may have closed it meanwhile
                 self.forget()
 
     def after_fork(self) -> None:
-        """Begin anew in a forked process: the queues and the thread that has the lock are its parent's."""
+        """Start empty in a forked process: queues and locks belong to the parent."""
         self._lock = threading.RLock()
         self._depth = 0
         self._broken = True
         self._close_queues()
 
     def close(self) -> None:
-        """Give everything back; a call under way still completes."""
+        """Release everything; a call under way still completes."""
         self._closed = True
         self.forget()
 
     def forget(self) -> None:
-        """Drop all that is kept; it is read again when it is needed."""
+        """Drop the kept tree; it is read again when needed."""
         self._broken = True
         if self._lock.acquire(blocking=False):
             try:
@@ -118,14 +118,14 @@ class Watch:
         self._stale: set[KeptDirectory] = set()
         self._suspect: set[KeptDirectory] = set()  # may have become inaccessible
         self._without_events: dict[int, str] = {}  # why a device cannot be watched; "" if it can
-        self._touched: set[str] | None = None  # directories with events since the last question; None: any
+        self._touched: set[str] | None = None  # directories with events since `take_touched`; None: unknown
         self._names = 0
         self._top = KeptDirectory("", None, self)
         self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, None, None)
         self.derived: dict[Any, Any] = {}
 
     def _reset(self) -> None:
-        """Begin anew."""
+        """Drop everything, and open new event queues."""
         self._broken = False
         self._drop_all()
         self._resets += 1
@@ -140,14 +140,14 @@ class Watch:
         self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, self._inotify, self._mounts)
 
     def take_touched(self) -> set[str] | None:
-        """Return the directories with events since the last call by real path; None if any may have some."""
+        """Return the real paths of directories with events since the last call; None if unknown."""
         touched, self._touched = self._touched, set()
         return touched
 
     @property
     def report(self) -> WatchReport:
-        """The numbers of what is kept, and the reasons why directories are not watched."""
-        known = list(self._top.below())  # while another thread searches: no lists of the tree are changed
+        """Counts of the kept directories, names and texts, and why other directories are not watched."""
+        known = list(self._top.below())  # safe during another thread's search, which only replaces lists
         blocks = self.texts.blocks
         return WatchReport(
             directories=sum(each.watch >= 0 for each in known),
@@ -188,7 +188,7 @@ class Watch:
         return True
 
     def _take_events(self, changes: inotify.Changes, lost: bool) -> None:
-        """Drop what has changed; `lost` is True if the queue of events overflowed."""
+        """Drop changed entries; `lost` is True if the event queue overflowed."""
         if lost:  # list every directory again, and compare every file
             self.texts.events_lost = True
             self._touched = None
@@ -203,7 +203,7 @@ class Watch:
                 self.texts.changed(watch)
 
     def _apply(self, directory: KeptDirectory, names: inotify.Names) -> None:
-        """Drop what has changed in a directory."""
+        """Drop changed entries of a directory."""
         by_name = {entry.name: entry for entry in directory.entries or ()}
         for raw_name, events in names.items():
             name = os.fsdecode(raw_name)
@@ -221,7 +221,7 @@ class Watch:
                 if renamed or isinstance(entry, KeptFile):
                     self._drop_entry(entry)
             elif not renamed and not events & inotify.IS_DIRECTORY:
-                # The system may know the name in another case, or it was removed from a file that is open.
+                # The event may have the name in another case, or the name was removed from an open file.
                 self.texts.events_lost = True
 
     def _is_listed(self, directory: KeptDirectory) -> bool:
@@ -230,7 +230,7 @@ class Watch:
 
     def _is_accessible(self, directory: KeptDirectory) -> bool:
         try:
-            status = syscalls.lstat(self.handle(directory), ".")  # both permissions are needed for that
+            status = syscalls.lstat(self.handle(directory), ".")  # needs read and search permission
         except OSError:
             return False
         return (status.st_dev, status.st_ino) == (directory.device, directory.inode)
@@ -243,7 +243,7 @@ class Watch:
                     yield entry
 
     def _drop(self, directory: KeptDirectory) -> None:
-        """Drop what is in a directory, and all below it; it is entered again when it is needed."""
+        """Drop the entries below a directory; it is listed again when needed."""
         self._touched = None
         directory.forget_derived()
         for each in list(directory.below()):
@@ -261,7 +261,7 @@ class Watch:
                 syscalls.close(self._handles.pop(each))
 
     def _drop_entry(self, entry: KeptEntry) -> None:
-        """Drop what is kept of a name, but keep the name."""
+        """Drop the cached data of a name, but keep the name."""
         if isinstance(entry, KeptDirectory):
             self._drop(entry)
         elif isinstance(entry, KeptFile):
@@ -270,7 +270,7 @@ class Watch:
     # Listings
 
     def open(self, context: RootContext, path: str, real_path: str) -> WatchedDirectory | None:
-        """Return the directory at a real path, to be displayed by `path`; None if it cannot be kept."""
+        """Return the directory at a real path, displayed as `path`; None if it cannot be kept."""
         directory: KeptEntry | None = self._top
         try:
             for name in real_path.split("/") if real_path else ():
@@ -320,7 +320,7 @@ class Watch:
         return ""
 
     def _add_watch(self, handle: int) -> int:
-        """Watch a directory; watches of files give way if none is left. Raises OSError."""
+        """Watch a directory; if no watches are left, end those of files. Raises OSError."""
         if self._inotify is None:
             return -1
         try:
@@ -334,13 +334,13 @@ class Watch:
         handle = self.handle(directory)
         status = os.fstat(handle)
         same = (status.st_dev, status.st_ino) == (directory.device, directory.inode)
-        # One that was deleted and made again may have the same inode, but not the same watch.
+        # A directory that was deleted and created again may have its old inode, but not its old watch.
         if not same or self._add_watch(handle) != directory.watch:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         self._list(directory)
 
     def _list(self, directory: KeptDirectory) -> bool:
-        """List a directory; entries of the same name and type stay the same. Return False for too many."""
+        """List a directory; reuse entries with the same name and type. Return False for too many."""
         handle = self.handle(directory)
         before = directory.entries or []
         old = {(entry.name, entry.type): entry for entry in before}
@@ -367,7 +367,7 @@ class Watch:
         if handle < 0:
             parent = handles.pop(directory.directory, -1)
             if parent >= 0:
-                handles[directory.directory] = parent  # now the last to be closed
+                handles[directory.directory] = parent  # now the last in the order of closing
                 handle = syscalls.open_directory(parent, directory.name)
             else:
                 handle = self._open(directory.real_path)
@@ -396,7 +396,7 @@ class Watch:
 
 
 def _user() -> tuple[int, int, int, list[int]]:
-    """Return the process, whose events are its own, and what decides what may be read."""
+    """Return the process id and the ids that decide which files may be read."""
     return os.getpid(), os.geteuid(), os.getegid(), os.getgroups()
 
 

@@ -1,4 +1,4 @@
-"""The texts of files in memory, in a few large blocks, so that one pass finds all that contain a literal."""
+"""File texts in a few large blocks of memory, so that one pass finds all texts that contain a literal."""
 
 from array import array
 from bisect import bisect_right
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 _BLOCK_SIZE = 16 * 1024 * 1024
 _LEAST_BLOCKS = 16  # blocks that a store has room for, at least
-_DEAD_SHARE = 8  # a block is copied when more than one part in so many is dropped texts
+_DEAD_SHARE = 8  # a block is copied when more than an eighth of it is dropped texts
 
 Find = Callable[[bytearray, int, int], int]  # returns a place between two positions, or -1
 
@@ -16,8 +16,8 @@ class TextOwner(Protocol):
     """A file whose text may be in a block."""
 
     block: "Block | None"
-    index: int  # in the block
-    content: str  # what its reader has found it to be; "" when the text is dropped
+    index: int  # position in the block
+    content: str  # the kind of content, set by the reader; "" when the text is dropped
 
     @property
     def text(self) -> memoryview:
@@ -36,7 +36,7 @@ class Block:
         self.dead = 0  # bytes of texts that were dropped
         self.starts = array("q")
         self.owners: list[TextOwner | None] = []
-        self.used = 0  # the last search that took a text of it
+        self.used = 0  # the number of the last search that used one of its texts
 
     def text(self, index: int) -> memoryview:
         """Return a text."""
@@ -57,7 +57,7 @@ class Block:
 
 
 class TextBlocks:
-    """Texts, up to a number of bytes."""
+    """Texts of files, up to a number of bytes in total."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -137,7 +137,7 @@ class TextBlocks:
                         owner.content = content
 
     def mark_used(self, owners: Iterable[object]) -> None:
-        """Note that the search under way takes the texts of some owners, unless memory is plentiful."""
+        """Mark the texts of some owners as used by this search, unless memory is plentiful."""
         if self._allocated < self.max_bytes - 2 * self._block_size:
             return
         for block in {getattr(owner, "block", None) for owner in owners}:

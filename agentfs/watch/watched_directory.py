@@ -1,4 +1,4 @@
-"""The directories that a search takes from a kept tree."""
+"""Directories of a kept tree, in the form that searches use."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar
@@ -25,7 +25,7 @@ class WatchedDirectory(Directory):
         texts: KeptTexts,
         parent: "WatchedDirectory | None" = None,
     ) -> None:
-        # Without `super()`: a search makes one for each directory.
+        # `super()` would be slower, and a search makes one object for each directory.
         self._context = context
         self._handle = -1
         self.path = path
@@ -37,19 +37,19 @@ class WatchedDirectory(Directory):
 
     @classmethod
     def at_start(cls, context: RootContext, path: str, kept: KeptDirectory, texts: KeptTexts) -> Self:
-        """Return the directory where a walk starts: the one of the last walk, if it has the same path."""
+        """Return the directory where a walk starts; with the same path, that of the last walk."""
         opened: Self | None = kept.opened
-        if opened is None or (opened._context, opened.path) != (context, path):  # noqa: SLF001 - as below
+        if opened is None or (opened._context, opened.path) != (context, path):  # noqa: SLF001 - same class
             opened = kept.opened = cls(context, path, kept, texts)
         return opened
 
     @property
     def handle(self) -> int:
-        """A descriptor of the directory, which the tree closes."""
+        """A descriptor of the directory; the tree closes it."""
         return self._kept.tree.handle(self._kept)
 
     def scan_parts(self, size: int) -> Iterator[list[Any]]:
-        """Yield what is in the directory in parts."""
+        """Yield the entries of the directory, in parts of at most `size`."""
         entries = self._kept.entries or []
         for first in range(0, len(entries), size):
             yield entries[first : first + size]
@@ -57,9 +57,9 @@ class WatchedDirectory(Directory):
     def enter(self, listed: DirEntry) -> Directory:
         """Open a directory in this one to walk through it; a link is not followed."""
         if isinstance(listed, KeptDirectory) and (listed.watch >= 0 or listed.tree.enter(listed)):
-            # Kept for the next walk: the same parent gives the same path.
+            # Reuse the object of the last walk: with the same parent, it has the same path.
             opened: WatchedDirectory | None = listed.opened
-            if opened is None or opened._parent is not self:  # noqa: SLF001 - of the same class
+            if opened is None or opened._parent is not self:  # noqa: SLF001 - same class
                 name = display_name(listed.name)
                 path = f"{self.path}/{name}" if self.path else name
                 opened = WatchedDirectory(self._context, path, listed, self._texts, self)
@@ -70,8 +70,8 @@ class WatchedDirectory(Directory):
     def read_files(
         self, entries: Sequence[Any], read: Callable[[Any], _O | None], *, linked: bool = True
     ) -> Iterator[tuple[Any, _O | OSError | AccessError]]:
-        """Read one regular file after the other; `read` is given a kept text, or a descriptor."""
-        del linked  # no protected file is kept, and each other file is identified when it is read
+        """Read one regular file after the other; `read` gets a kept text or a descriptor."""
+        del linked  # no protected file is kept, and other files are identified when they are read
         for entry in entries:
             try:
                 outcome = self._read_file(entry, read)
@@ -82,7 +82,7 @@ class WatchedDirectory(Directory):
                     yield entry, outcome
 
     def _read_file(self, file: KeptFile, read: Callable[[Any], _O | None]) -> _O | None:
-        """Read a file; a match in a kept text counts only if the file still has the status of that text."""
+        """Read a file; a match in a kept text counts only if the status of the file is still the same."""
         access, texts = self._context.access, self._texts
         if file.is_kept:
             if access is not None:

@@ -67,7 +67,7 @@ def test_delete_a_file(apply, tmp_path):
     assert not (tmp_path / "obsolete.txt").exists()
 
 
-def test_what_cannot_be_deleted(apply, tmp_path):
+def test_a_directory_is_not_deleted_by_a_patch(apply, tmp_path):
     refused = apply("*** Delete File: src")
     assert refused.error["code"] in {"not_a_file", "refused"}
     assert refused.error["message"].startswith('The directory "src" is not empty')
@@ -122,7 +122,7 @@ def test_lines_are_only_added(apply, tmp_path):
     (b"a\nx\nx \nb", [" a", " x", "-x", " b"], b"a\nx\nb"),
     (b"  x\r\n  x\n", ["-x", " x"], b"  x\n"),
 ])  # fmt: skip
-def test_of_two_nearly_equal_lines_the_one_that_the_hunk_names_goes(apply, tmp_path, before, hunk, after):
+def test_a_hunk_removes_the_named_one_of_two_nearly_equal_lines(apply, tmp_path, before, hunk, after):
     (tmp_path / "f").write_bytes(before)
     assert apply("*** Update File: f", "@@", *hunk).success
     assert (tmp_path / "f").read_bytes() == after
@@ -159,7 +159,7 @@ TARGET = (
 )
 
 
-def test_a_later_hunk_may_repeat_the_anchors_of_the_one_before(apply, tmp_path):
+def test_a_later_hunk_may_repeat_the_anchors_of_the_previous_one(apply, tmp_path):
     (tmp_path / "f").write_text(TARGET)
     assert apply(
         "*** Update File: f", "@@ class Target:", "@@     def first():", "-        a", "+        A",
@@ -226,7 +226,7 @@ def test_lines_that_differ_a_little(apply, tmp_path):
     assert result.content.endswith("[f: hunk 1 was found by indentation]")
 
 
-def test_what_a_hunk_does_not_change_stays(apply, tmp_path):
+def test_lines_that_a_hunk_does_not_change_stay(apply, tmp_path):
     assert apply("*** Update File: dos.txt", "@@", " a", " b", "-c", "+d").success
     assert (tmp_path / "dos.txt").read_bytes() == b"a\r\nb \r\nd"
 

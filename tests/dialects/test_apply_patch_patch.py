@@ -1,4 +1,4 @@
-"""V4A patches: read as leniently as the reference does, and placed only where a hunk's lines stand once."""
+"""V4A patches: parsed as leniently as by the reference; a hunk's lines must occur once in the file."""
 
 import difflib
 import time
@@ -53,7 +53,7 @@ def test_every_operation_of_the_format_is_read():
     f"<<-PATCH\n{patch('*** Add File: foo', '+hi')}\n\tPATCH",
     patch("", "*** Add File: foo", "+hi", ""),
 ])  # fmt: skip
-def test_what_is_around_a_patch_is_taken_leniently(text):
+def test_text_around_a_patch_is_parsed_leniently(text):
     assert read_patch(text) == [Operation("add", "foo", content="hi\n")]
 
 
@@ -132,7 +132,7 @@ def test_nearly_equal_lines_are_found_and_other_lines_stay(text, lines, after):
 @pytest.mark.parametrize(
     "heredoc", ["cd src && apply_patch <<'EOF'\n%s\nEOF", "<<A\n%s\nB", "<<'EOF\n%s\nEOF"]
 )
-def test_no_other_command_and_no_unended_heredoc_is_taken(heredoc):
+def test_other_commands_and_unended_heredocs_are_refused(heredoc):
     with pytest.raises(InvalidArgumentError):
         read_patch(heredoc % patch("*** Add File: foo", "+hi"))
 
@@ -185,9 +185,9 @@ def test_a_patch_that_difflib_makes_gives_its_text_or_is_refused(before, after, 
                 lines += [f"-{line}" for line in before[i1:i2]] + [f"+{line}" for line in after[j1:j2]]
     hunks = "\n".join(lines[1:]).split("@@\n")[1:]
     assume(hunks)
-    # Lines that are only added have nothing that says where.
+    # A hunk with only added lines does not tell its place.
     assume(not any(all(line.startswith("+") for line in hunk.split("\n") if line) for hunk in hunks))
-    # Without a line end, a blank last line is none.
+    # Without a final line end, there is no blank last line.
     assume(ended or (before[-1] and after[-1]))
     text = "\n".join(before) + ("\n" if ended else "")
     (operation,) = read_patch(patch(*lines))

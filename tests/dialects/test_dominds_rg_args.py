@@ -1,4 +1,4 @@
-"""ripgrep's arguments: what is taken, what is refused, and a differential against ripgrep itself."""
+"""ripgrep's arguments: those accepted, those refused, and a comparison with ripgrep itself."""
 
 import base64
 import json
@@ -84,7 +84,7 @@ def test_arguments_are_kept_in_meaning(rg_args, meant):
     assert given.options == {**USUAL, **meant}
 
 
-def test_what_is_put_around_a_pattern_leaves_it_its_meaning(tmp_path):
+def test_options_around_a_pattern_keep_its_meaning(tmp_path):
     (tmp_path / "a.txt").write_text("one\nOne two\nthree\n")
 
     def lines(pattern, rg_args):
@@ -158,7 +158,7 @@ def test_other_arguments_are_refused_by_name(rg_args, named):
 
 
 def test_refused_arguments_run_nothing(tmp_path):
-    """Of the real program each of these runs a command or reads what lies outside; here nothing happens."""
+    """With the real rg, each of these runs a command or reads a file outside the root."""
     (tmp_path / "root").mkdir()
     (tmp_path / "root/a.txt").write_text("needle\n")
     program = tmp_path / "program"
@@ -176,7 +176,7 @@ def test_refused_arguments_run_nothing(tmp_path):
     assert not (tmp_path / "owned").exists()
 
 
-# What real programs are asked, one or several at a time; each has an effect on the tree below.
+# The arguments to compare, one or several at a time. Each has an effect on the tree below.
 POOL = [
     "-i", "-s", "-S", "-F", "-w", "-U", "-A1", "-B2", "-C 1", "--context=3", "-g '*.py'", "-g '!*.py'",
     "-g '*.{txt,md}'", "-g '!translation'", "-g 'translation/**'", "-t py", "-tmd -tpy", "-m 2",
@@ -200,7 +200,7 @@ def rg():
 
 @pytest.fixture(scope="module")
 def tree(django, tmp_path_factory):
-    """A part of a real tree, and what the arguments are about: hidden, ignored, linked, encoded."""
+    """A part of a real tree, with hidden, ignored, linked and encoded files for the arguments."""
     root = shutil.copytree(django / "django" / "utils", tmp_path_factory.mktemp("rg") / "utils")
     (root / ".gitignore").write_text("*.log\nignored/\n")
     (root / "a.log").write_text("needle in a log\n")
@@ -225,7 +225,7 @@ def run_rg(rg, tree, pattern, rg_args, *form):
 
 
 def results_by_rg(rg, tree, pattern, rg_args, shows):
-    """Return the files, counts or matched parts that ripgrep prints; None where it refuses the pattern."""
+    """Return the files, counts or matched parts that ripgrep prints; None if it refuses the pattern."""
     run = run_rg(rg, tree, pattern, rg_args, "--null", "--no-heading", "-H", "-n", "--color=never")
     if run.returncode == 2:
         return None
@@ -240,7 +240,7 @@ def results_by_rg(rg, tree, pattern, rg_args, shows):
 
 
 def by_rg(rg, tree, pattern, rg_args):
-    """Return matching lines in order, and the text of all lines shown; None where rg refuses the pattern."""
+    """Return matching lines in order, and the text of all lines shown; None if rg refuses the pattern."""
     run = run_rg(rg, tree, pattern, rg_args, "--json", "-n")
     if run.returncode == 2:
         return None
@@ -282,22 +282,21 @@ CASES = [
 
 
 def chosen(seed):
-    """Some arguments of the pool: none, each by itself, then several at once."""
+    """Return arguments of the pool: none, then each by itself, then several at once."""
     if seed <= len(POOL):
         return POOL[seed - 1] if seed else ""
     pick = random.Random(seed)
     some = pick.sample(POOL, pick.randint(1, 5))
-    if "-U" in some:  # then `-m` counts in ripgrep what it tells as one, here lines
+    if "-U" in some:  # with `-U`, `-m` counts joined matches in ripgrep, and lines here
         some = [each for each in some if "-m" not in each or "max-filesize" in each]
     if "-v" in some and "-U" in some:  # refused here
         some.remove("-U")
-    if "-o" in some:  # with `-U` ripgrep prints the lines of a match apart
+    if "-o" in some:  # with `-U` ripgrep prints the lines of a match separately
         some = [each for each in some if each != "-U"]
-    # Lines around a match stand between the parts in ripgrep's output; and what matches among those after the
-    # last match of `-m` counts there.
+    # ripgrep prints context lines between the parts, and counts matches in those after the last of `-m`.
     if "-o" in some or "-c" in some:
         some = [each for each in some if not each.startswith(("-A", "-B", "-C", "--context"))]
-    if any(each[:2] in ("-A", "-B") for each in some):  # versions of ripgrep differ in what `-C` then means
+    if any(each[:2] in ("-A", "-B") for each in some):  # then `-C` depends on ripgrep's version
         some = [each for each in some if not each.startswith(("-C", "--context"))]
     return " ".join(some)
 
@@ -317,7 +316,7 @@ def test_arguments_mean_the_same_as_to_ripgrep(rg, tree, pattern, seed):
     matched, shown = judged
     our_matched, our_shown = by_us(tree, pattern, rg_args)
     assert our_shown == shown, rg_args
-    if "-U" not in rg_args:  # over lines, ripgrep tells of matches on neighbouring lines as one
+    if "-U" not in rg_args:  # with `-U`, ripgrep reports matches on neighbouring lines as one
         assert sorted(our_matched) == sorted(first_of_each(matched, others.get("max_count")))
     if others.get("sort") == "oldest":
         times = [os.path.getmtime(tree / path) for path, _ in our_matched]
@@ -329,7 +328,7 @@ def by_place(results):
 
 
 def first_of_each(matched, most):
-    """Of each file the first matches: ripgrep shows as matches also those in the lines after the last."""
+    """Return the first matches of each file; ripgrep also shows matches in the lines after the last."""
     counts = Counter()
     kept = []
     for path, line in matched:

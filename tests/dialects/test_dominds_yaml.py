@@ -1,4 +1,4 @@
-"""YAML that parsers read back: PyYAML (1.1) and ruamel.yaml (1.1 and 1.2) are the judges, not our eyes."""
+"""YAML that parsers read back: checked with PyYAML (1.1) and ruamel.yaml (1.1 and 1.2)."""
 
 import io
 import re
@@ -42,10 +42,10 @@ def typed(value):
     return [typed(item) for item in value] if isinstance(value, list) else type(value)
 
 
-# How long the first texts take to make says something of the machine, and nothing of what is tested.
+# A slow machine makes the first texts slowly; that is not an error.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-# All of Unicode, lone surrogates too, and what parsers care for far more often than chance would have it.
+# All of Unicode, lone surrogates too, and with characters special to parsers more often than by chance.
 CARED_FOR = [
     *"\n\n\n  \t\r:#-|>?!&*[]{}%@`'\"\\,~=.0123456789_",
     "\x00", "\x07", "\x1b", "\x7f", "\x80", "\x85", "\x9f", "\xa0", "\xad", "\u2028", "\u2029", "\u202e",
@@ -120,7 +120,7 @@ AMBIGUOUS = [
 
 
 @pytest.mark.parametrize("text", AMBIGUOUS, ids=ascii)
-def test_what_could_be_taken_for_something_else_is_not(text):
+def test_a_string_like_another_type_is_read_back_as_a_string(text):
     assert_read_back(
         {"name": text, "items": [text, {"name": text, "content": text}], "deeper": {"name": text}}
     )
@@ -136,7 +136,7 @@ def test_ambiguous_scalars_are_quoted(text):
 @pytest.mark.parametrize(
     "text", ["a.py", "src/main.py", "two words", "é.txt", ".gitignore", "class A(B)", "it's", "a_b-c"]
 )
-def test_what_is_plainly_a_string_stands_as_it_is(text):
+def test_an_unambiguous_string_is_not_quoted(text):
     assert to_yaml({"name": text}) == f"name: {text}\n"
     assert_read_back({"name": text})
 
@@ -176,6 +176,6 @@ def test_a_text_that_needs_quotes_keeps_its_lines_apart():
 
 @settings(UNHURRIED, max_examples=300)
 @given(TEXTS)
-def test_nothing_stands_in_it_that_a_reader_cannot_see(text):
+def test_yaml_has_no_invisible_characters(text):
     written = to_yaml({"content": text, "items": [text]})
     assert visible(written) == written

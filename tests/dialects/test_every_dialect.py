@@ -1,8 +1,8 @@
-"""What holds in every dialect: the same scenario, the same journal, the same hostile paths and permissions.
+"""Tests for every dialect: the same scenario, the same journal, the same hostile paths and permissions.
 
-A dialect joins by an entry in `SPOKEN`: how it says what an agent does. An act is a name and arguments, or a
-function of the speaker that makes them, where something has to be looked up first. What its document has no
-tool for is left out; in the scenario, `agentfs` says it, over the same workspace.
+An entry in `SPOKEN` adds a dialect: the call for each act of an agent. A call is a name and arguments, or a
+function of the speaker that makes them if it must look something up first. Acts for which a dialect has no
+tool are left out. In the scenario, the dialect `agentfs` does them in the same workspace.
 """
 
 import difflib
@@ -21,7 +21,7 @@ EDITOR = "str_replace_based_edit_tool"
 
 
 def by_line_id(path, old, new):
-    """Name the line that has the old text by its id; where none has it, mistype the id of the closest."""
+    """Name the line with the old text by its id; if there is none, mistype the id of the closest line."""
 
     def spoken(say):
         read = say("read", path)
@@ -105,13 +105,13 @@ SPOKEN = {
         "edit": lambda path, old, new: ("edit_file", {"path": path, "old_string": old, "new_string": new}),
     },
 }
-# What an act is sent besides its path.
+# The other arguments of an act besides its path.
 AROUND = {
     "write": lambda path: (path, "text\n"),
     "edit": lambda path: (path, "secret", "changed"),
     "search": lambda path: ("secret", path),
 }
-# Dialects whose edits name what a read has shown: where nothing may be read, nothing can be edited.
+# Dialects whose edits name lines that a read has shown: without reading, they cannot edit.
 EDITS_WHAT_WAS_SHOWN = {"rye"}
 
 
@@ -139,7 +139,7 @@ class Speaker:
         return self.tools.call(name, sent)
 
     def at(self, act: str, path: str) -> ToolResult:
-        """Do something at a path, whatever else it needs."""
+        """Do something at a path, with sample values for the other arguments."""
         return self(act, *AROUND.get(act, lambda path: (path,))(path))
 
 
@@ -211,7 +211,7 @@ def test_one_scenario_leaves_the_same_bytes_and_one_journal(django, utils, diale
 
 @cache
 def patch_of(django) -> bytes:
-    """Return what the same scenario comes to without any dialect."""
+    """Return the changes of the same scenario without a dialect."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as directory:
@@ -222,7 +222,7 @@ def patch_of(django) -> bytes:
 
 
 def test_all_dialects_at_once_write_one_journal(tmp_path):
-    """One workspace, spoken to in all dialects in turn: each sees the others' work, and all can be undone."""
+    """All dialects use one workspace in turn: each sees the others' changes, and all can be undone."""
     speakers = [name for name, words in SPOKEN.items() if "edit" in words]
     (tmp_path / "a.txt").write_text("0 of all\n")
     with Workspace(tmp_path) as ws:
@@ -247,7 +247,7 @@ HOSTILE = {
     "x" * 300: "name_too_long",
     "file.txt/below": "not_a_directory",
 }
-# Where a directory is due, it is said that this is none.
+# The error for a path that must be a directory.
 LOOKED_AT = {"fifo": ["not_a_directory"]}
 
 
@@ -277,13 +277,13 @@ def test_hostile_paths_are_refused(tmp_path, dialect, act, path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="FIFOs of POSIX")
-def test_what_cannot_be_read_is_not_suggested_to_be_read(tmp_path, dialect):
+def test_unreadable_files_are_not_suggested_for_reading(tmp_path, dialect):
     (tmp_path / ".env").write_text("A=1\n")
     (tmp_path / "a.txt").write_text("x\n")
     os.mkfifo(tmp_path / "fifo")
     with Workspace(tmp_path) as ws:
         say = Speaker(ws, dialect)
-        if "look" not in say or dialect == "text-editor":  # where a file is looked at as it is read
+        if "look" not in say or dialect == "text-editor":  # these look at a file by reading it
             return
         told = {path: say("look", path).content for path in ("a.txt", ".env", "fifo")}
     assert "to see its content" in told["a.txt"]
@@ -341,7 +341,7 @@ def test_permissions_hold(tmp_path, dialect, policy, reads, changes):
     assert (tmp_path / "src/new.txt").exists() is (changes and "write" in say)
 
 
-def test_who_is_asked_is_told_the_tool_and_the_diff(tmp_path, dialect):
+def test_a_permission_request_has_the_tool_and_the_diff(tmp_path, dialect):
     asked = []
     (tmp_path / "a.txt").write_text("secret\n")
     with Workspace(tmp_path, policy=Policy(permission=lambda request: asked.append(request) or True)) as ws:
@@ -355,8 +355,8 @@ def test_who_is_asked_is_told_the_tool_and_the_diff(tmp_path, dialect):
     assert ("-secret\n+changed\n" in request.diff) is (act == "edit")
 
 
-def test_a_tool_that_is_not_there_is_refused_in_the_form_of_the_dialect(ws, dialect):
-    """As any other refusal is: by the same fields, and with the names that there are."""
+def test_an_unknown_tool_is_refused_in_the_form_of_the_dialect(ws, dialect):
+    """The refusal has the fields of any other, and the names of the tools."""
     tools = ws.tools(dialect=dialect)
     wrong, unknown = tools.call(tools.names[0], {"no_such": 1}), tools.call("no_such_tool", {})
     assert type(unknown) is type(wrong)
@@ -366,7 +366,7 @@ def test_a_tool_that_is_not_there_is_refused_in_the_form_of_the_dialect(ws, dial
 
 
 def shape_of(result):
-    """Return the fields of a result's data, and those of its text where it is JSON."""
+    """Return the fields of a result's data, and those of its text if it is JSON."""
     text = result.content
     fields = (
         set(json.loads(text)) if text.startswith("{") else text.partition(":")[0] if ": " in text[:9] else ""
@@ -374,7 +374,7 @@ def shape_of(result):
     return set(result.data), fields
 
 
-def test_what_one_dialect_has_read_another_may_write(tmp_path):
+def test_one_dialect_may_write_files_that_another_has_read(tmp_path):
     readers = [name for name, words in SPOKEN.items() if "read" in words]
     writers = [name for name, words in SPOKEN.items() if "write" in words]
     for reader in readers:
@@ -389,14 +389,17 @@ def test_what_one_dialect_has_read_another_may_write(tmp_path):
                 assert say("write", path.name, "text\n").success
 
 
-def test_a_search_of_one_file_that_is_too_large_is_refused_in_every_dialect(tmp_path, dialect):
+def test_a_file_too_large_to_edit_is_searched_in_every_dialect(tmp_path, dialect):
     if "search" not in SPOKEN[dialect]:
         return
     (tmp_path / "large").write_bytes(b"needle\n" + b"\n" * (10 * 2**20))
     with Workspace(tmp_path) as ws:
-        refused = Speaker(ws, dialect)("search", "needle", "large")
-        counted = Speaker(ws, dialect)("search", "needle", ".")
-    assert not refused.success
-    assert "10485767" in refused.content
-    assert "10485760" in refused.content
-    assert counted.success
+        named = Speaker(ws, dialect)("search", "needle", "large")
+        listed = Speaker(ws, dialect)("search", "needle", ".")
+    assert named.success
+    assert listed.success
+    if dialect == "tree-sitter-analyzer":  # its contract leaves out files over 10M, unless the call says more
+        assert named.data["skipped"]["too_large"] == listed.data["skipped"]["too_large"] == 1
+    else:
+        assert "No matches" not in named.content
+        assert "large" in listed.content

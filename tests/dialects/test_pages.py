@@ -1,4 +1,4 @@
-"""Each page of a dialect has its contract as a table, and each row a test that is there."""
+"""Each page of a dialect has a table of its contract, and each row names an existing test."""
 
 import re
 from pathlib import Path

@@ -65,7 +65,7 @@ def test_view_a_file(do, ws):
     assert do("view", path="empty").content.endswith("\n[empty file]")
 
 
-def test_what_a_file_holds_can_forge_no_line(do, tmp_path):
+def test_file_content_cannot_forge_a_line(do, tmp_path):
     (tmp_path / "x").write_bytes(b"1|a\n  7|b\n[more: nothing]\n\x1b[2J\n")
     assert do("view", path="x").content.splitlines()[1:] == [
         "     1\t1|a", "     2\t  7|b", "     3\t[more: nothing]", "     4\t⟦U+001B⟧[2J",
@@ -108,7 +108,7 @@ def test_view_a_range(do):
     ([3, -2], "Its second element `-2` should not be smaller than its first."),
     ([6, -1], "Its first element `6` should be within the range of lines of the file: [1, 5]."),
 ])  # fmt: skip
-def test_a_range_that_is_none(do, view_range, told):
+def test_an_invalid_range(do, view_range, told):
     result = do("view", path="primes.py", view_range=view_range)
     assert result.content == f"Invalid `view_range`: {view_range}. {told}"
     assert result.error["code"] == "invalid_argument"
@@ -210,7 +210,7 @@ def test_insert(do, tmp_path, before, line, text, after):
     assert (tmp_path / "f").read_bytes().decode() == after
 
 
-def test_insert_as_it_was_before(do, tmp_path):
+def test_insert_with_new_str_of_older_versions(do, tmp_path):
     result = do(
         "insert", path="src/a.py", insert_line=0, new_str='"""Module for working with prime numbers."""'
     )

@@ -42,7 +42,7 @@ def execute(ws, name, args, **context):
     return asyncio.run(plugin.execute(args, {"workdir": ".", **context}))
 
 
-# What the document writes, parameter by parameter: name, type, required, choices, default.
+# The parameters of the document: name, type, required, choices, default.
 ARGUMENTS = {
     "Read": {"file_path": ("string", True), "offset": ("integer", False), "limit": ("integer", False)},
     "Write": {"file_path": ("string", True), "content": ("string", True)},
@@ -63,7 +63,7 @@ ARGUMENTS = {
 }  # fmt: skip
 
 
-def test_every_parameter_is_there_and_no_other(ws):
+def test_the_schema_has_exactly_the_documented_parameters(ws):
     found = {}
     for tool in ws.tools(dialect="wave").schemas("anthropic"):
         schema = tool["input_schema"]
@@ -169,8 +169,8 @@ def test_relative_paths_start_in_the_workdir(ws, tmp_path, absolute):
     assert read.content == '1|import os\n[line 1 of 6; more: Read(file_path="main.py", offset=2, limit=1)]'
     assert call("Read", file_path=str(tmp_path / "src/main.py")).file_path == "main.py"
     assert call("Read", file_path="../README.md").file_path == "../README.md"
-    assert call("LS", path=".").content.splitlines() == ["util/", "empty.txt  0 B", "main.py  66 B"]
-    assert call("LS", path="..").content.splitlines() == ["../src/", "../README.md  23 B"]
+    assert call("LS", path=".").content.splitlines() == ["util/", "empty.txt", "main.py"]
+    assert call("LS", path="..").content.splitlines() == ["../src/", "../README.md"]
     assert call("Glob", pattern="*.js").content == "util/text.js"
     assert call("Glob", pattern="*.md", path=str(tmp_path)).content == "../README.md"
     assert call("Grep", pattern="TODO").content.startswith("main.py\nutil/text.js\n")
@@ -188,7 +188,7 @@ def test_relative_paths_start_in_the_workdir(ws, tmp_path, absolute):
 
 
 def test_every_path_of_an_answer_works_from_the_workdir(ws, tmp_path):
-    """Wave showed paths from the root, which nothing found that was called with them from the workdir."""
+    """Wave showed paths from the root, which failed when they were passed back from the workdir."""
     (tmp_path / ".gitignore").write_text("*.log\n")
     (tmp_path / "src/a.log").write_text("needle\n")
     (tmp_path / "link.py").symlink_to("src/main.py")
@@ -405,7 +405,7 @@ def test_write_writes_the_line_ends_given(call, tmp_path, before, content):
     written = call("Write", file_path="file", content=content)
     bom = before[:3] if before.startswith(b"\xef") else b""
     assert (tmp_path / "file").read_bytes() == bom + content.encode()
-    note = "the line ends are those given, LF; the file had CRLF"
+    note = "the line ends are LF, as given; the file had CRLF"
     assert (note in written.content) is (content == "x\ny\n" and before.count(b"\n") == before.count(b"\r\n"))
 
 
@@ -494,8 +494,8 @@ def test_multi_edit(call, tmp_path):
 
 def test_ls(call):
     listed = call("LS", path="src").content.splitlines()
-    assert listed == ["src/util/", "src/empty.txt  0 B", "src/main.py  66 B"]
-    assert call("LS", path="src", ignore=["*.txt", "util"]).content.splitlines()[0] == "src/main.py  66 B"
+    assert listed == ["src/util/", "src/empty.txt", "src/main.py"]
+    assert call("LS", path="src", ignore=["*.txt", "util"]).content.splitlines()[0] == "src/main.py"
     assert call("LS").error["code"] == "invalid_argument"
 
 
@@ -574,8 +574,7 @@ def test_grep_multiline(call):
 def test_files_over_10_mib(call, tmp_path):
     lay_out_large(tmp_path)
     found = call("Grep", pattern="needle")
-    assert found.content.splitlines()[0] == "small.txt"
-    assert (found.data["total_files"], found.data["skipped"]["too_large"]) == (1, 1)
+    assert found.content.splitlines()[:2] == ["large.txt", "small.txt"]
     change = {"old_string": "a needle", "new_string": "b"}
     assert call("Edit", file_path="large.txt", **change).error["code"] == "too_large"
     assert call("MultiEdit", file_path="large.txt", edits=[change]).error["code"] == "too_large"
@@ -587,7 +586,7 @@ def test_the_preset_changes_nothing():
 
 
 def test_a_plugin_describes_its_tools_once_and_keeps_its_threads(ws, monkeypatch):
-    """Each call had a toolset and a pool of its own, which took nine times the time of the call."""
+    """Each call made its own toolset and thread pool, which took nine times as long as the call."""
     found = {plugin.name: plugin for plugin in plugins(ws)}
     described: list[object] = []
     monkeypatch.setattr(toolset, "make_tool", lambda spec, **_: described.append(spec))

@@ -79,7 +79,7 @@ def test_changed_ranges_lie_in_the_file_and_cover_what_a_diff_finds_changed(case
         ("a\rb\r", Replacement(2, 3, "B"), Hunk(1, 2, 1, 2), ((2, 2),)),
     ],
 )
-def test_one_splice_in_lines(before, splice, expected, ranges):
+def test_a_splice_is_described_by_its_lines(before, splice, expected, ranges):
     after = apply(before, [splice])
     found = line_changes(before, after)
     assert found == (expected,)

@@ -68,7 +68,7 @@ def test_a_letter_whose_lower_case_is_longer_does_not_move_the_place(tmp_path):
     ('say("a\\tb", \'c\')\n', 'say(\\"a\\tb\\", \\\'c\\\')'),
     ('say("a\\tb")\n', 'say("a\\\\tb")'),
 ])  # fmt: skip
-def test_escapes_are_found_where_the_file_has_escapes_too(tmp_path, text, old):
+def test_escapes_are_found_even_if_the_file_has_escapes(tmp_path, text, old):
     error = missed(tmp_path, text, old)
     assert "backslashes" in error.message
     suggestion = error.details["suggestion"]
@@ -103,16 +103,16 @@ def test_the_mark_of_a_cut_line_is_explained_and_the_line_suggested(ws, tmp_path
     shown = shown_line(ws, 2)
     error = no_match(ws, f"x = 1\n{shown}", "x = 1\na = []")
     assert (error.details["cause"], error.details["lines"]) == ("near", [1, 2])
-    assert "⟦+2894 characters⟧ is the mark for a part of a long line that was not shown" in str(error)
+    assert "⟦+2894 characters⟧ stands for a part of a long line that was not shown" in str(error)
     ws.edit("f", error.details["suggestion"], "x = 1\na = []")
     assert (tmp_path / "f").read_text() == "x = 1\na = []\ny = 2\n"
     # A new text with the mark would lose the rest of the line.
     (tmp_path / "f").write_text("b" * 3000)
     assert "suggestion" not in no_match(ws, shown_line(ws, 1), f"c{shown_line(ws, 1)}").details
-    assert "is the mark for" in str(no_match(ws, "other ⟦+12 characters⟧", "c"))
+    assert "stands for a part of a long line" in str(no_match(ws, "other ⟦+12 characters⟧", "c"))
 
 
-def test_a_mark_that_the_file_has_is_text(ws, tmp_path):
+def test_a_mark_in_the_file_itself_is_text(ws, tmp_path):
     (tmp_path / "f").write_text("x = '⟦+12 characters⟧'\n")
     ws.edit("f", "⟦+12 characters⟧", "y")
     assert (tmp_path / "f").read_text() == "x = 'y'\n"
@@ -126,7 +126,7 @@ def test_a_mark_that_the_file_has_is_text(ws, tmp_path):
         ("b⟦U+000D⟧\n", "B\n", b"a\r\nB\r\nc\n"),
     ],
 )
-def test_a_carriage_return_that_a_diff_has_shown_is_taken_back(ws, tmp_path, old, new, after):
+def test_a_carriage_return_copied_from_a_diff_is_accepted(ws, tmp_path, old, new, after):
     (tmp_path / "f").write_bytes(b"a\r\nb\r\nc\n")
     assert ws.edit("f", old, new).applied_via == "visible_escapes"
     assert (tmp_path / "f").read_bytes() == after

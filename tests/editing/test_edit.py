@@ -89,7 +89,7 @@ def failure(env, *pairs, **keywords):
         (b"\xe9 = 1\n", "é", "e", b"e = 1\n"),
     ],
 )  # fmt: skip
-def test_one_edit_to_the_byte(env, before, old, new, after):
+def test_one_edit_is_exact_to_the_byte(env, before, old, new, after):
     env.put(before)
     result = env.edit((old, new))
     assert env.get() == after
@@ -113,7 +113,7 @@ def test_one_edit_to_the_byte(env, before, old, new, after):
         (b"", "a", "b", "no_match"),
     ],
 )
-def test_what_is_refused_writes_nothing(env, before, old, new, code):
+def test_a_refused_edit_changes_nothing(env, before, old, new, code):
     env.put(before)
     error = failure(env, (old, new))
     assert error.code == code
@@ -127,19 +127,19 @@ def test_a_missing_file_is_not_found_and_no_directory_is_made(env):
     assert os.listdir(env.path) == []
 
 
-def test_no_edits_at_all(env):
+def test_an_empty_list_of_edits_is_an_error(env):
     env.put(b"a")
     assert failure(env).code == "invalid_argument"
 
 
-def test_ambiguous_names_each_match(env):
+def test_the_ambiguous_error_names_each_match(env):
     env.put(b"def f():\n    return 1\n\ndef g():\n    return 1\n")
     error = failure(env, ("return 1", "return 2"))
     assert error.details["count"] == 2
     assert error.details["lines"] == [2, 5]
     assert error.places() == [
-        "2|    return 1  [only here after: def f():]",
-        "5|    return 1  [only here after: def g():]",
+        "2|    return 1  [preceded only here by: def f():]",
+        "5|    return 1  [preceded only here by: def g():]",
     ]
     assert "replace_all" in error.hint
     second = error.details["unique"][1]["old_string"]
@@ -147,7 +147,7 @@ def test_ambiguous_names_each_match(env):
     assert env.get() == b"def f():\n    return 1\n\ndef g():\n    return 2\n"
 
 
-def test_ambiguous_is_bounded_and_says_how_many_more(env):
+def test_the_ambiguous_error_is_bounded_and_counts_the_other_matches(env):
     env.put(b"same\n" * 25)
     error = failure(env, ("same", "other"))
     assert error.details["count"] == 25
@@ -280,12 +280,12 @@ def test_edits_that_were_not_tried_for_lack_of_time_are_named(env, monkeypatch):
     assert error.places()[-1] == "[edits 3-4 were not tried: there was no time]"
 
 
-def test_edits_that_undo_one_another_are_no_change(env):
+def test_edits_that_undo_one_another_are_refused(env):
     env.put(b"one\n")
     assert failure(env, ("one", "two"), ("two", "one")).code == "no_change"
 
 
-def test_an_edit_may_not_grow_a_file_over_the_limit(env):
+def test_an_edit_may_not_grow_a_file_beyond_the_limit(env):
     env.put(b"a" * 100)
     error = failure(env, ("a", "b" * 1000, True), limits=Limits(file_bytes=5000))
     assert error.code == "too_large"
@@ -319,7 +319,7 @@ def test_a_hostile_growth_is_refused_before_it_is_made(env):
         ),
     ],
 )
-def test_a_failed_edit_shows_what_is_close(env, before, old, cause, lines, suggestion, different):
+def test_a_failed_edit_shows_similar_text(env, before, old, cause, lines, suggestion, different):
     env.put(before)
     error = failure(env, (old, "y"))
     assert (error.details["cause"], error.details["lines"]) == (cause, lines)
@@ -330,7 +330,7 @@ def test_a_failed_edit_shows_what_is_close(env, before, old, cause, lines, sugge
 
 
 @pytest.mark.parametrize(("before", "old"), [(b"a\nb\n", "zebra crossing"), (b"a\n", "\n\n\n"), (b"", "a")])
-def test_a_failed_edit_with_nothing_close_says_so(env, before, old):
+def test_a_failed_edit_without_similar_text_says_so(env, before, old):
     env.put(before)
     error = failure(env, (old, "x"))
     assert error.details["cause"] == "absent"
@@ -351,18 +351,18 @@ def test_a_failed_edit_with_nothing_close_says_so(env, before, old):
         (b"a\nb\nc\n", "b\nc", "c", ((2, 2),)),
     ],
 )
-def test_changed_lines_of_the_file_as_it_is_now(env, before, old, new, changed):
+def test_changed_ranges_have_the_new_line_numbers(env, before, old, new, changed):
     env.put(before)
     assert env.edit((old, new)).changed == changed
 
 
-def test_changed_names_each_range(env):
+def test_the_changed_field_names_each_range(env):
     env.put(b"a\nb\na\nb\na\n")
     assert env.edit(("a", "A\nA", True)).changed == ((1, 2), (4, 5), (7, 8))
 
 
 @needs("git")
-def test_the_diff_is_one_that_git_applies(env, tmp_path_factory):
+def test_git_applies_the_diff(env, tmp_path_factory):
     lines = [f"line {number}\n" for number in range(60)]
     before = "".join(lines).encode()
     env.put(before)
@@ -375,7 +375,7 @@ def test_the_diff_is_one_that_git_applies(env, tmp_path_factory):
     assert "+seven" in result.text
 
 
-def test_the_text_is_short_and_the_diff_whole(env):
+def test_the_text_is_short_and_the_diff_complete(env):
     env.put(b"".join(b"line %d\n" % number for number in range(2000)))
     result = env.edit(*((f"line {number}\n", f"{number}\n") for number in range(9, 2000, 20)))
     assert len(result.text) < 10_000
@@ -418,7 +418,7 @@ def test_an_edit_through_a_link_changes_its_target(env):
     assert (env.path / "link").is_symlink()
 
 
-def test_the_mode_stays(env):
+def test_the_mode_is_kept(env):
     env.put(b"#!/bin/sh\n")
     os.chmod(env.path / "f.txt", 0o755)
     env.edit(("sh", "bash"))

@@ -47,7 +47,7 @@ def marked_files(draw):
 
 
 @given(marked_files(), st.text(LETTERS + "\n<>$\\1&%s{}", max_size=8))
-def test_every_byte_outside_the_old_text_is_as_it_was(case, new):
+def test_every_byte_outside_the_old_text_is_kept(case, new):
     encoding, head, middle, tail = case
     old = middle.replace("\r\n", "\n")
     assume(old != new)
@@ -110,7 +110,7 @@ def reference(text, edits):
         max_size=3,
     ),
 )
-def test_lf_text_is_edited_as_by_the_reference(text, edits):
+def test_an_edit_of_lf_text_equals_a_plain_replacement(text, edits):
     assume(all(old != new for old, new, _ in edits))
     try:
         applied = apply_edits(draft_of(text.encode()), [Edit(*edit) for edit in edits], match="exact")
@@ -145,9 +145,6 @@ def test_a_file_of_lone_carriage_returns_stays_one(lines, new):
 
 
 @pytest.mark.long
-def test_every_byte_outside_the_old_text_is_as_it_was_in_100_000_examples():
-    for law in (
-        test_every_byte_outside_the_old_text_is_as_it_was,
-        test_unknown_8_bit_text_is_edited_as_bytes,
-    ):
+def test_every_byte_outside_the_old_text_is_kept_in_100_000_examples():
+    for law in (test_every_byte_outside_the_old_text_is_kept, test_unknown_8_bit_text_is_edited_as_bytes):
         settings(max_examples=100_000, deadline=None)(law)()

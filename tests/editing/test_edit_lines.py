@@ -75,13 +75,13 @@ def test_the_byte_budget_counts_the_ids(tmp_path):
         (5, "$& \\1 {0}", b"one\ntwo\r\n}\nthree\n$& \\1 {0}\nlast"),
     ],
 )
-def test_one_line_to_the_byte(ws, file, line, new, after):
+def test_replacing_one_line_is_exact_to_the_byte(ws, file, line, new, after):
     result = ws.edit_lines("f.txt", [one(ids_of(ws)[line - 1], new)])
     assert file.read_bytes() == after
     assert (result.applied_via, result.replacements) == ("line_id", 1)
 
 
-def test_several_changes_are_made_as_of_one_version_in_one_write(ws, file):
+def test_several_changes_of_one_version_are_made_in_one_write(ws, file):
     ids = ids_of(ws)
     result = ws.edit_lines(
         "f.txt", [several(ids[3], ids[4], "3\n4\n5"), one(ids[0], "1\n1b"), one(ids[5], "")]
@@ -119,7 +119,7 @@ def test_edit_lines_before_any_ids_were_shown_is_unread(ws, file):
     assert failure(ws, file, one("aaaaaa", "x")).code == "unread"
 
 
-def test_a_line_changed_from_outside_is_stale_and_the_others_are_not(ws, file):
+def test_a_line_changed_by_another_program_is_stale_and_the_others_are_not(ws, file):
     ids = ids_of(ws)
     file.write_bytes(FILE.replace(b"three", b"3"))
     error = failure(ws, file, one(ids[3], "x"))
@@ -220,7 +220,7 @@ def test_a_preview_is_the_same_result_and_nothing_is_written_or_remembered(ws, f
         ids = ids_of(ws)
 
 
-def test_a_preview_refuses_what_the_change_refuses(tmp_path, file):
+def test_a_preview_refuses_the_same_changes(tmp_path, file):
     with Workspace(tmp_path, policy=Policy(read_only=True)) as ws, pytest.raises(AgentFSError) as caught:
         ws.edit("f.txt", "one", "1", preview=True)
     assert caught.value.code == "read_only"
@@ -273,7 +273,7 @@ def test_grep_gives_the_ids_that_read_gives(ws, file, tmp_path):
     assert (tmp_path / "g.txt").read_text() == "nothing\nfound by grep\n"
 
 
-def test_ids_of_grep_do_not_make_a_range_of_lines_seen(ws, file):
+def test_ids_from_grep_do_not_count_as_reading_the_range(ws, file):
     ids = ids_of(ws)
     file.write_bytes(FILE.replace(b"three", b"unseen\nthree"))
     ws.grep("one|last", line_ids=True)
@@ -317,7 +317,7 @@ def test_a_function_that_returns_no_ranges_is_an_error_and_nothing_is_changed(ws
     assert file.read_bytes() == FILE
 
 
-def test_fresh_ids_are_those_of_the_version_that_was_read_and_not_changed_since(ws, file):
+def test_ids_are_fresh_only_if_the_file_was_not_changed_since_the_read(ws, file):
     first, second, *_ = ids_of(ws)
     fresh = ws.view(policy=Policy(line_ids="fresh"))
     assert fresh.edit_lines("f.txt", [one(first, "1")]).lines_changed == 1

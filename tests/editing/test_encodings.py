@@ -24,7 +24,7 @@ from agentfs import AgentFSError
         (b"\xef\xbb\xbfa\n", "latin-1", "\xef\xbb\xbfa", "b", b"b\n"),
     ],
 )  # fmt: skip
-def test_a_named_codec_to_the_byte(ws, tmp_path, data, encoding, old, new, after):
+def test_a_named_codec_is_exact_to_the_byte(ws, tmp_path, data, encoding, old, new, after):
     (tmp_path / "f").write_bytes(data)
     ws.edit("f", old, new, encoding=encoding)
     assert (tmp_path / "f").read_bytes() == after

@@ -63,7 +63,7 @@ def test_many_places_that_would_make_the_file_too_large_are_refused(tmp_path):
     assert (tmp_path / "f").read_bytes() == b"a" * 6_000_000
 
 
-def test_many_places_and_edits_before_and_after_are_one_change(tmp_path):
+def test_many_replacements_between_other_edits_are_one_change(tmp_path):
     (tmp_path / "f").write_text("first\n" + "x\n" * COUNT + "last\n")
     edits = [Edit("first", "1st"), Edit("x", "yy", replace_all=True), Edit("last", "end"), Edit("1st", "one")]
     with Workspace(tmp_path) as ws:
@@ -99,7 +99,7 @@ def patched(text, diff):
     return "".join(made + lines[position:])
 
 
-def test_the_diff_of_a_file_of_many_lines_has_the_changes_alone(tmp_path):
+def test_the_diff_of_a_file_of_many_lines_has_only_the_changes(tmp_path):
     text = "".join(f"line {number}\n" for number in range(300_000))
     (tmp_path / "f").write_text(text)
     edits = [Edit("line 5\n", "five\nand more\n"), Edit("line 299990\n", ""), Edit("line 7\n", "seven\n")]

@@ -185,7 +185,7 @@ def test_a_moved_file_keeps_its_read_history(top):
             ws.write("new/a", "never read\n")
 
 
-def test_in_a_transaction(top):
+def test_a_directory_is_moved_in_a_transaction(top):
     before = snapshot(top)
     with Workspace(top) as ws:
         with ws.transaction() as tx:
@@ -204,14 +204,14 @@ def test_in_a_transaction(top):
         assert snapshot(top) == before
 
 
-def test_in_a_transaction_it_keeps_its_mode_whatever_was_written_in_it(top):
+def test_a_directory_moved_in_a_transaction_keeps_its_mode(top):
     with Workspace(top) as ws, ws.transaction() as tx:
         tx.write("d/e/new", "x\n")
         tx.move("d", "new")
     assert (top / "new/e").stat().st_mode & 0o777 == 0o750
 
 
-def test_a_transaction_that_moves_it_there_and_back_is_no_step(top):
+def test_a_transaction_that_moves_a_directory_there_and_back_adds_no_step(top):
     before = snapshot(top)
     with Workspace(top) as ws:
         with ws.transaction() as tx:

@@ -120,7 +120,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("dialect", CALLS)
-def test_no_dialect_breaks_a_notebook_or_is_told_of_a_parameter_that_it_does_not_have(book, dialect, ws):
+def test_no_dialect_breaks_a_notebook_or_names_a_parameter_that_it_lacks(book, dialect, ws):
     before = book.read_bytes()
     name, arguments = CALLS[dialect]
     tools = ws.tools(dialect=dialect)
@@ -132,7 +132,7 @@ def test_no_dialect_breaks_a_notebook_or_is_told_of_a_parameter_that_it_does_not
     assert book.read_bytes() == before
 
 
-def test_a_model_that_has_the_parameter_is_told_of_it_and_can_insist(ws, book):
+def test_the_error_names_the_parameter_to_a_model_that_has_it(ws, book):
     tools = ws.tools(["edit"], expose={"edit": ["raw"]})
     arguments = {"path": "book.ipynb", "old_string": "y = 2", "new_string": BREAKING}
     result = tools.call("edit", arguments)
@@ -173,7 +173,7 @@ def test_no_parameter_makes_a_binary_file_editable(ws, tmp_path, content):
     assert caught.value.code == "binary"
 
 
-def test_over_a_view_the_rule_is_the_same(tmp_path, book):
+def test_a_transaction_has_the_same_rule(tmp_path, book):
     with Workspace(tmp_path) as ws, ws.transaction() as inner:
         with pytest.raises(InvalidContentError):
             inner.edit("book.ipynb", "y = 2", BREAKING)

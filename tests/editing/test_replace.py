@@ -1,6 +1,7 @@
 """`replace`: a text or a pattern in all files that contain it, all or none."""
 
 import errno
+import json
 import os
 import re
 import tempfile
@@ -106,21 +107,15 @@ def test_path_glob_and_a_list_of_paths_choose_the_files(ws, tmp_path):
 def test_replace_searches_the_files_that_grep_searches_and_counts_the_others(ws, tmp_path):
     put(tmp_path, {
         ".gitignore": "build/\n", "build/x": "old\n", ".hidden": "old\n", "a": "old\n", ".env": "old\n",
-        "binary": b"\0old\n", ".git/config": "old\n", "big": "old\n" * 100_000,
+        "binary": b"\0old\n", ".git/config": "old\n",
     })  # fmt: skip
     (tmp_path / "link").symlink_to("a")
-    small = ws.view(limits=Limits(file_bytes=100_000))
-    done, found = small.replace("old", "new"), small.grep("nowhere")
+    done, found = ws.replace("old", "new"), ws.grep("nowhere")
     assert done.files == {"a": 1}
     assert done.skipped == found.skipped
-    assert (done.skipped.ignored, done.skipped.binary, done.skipped.too_large, done.skipped.symlink) == (
-        1,
-        1,
-        1,
-        1,
-    )
+    assert (done.skipped.ignored, done.skipped.binary, done.skipped.symlink) == (1, 1, 1)
     assert "1 ignored by .gitignore:1 build/" in str(done)
-    assert small.replace("old", "new", "build").files == {"build/x": 1}, "what is named is entered"
+    assert ws.replace("old", "new", "build").files == {"build/x": 1}, "what is named is entered"
 
 
 def test_no_file_is_changed_if_one_cannot_be(ws, tmp_path):
@@ -158,7 +153,7 @@ def test_one_write_protected_file_refuses_the_whole_call(tmp_path, name):
         fails(lambda: ws.replace("old", "new", ["a", name]), ProtectedError, tmp_path)
 
 
-def test_a_second_name_of_a_protected_file_is_not_changed(ws, tmp_path):
+def test_a_hard_link_to_a_protected_file_is_not_changed(ws, tmp_path):
     put(tmp_path, {"a": "old", ".mcp.json": "old"})
     os.link(tmp_path / ".mcp.json", tmp_path / "innocent")
     assert fails(lambda: ws.replace("old", "new"), ProtectedError, tmp_path).details["paths"] == ["innocent"]
@@ -188,7 +183,7 @@ def test_expect_is_the_number_of_replacements(ws, tmp_path):
     fails(lambda: ws.replace("x", "y", expect=0), InvalidArgumentError, tmp_path)
 
 
-def test_the_number_that_is_suggested_works(tmp_path):
+def test_the_suggested_number_works(tmp_path):
     put(tmp_path, {"a": "old old", "b": "old"})
     with Workspace(tmp_path) as ws:
         tools = ws.tools("all")
@@ -210,7 +205,7 @@ def test_a_pattern_has_groups_that_the_new_text_names(ws, tmp_path):
     assert (tmp_path / "a").read_text() == "name_of_name\\(x), size_of_size\\()\nset_name\n"
 
 
-def test_without_regex_a_backslash_is_one(ws, tmp_path):
+def test_a_backslash_is_literal_without_regex(ws, tmp_path):
     put(tmp_path, {"a": "a.b\n"})
     assert ws.replace("a.b", r"\1\n", word=True).replacements == 1
     assert (tmp_path / "a").read_text() == "\\1\\n\n"
@@ -227,7 +222,7 @@ def test_each_line_is_matched_alone_unless_the_pattern_names_line_ends(ws, tmp_p
     assert (tmp_path / "crlf").read_bytes() == b"two\r\n\r\none"
 
 
-def test_grep_finds_what_is_replaced(ws, tmp_path):
+def test_grep_finds_the_replaced_text(ws, tmp_path):
     put(tmp_path, {"a": "aaa\nab\n", "b": "ba\n", "c": "x\n"})
     for pattern in ("a+", "^a", "a|b", "(?i)A", "[ab]{2}"):
         found = ws.grep(pattern, output_mode="count")
@@ -236,17 +231,70 @@ def test_grep_finds_what_is_replaced(ws, tmp_path):
 
 
 @pytest.mark.parametrize("new", [r"\2", r"\g<other>", r"\d", "\\"])
-def test_a_group_that_is_not_there_is_an_error(ws, tmp_path, new):
+def test_an_unknown_group_is_an_error(ws, tmp_path, new):
     put(tmp_path, {"a": "old", "b": "old"})
     error = fails(lambda: ws.replace("o(l)d", new, regex=True), InvalidArgumentError, tmp_path)
     assert error.details["parameter"] == "new_string"
 
 
-def test_an_unmatched_group_is_empty_and_a_shell_group_is_noted(ws, tmp_path):
+def test_an_unmatched_group_is_empty(ws, tmp_path):
     put(tmp_path, {"a": "ac"})
-    done = ws.replace("a(b)?c", r"[\1]$1", regex=True)
-    assert (tmp_path / "a").read_text() == "[]$1"
-    assert "`$1` was written as it is" in str(done)
+    ws.replace("a(b)?c", r"[\1]", regex=True)
+    assert (tmp_path / "a").read_text() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "group", "text"),
+    [
+        ("(a)c", "$1!", "a!", "$1!"),
+        ("(a)c", "${1}0", "a0", "${1}0"),
+        ("(?<name>a)c", "x${name}", "xa", "x${name}"),
+        ("(a)c", r"\$1", "a", "$1"),
+        ("(a)(c)", "$2$1", "ca", "$2$1"),
+    ],
+)
+def test_regression_a_shell_group_is_refused_with_the_right_spelling(ws, tmp_path, old, new, group, text):
+    put(tmp_path, {"a": "ac"})
+    error = fails(lambda: ws.replace(old, new, regex=True), InvalidArgumentError, tmp_path)
+    assert error.details["parameter"] == "new_string"
+    retries = re.findall(r"pass new_string=(\"(?:[^\"\\]|\\.)*\")", str(error))
+    for retry, expected in zip(retries, (group, text), strict=True):
+        ws.replace(old, json.loads(retry), regex=True)
+        assert (tmp_path / "a").read_text() == expected
+        ws.undo()
+
+
+def test_a_shell_group_is_text_without_regex_and_so_is_a_name_that_no_group_has(ws, tmp_path):
+    put(tmp_path, {"a": "ac"})
+    ws.replace("ac", "$1 ac")
+    ws.replace("a(c)", "${value}c", regex=True)
+    assert (tmp_path / "a").read_text() == "$1 ${value}c"
+
+
+@pytest.mark.parametrize(("old", "regex"), [("UTIL_H", False), ("UTIL_.", True)])
+def test_regression_a_place_that_already_has_the_new_text_is_warned_of(ws, tmp_path, old, regex):
+    put(tmp_path, {"a.h": "UTIL_H\n", "u.h": "#ifndef JQ_UTIL_H x\n#define JQ_UTIL_H\n// UTIL_H\n"})
+    preview = ws.replace(old, "JQ_UTIL_H", regex=regex, preview=True).text
+    places = '2 places already had "JQ_UTIL_H" and would become "JQ_JQ_UTIL_H"'
+    assert f"warning: {places}, as in u.h line 1: #ifndef JQ_JQ_UTIL_H x\n" in preview
+    done = ws.tools("all").call("replace", {"old_string": old, "new_string": "JQ_UTIL_H", "regex": regex})
+    repair = 'replace(old_string="JQ_JQ_UTIL_H", new_string="JQ_UTIL_H")'
+    assert f"#ifndef JQ_JQ_UTIL_H x; to restore them: {repair}" in done.content
+    ws.replace("JQ_JQ_UTIL_H", "JQ_UTIL_H")
+    assert (tmp_path / "u.h").read_text() == "#ifndef JQ_UTIL_H x\n#define JQ_UTIL_H\n// JQ_UTIL_H\n"
+
+
+def test_no_warning_if_the_places_with_the_new_text_are_not_replaced(ws, tmp_path):
+    put(tmp_path, {"u.h": "JQ_UTIL_H\nUTIL_H\n"})
+    assert "warning" not in ws.replace("UTIL_H", "JQ_UTIL_H", word=True, preview=True).text
+    assert "warning" not in ws.replace("^UTIL_H", "JQ_UTIL_H", regex=True, preview=True).text
+    assert "warning" not in ws.replace("JQ_UTIL_H", "UTIL_H", preview=True).text
+
+
+def test_a_warning_of_millions_of_places_takes_little_time_and_memory(ws, tmp_path):
+    put(tmp_path, {"a": "ab" * 1_000_000})
+    assert "1000000 places already had" in ws.replace("a", "ab", preview=True).text
+    assert "500000 places already had" in ws.replace("ab", "abab", preview=True).text
 
 
 def test_the_error_of_a_bad_pattern_names_old_string(ws, tmp_path):
@@ -320,16 +368,20 @@ def test_an_expansion_in_parts_is_that_of_the_whole_template(tmp_path, template)
     assert (tmp_path / "a").read_text() == expected
 
 
-def test_a_named_file_that_is_too_large_is_an_error_with_its_size(tmp_path):
-    put(tmp_path, {"large": "old " * 100, "dir/large": "old " * 100, "small": "old"})
+def test_a_file_too_large_to_change_is_named_and_nothing_is_changed(tmp_path):
+    put(tmp_path, {"large": "old " * 100, "dir/large": "old " * 100, "small": "old", "other": "x" * 400})
     with Workspace(tmp_path, limits=Limits(file_bytes=100)) as ws:
-        for path in ("large", ["small", "dir/large"], "dir/../large"):
-            error = fails(lambda path=path: ws.replace("old", "new", path), TooLargeError, tmp_path)
-            assert (error.details["size"], error.details["limit"]) == (400, 100)
-            assert "400 bytes" in str(error)
-            assert error.details["suggested_calls"][0]["name"] == "read"
-        assert fails(lambda: ws.replace("old", "new", "dir"), NoMatchError, tmp_path)
-        assert ws.replace("old", "new").files == {"small": 1}
+        for path in ("large", ["small", "dir/large"], "dir/../large", "dir", "."):
+            for more in ({}, {"regex": True}, {"word": True}, {"preview": True}):
+                error = fails(
+                    lambda p=path, m=more: ws.replace("old", "new", p, **m), TooLargeError, tmp_path
+                )
+                assert (error.details["size"], error.details["limit"]) == (400, 100)
+                assert "400 bytes" in str(error)
+                assert "large" in str(error)
+        assert fails(lambda: ws.replace("absent", "new", "large"), NoMatchError, tmp_path)
+        assert ws.replace("old", "new", glob=["!/large", "!/dir/large"]).files == {"small": 1}
+        assert ws.replace("new", "gone").files == {"small": 1}, "the large files lack the text"
 
 
 def test_a_long_text_and_one_of_several_lines_are_found(ws, tmp_path):
@@ -344,7 +396,7 @@ def test_a_long_text_and_one_of_several_lines_are_found(ws, tmp_path):
     )
 
 
-def test_what_makes_no_sense_is_refused(ws, tmp_path):
+def test_invalid_arguments_are_refused(ws, tmp_path):
     put(tmp_path, {"a": "old"})
     for act, error in (
         (lambda: ws.replace("", "x"), InvalidArgumentError),
@@ -359,7 +411,7 @@ def test_what_makes_no_sense_is_refused(ws, tmp_path):
         fails(act, error, tmp_path)
 
 
-def test_no_match_hints_where_the_text_would_be(ws, tmp_path):
+def test_the_no_match_error_names_ignored_files_with_the_text(ws, tmp_path):
     put(tmp_path, {"a": "x", ".gitignore": "build\n", "build/b": "old"})
     error = fails(lambda: ws.replace("old", "new"), NoMatchError, tmp_path)
     assert "1 line in hidden or ignored files, as in build/ (ignored by .gitignore:1 build)" in str(error)
@@ -380,7 +432,7 @@ def test_a_parameter_that_would_have_matched_is_suggested(ws, tmp_path):
         assert all(each in str(error) for each in suggested), str(error)
 
 
-def test_the_call_that_is_suggested_for_a_path_that_is_a_glob_works(tmp_path):
+def test_the_call_suggested_for_a_glob_as_path_works(tmp_path):
     put(tmp_path, {"d/c.py": "old", "d/c.js": "old"})
     with Workspace(tmp_path) as ws:
         tools = ws.tools("all")
@@ -408,7 +460,7 @@ def test_a_watched_workspace_replaces_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("policy", ["break", "refuse"])
-def test_hard_links(tmp_path, policy):
+def test_the_policy_for_hard_links_is_followed(tmp_path, policy):
     put(tmp_path / "root", {"a": "old", "b": "old"})
     os.link(tmp_path / "root" / "a", tmp_path / "outside")
     with Workspace(tmp_path / "root", policy=Policy(hardlinks=policy)) as ws:
@@ -421,7 +473,7 @@ def test_hard_links(tmp_path, policy):
     assert (tmp_path / "root" / "a").read_text() == "new"
 
 
-def test_links_are_followed_only_where_they_are_named(tmp_path):
+def test_only_named_links_are_followed(tmp_path):
     put(tmp_path / "root", {"d/a": "old"})
     put(tmp_path / "out", {"b": "old"})
     (tmp_path / "root" / "link").symlink_to("d/a")
@@ -538,7 +590,7 @@ def test_permission_is_asked_once_with_the_whole_patch_and_the_files(tmp_path):
     assert requests[0].diff == done.diff
 
 
-def test_what_is_denied_changes_nothing(tmp_path):
+def test_a_denied_replacement_changes_nothing(tmp_path):
     put(tmp_path, {"a": "old\n", "d/b": "old\n"})
     deny = Policy(permission=lambda request: Deny("no"))
     rules = (["edit(d/**)"], ["change(d/**)"], ["replace(d/**)"], ["replace"])

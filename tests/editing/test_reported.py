@@ -192,7 +192,7 @@ def test_an_edit_sent_twice_is_already_applied(ws, tmp_path):
     assert (error.details["cause"], error.details["lines"]) == ("already_applied", [1, 1])
 
 
-def test_a_text_of_another_file_names_that_file(ws, tmp_path):
+def test_a_text_from_another_file_is_reported_with_that_file(ws, tmp_path):
     (tmp_path / "f").write_text("nothing\n")
     (tmp_path / "g").write_text("def target(value):\n    return value\n")
     ws.read("g")
@@ -220,13 +220,13 @@ def test_exact_matching_turns_the_steps_off(tmp_path):
         assert missed(ws, "f", "a\nc", "x", match="fuzzy").code == "invalid_argument"
 
 
-def test_the_answer_says_which_step_found_it(ws, tmp_path):
+def test_the_answer_names_the_step_that_found_the_text(ws, tmp_path):
     (tmp_path / "f").write_text("    if a:\n        b  \nlast\n")
     result = ws.multi_edit("f", [Edit("if a:\n    b  ", "if a:\n    c"), Edit("last", "end")])
     assert result.applied_via in {"indentation", "exact"}
     result = ws.edit("f", "if a: \n        c", "if a:\n        d")
     assert result.applied_via == "trailing_whitespace"
-    assert "white space at line ends ignored" in result.text
+    assert "by ignoring white space at line ends" in result.text
 
 
 def test_an_edit_of_an_externally_changed_file_succeeds_and_shows_the_change_once(ws, tmp_path):

@@ -53,7 +53,7 @@ def failure(env, content, **keywords):
     return caught.value
 
 
-def test_a_new_file_with_its_directories(env):
+def test_a_new_file_is_created_with_its_directories(env):
     result = env.write("a\nb\n", path="new/deep/f.txt")
     assert (env.path / "new/deep/f.txt").read_bytes() == b"a\nb\n"
     assert (result.path, result.created, result.bytes_written) == ("new/deep/f.txt", True, 4)
@@ -63,14 +63,14 @@ def test_a_new_file_with_its_directories(env):
     assert "+a" not in result.text
 
 
-def test_an_empty_file(env):
+def test_an_empty_file_is_created_and_replaced(env):
     assert env.write("").created
     assert env.get() == b""
     env.write("x")
     assert env.get() == b"x"
 
 
-def test_unread_is_refused(env):
+def test_an_unread_file_is_not_replaced(env):
     env.put(b"a\nb\n")
     error = failure(env, "c\n")
     assert error.code == "unread"
@@ -142,13 +142,13 @@ def test_a_changed_file_is_stale_and_the_change_shown(env):
 
 
 @pytest.mark.parametrize("now", [b"a\x00b", b"\xff\n"])
-def test_stale_over_content_that_is_hard_to_show(env, now):
+def test_a_change_to_content_without_a_diff_is_stale_too(env, now):
     env.read(b"a\nb\n")
     env.put(now)
     assert failure(env, "c\n").code == "stale"
 
 
-def test_what_was_written_may_be_written_again(env):
+def test_a_written_file_may_be_written_again(env):
     env.write("one\n")
     env.write("two\n")
     assert env.get() == b"two\n"
@@ -200,7 +200,7 @@ def test_a_replacement_keeps_encoding_and_line_ends(env, before, content, after,
         ("ä" * 51, "too_large", Limits(file_bytes=100)),
     ],
 )
-def test_what_is_refused_writes_nothing(env, content, code, limits):
+def test_a_refused_write_changes_nothing(env, content, code, limits):
     env.write("old\n")
     assert failure(env, content, limits=limits).code == code
 
@@ -232,7 +232,7 @@ def test_the_policy_never_replaces(env_of):
     assert env.get() == b"b\n"
 
 
-def test_a_read_only_workspace(env_of):
+def test_a_read_only_workspace_refuses_writes(env_of):
     env = env_of(read_only=True)
     env.put(b"a\n")
     assert failure(env, "b\n").code == "read_only"
@@ -265,7 +265,7 @@ def test_a_file_read_under_one_name_may_be_written_under_another(env):
         (b"a\x00\xff", "b\n", {"encoding": "utf-8"}, b"b\n"),
     ],
 )
-def test_explicit_options_to_the_byte(env, before, content, options, after):
+def test_explicit_options_are_followed_to_the_byte(env, before, content, options, after):
     if before is not None:
         env.put(before)
     env.write(content, overwrite=True, **options)

@@ -59,7 +59,7 @@ def only(count: int) -> Iterator[None]:
 
 @part_or_all(4)
 @pytest.mark.parametrize("name", list(CHANGES))
-def test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_stays(tmp_path, name, every):
+def test_a_change_with_few_descriptors_is_made_or_not_made_and_leaves_no_second_name(tmp_path, name, every):
     made = set()
     for count in sorted({*range(0, 20, every), 19}):
         top = tmp_path / f"root{count}"
@@ -88,7 +88,7 @@ def test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_st
     assert 19 in made
 
 
-def test_a_transaction_over_more_files_than_there_are_descriptors(tmp_path):
+def test_a_transaction_may_change_more_files_than_there_are_descriptors(tmp_path):
     """The default limit of macOS is 256."""
     with Workspace(tmp_path, policy=Policy(durability="fast")) as ws, only(64):
         with ws.transaction() as tx:

@@ -199,13 +199,13 @@ def at_random(ws, chance):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_kills_at_random_one_after_the_other(tmp_path, monkeypatch, seed):
+def test_journal_and_tree_agree_after_random_kills(tmp_path, monkeypatch, seed):
     kill_at_random(tmp_path, monkeypatch, seed, kills=12)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 130))
-def test_many_kills_at_random_one_after_the_other(tmp_path, monkeypatch, seed):
+def test_journal_and_tree_agree_after_many_random_kills(tmp_path, monkeypatch, seed):
     kill_at_random(tmp_path, monkeypatch, seed, kills=40)
 
 

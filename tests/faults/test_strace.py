@@ -157,7 +157,7 @@ def fail_at_each(tmp_path, path, numbers, *, step):
             assert not [name for name in os.listdir(tree) if ".agentfs-" in name], fault
 
 
-def test_a_directory_that_cannot_be_synced_has_the_new_file(tmp_path):
+def test_a_change_is_kept_if_its_directory_cannot_be_synced(tmp_path):
     tree = fresh(tmp_path, "tree")
     assert change_under(tree, "f", tmp_path / "log", "fsync:error=EIO:when=2") == "done"
     assert state_of(tree, "f") == "new"

@@ -53,7 +53,7 @@ def test_undo_restores_the_mode_of_a_directory_that_was_deleted_and_created_agai
         assert mode_of(private / "empty") == made
 
 
-def test_the_mode_of_a_directory_is_part_of_what_changed(private):
+def test_the_mode_of_a_directory_is_part_of_its_change(private):
     with Workspace(private) as ws:
         ws.delete("empty")
         ws.write("empty/in", "x")

@@ -57,7 +57,7 @@ def test_a_short_read_is_not_the_end_of_the_file(scratch, content, most):
 
 
 @given(st.binary(max_size=100))
-def test_without_preadv_the_same_is_read(scratch, content):
+def test_files_are_read_the_same_without_preadv(scratch, content):
     scratch.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file, "_read_at", file._pread_into)

@@ -109,7 +109,7 @@ ARGUMENTS = {1: ("path",), 2: ("path", "outcome")}
     ("9", "{root}evil/f"),
     ("10", "{root}/../out/secret"),
 )
-def test_paths_that_lead_out(arena, path):
+def test_paths_that_lead_out_are_refused(arena, path):
     path = path.replace("{root}", arena.ws.root)
     codes = arena.by_every_method(path)
     assert set(codes.values()) == {OUT}, codes
@@ -127,7 +127,7 @@ def test_paths_that_lead_out(arena, path):
     ("20", "$(x)", "odd"),
     ("20", "*", "odd"),
 )
-def test_paths_that_work(arena, path, outcome):
+def test_paths_that_stay_inside_work(arena, path, outcome):
     path = path.replace("{root}", arena.ws.root)
     if outcome == "odd":
         arena.ws.write(path, "odd")
@@ -147,7 +147,7 @@ def test_paths_that_work(arena, path, outcome):
     ("16", "C:\\Users\\x", "invalid_path"),
     ("16", "\\\\host\\share\\x", "invalid_path"),
 )
-def test_paths_that_name_nothing_here(arena, path, outcome):
+def test_invalid_paths_are_refused_by_every_method(arena, path, outcome):
     codes = arena.by_every_method(path)
     if not path:  # searches take an empty directory as the root, because models fill in optional arguments
         assert {codes.pop(name) for name in ("ls", "glob", "find", "grep")} == {"ok"}
@@ -232,7 +232,7 @@ LINK_ITSELF = ("already_exists", "ok", "not_found")
     ("34", "l", "/proc/self/fd/0"),
     ("34", "l/x", "/proc/self/cwd"),
 )
-def test_links_that_lead_out(arena, path, outcome):
+def test_links_that_lead_out_are_refused(arena, path, outcome):
     (arena.top / "chain1").symlink_to("a/chain2")
     (arena.top / "a" / "chain2").symlink_to(arena.out)
     link = path.split("/", 1)[0]
@@ -247,7 +247,7 @@ def test_links_that_lead_out(arena, path, outcome):
 def test_links_that_stay_inside_are_followed(arena, path, outcome):
     os.symlink(outcome.replace("{root}", arena.ws.root), arena.top / "l")
     assert arena.ws.read(path).content == "a/t\n"
-    assert '[through a link: this is "a/t"' in arena.ws.read(path).text
+    assert '[through a link to "a/t"' in arena.ws.read(path).text
     assert any('"a/t"' in note for note in arena.ws.edit(path, "a/t", "changed").notes)
     assert "link" not in arena.ws.read("a/t").text
     assert (arena.top / "a" / "t").read_text() == "changed\n"
@@ -436,9 +436,9 @@ def test_46_a_line_of_200_mb(arena, one_line):
     assert page.truncated_by == "line"
     assert len(page.text) < 10_000
     assert page.text.splitlines()[-1].startswith("[")
-    assert arena.ws.grep("x").skipped.too_large == 1
-    with pytest.raises(AgentFSError, match="209715200 bytes"):
-        arena.ws.grep("x", "line")
+    found = arena.ws.grep("x")
+    assert (found.total_lines, found.total_matches, found.exact) == (1, 200 << 20, True)
+    assert len(found.matches[0].text) < 1000
 
 
 @pytest.fixture(scope="module")
@@ -604,7 +604,7 @@ def test_58_a_pattern_that_backtracks_endlessly_ends_in_time(arena):
     ("60", "a|" * 50_000, "invalid_pattern"),
     ("60", "(?=f)", "ok"),
 )
-def test_huge_and_invalid_patterns(arena, path, outcome):
+def test_huge_and_invalid_patterns_end_quickly(arena, path, outcome):
     begun = time.process_time()
     assert arena.code(lambda: arena.ws.grep(path)) == outcome
     assert time.process_time() - begun < 1.0
@@ -616,7 +616,7 @@ def test_huge_and_invalid_patterns(arena, path, outcome):
     ("61", "/etc/*", OUT),
     ("61", "{a,b}" * 20, "invalid_pattern"),
 )
-def test_globs_that_lead_out_or_expand_endlessly(arena, path, outcome):
+def test_globs_that_lead_out_or_expand_endlessly_are_refused(arena, path, outcome):
     begun = time.process_time()
     assert arena.code(lambda: arena.ws.glob(path)) == outcome
     assert arena.code(lambda: arena.ws.grep("f", glob=path)) == outcome

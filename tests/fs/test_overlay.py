@@ -26,7 +26,7 @@ def tree(tmp_path: Path) -> Path:
     return top
 
 
-def test_links_that_were_moved_are_followed_from_where_they_are_now(tree):
+def test_a_moved_link_is_followed_from_its_new_place(tree):
     with Workspace(tree) as ws, ws.transaction() as tx:
         tx.move("l", "new/l")
         with pytest.raises(NotFoundError):
@@ -210,20 +210,20 @@ def sample_of(ws):
 
 
 @pytest.mark.parametrize("name", list(ACTS))
-def test_a_transaction_is_searched_as_the_tree_will_be(name):
+def test_a_search_in_a_transaction_finds_the_staged_tree(name):
     compare([name])
 
 
 @settings(max_examples=12)
 @given(st.lists(st.sampled_from(list(ACTS)), max_size=5))
-def test_a_transaction_is_searched_as_the_tree_will_be_after_some_changes(names):
+def test_a_search_in_a_transaction_finds_the_staged_tree_after_some_changes(names):
     compare(names)
 
 
 @pytest.mark.long
 @settings(max_examples=500)
 @given(st.lists(st.sampled_from(list(ACTS)), max_size=10))
-def test_a_transaction_is_searched_as_the_tree_will_be_after_any_changes(names):
+def test_a_search_in_a_transaction_finds_the_staged_tree_after_any_changes(names):
     compare(names)
 
 

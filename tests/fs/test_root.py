@@ -107,7 +107,7 @@ def test_a_closed_root_opens_nothing(tree):
         ("none/../f", "not_found"),
     ],
 )
-def test_hostile_and_odd_paths(root, path, outcome):
+def test_hostile_and_odd_paths_are_refused_or_read(root, path, outcome):
     path = path.replace("{root}", root.path)
     if isinstance(outcome, bytes):
         assert read(root, path) == outcome
@@ -137,7 +137,7 @@ def test_climbing_out_beats_joining_paths(root, path):
         ("l", "{out}/none", "l"),
     ],
 )
-def test_links_that_lead_out(root, tmp_path, link, target, asked):
+def test_links_that_lead_out_are_refused(root, tmp_path, link, target, asked):
     out = str(tmp_path / "out")
     os.symlink(target.replace("{out}", out), os.path.join(root.path, link))
     asked = asked.replace("{out}", out)
@@ -184,7 +184,7 @@ def test_links_that_stay_inside_are_followed(root, target, asked, content, real_
         assert file.path == (real_path if ".." in asked else asked)
 
 
-def test_a_chain_that_ends_outside(root, tmp_path):
+def test_a_chain_of_links_that_ends_outside_is_refused(root, tmp_path):
     for number in range(5):
         os.symlink(f"l{number + 1}", f"{root.path}/l{number}")
     os.symlink(tmp_path / "out" / "s", f"{root.path}/l5")
@@ -204,7 +204,7 @@ def test_40_links_are_followed_and_41_are_not(root):
     assert root.entry("loop").target == "loop"
 
 
-def test_links_that_expand_past_the_path_limit(root, tmp_path):
+def test_links_that_expand_past_the_path_limit_are_refused(root, tmp_path):
     # realpath() without `strict` ignores ENAMETOOLONG and returns a path inside.
     spelled = [chr(ord("a") + number) * 240 for number in range(20)]
     directory = os.open(root.path, os.O_RDONLY)
@@ -223,7 +223,7 @@ def test_links_that_expand_past_the_path_limit(root, tmp_path):
     assert code_of(root.open_file, asked) in {"outside_workspace", "name_too_long"}
 
 
-def test_never_following_links(tree):
+def test_a_policy_can_refuse_all_links(tree):
     os.symlink("f", tree / "l")
     os.symlink("a", tree / "d")
     with Root(tree, Policy(symlinks="never")) as root:
@@ -354,7 +354,7 @@ def test_an_absolute_path_suggests_the_path_inside_the_root(root):
     assert "Did you mean" not in caught.value.hint
 
 
-def test_entry_and_exists(root):
+def test_entry_and_exists_describe_a_path(root):
     os.symlink("a", f"{root.path}/l")
     os.symlink("none", f"{root.path}/dangling")
     entry = root.entry("a/t")

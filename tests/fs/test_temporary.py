@@ -77,7 +77,7 @@ def test_an_owner_that_cannot_be_kept_is_noted_and_grants_no_group_rights(tree, 
     assert stat.S_IMODE(os.stat(tree / "f").st_mode) == 0o604
 
 
-def test_hard_links_by_policy(tree):
+def test_the_policy_refuses_or_breaks_hard_links(tree):
     os.link(tree / "f", tree / "twin")
     with Root(tree, Policy(hardlinks="refuse")) as root, pytest.raises(AgentFSError) as caught:
         put(root, "f", b"new")
@@ -88,7 +88,7 @@ def test_hard_links_by_policy(tree):
 
 
 @pytest.mark.parametrize(("durability", "synced"), [("fast", 0), ("data", 1), ("full", 3)])
-def test_durability(tree, monkeypatch, durability, synced):
+def test_the_durability_decides_what_is_synced(tree, monkeypatch, durability, synced):
     real, seen = os.fsync, []
     monkeypatch.setattr(os, "fsync", lambda fd: seen.append(stat.S_ISDIR(os.fstat(fd).st_mode)) or real(fd))
     with Root(tree, Policy(durability=durability)) as root:
@@ -144,7 +144,7 @@ def test_a_name_that_is_taken_is_never_replaced(tree, monkeypatch, has_rename, h
 
 
 @pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "no"), KeyboardInterrupt()])
-def test_without_hard_links_no_empty_file_stays_where_the_rename_fails(tree, monkeypatch, error):
+def test_a_failed_rename_without_hard_links_leaves_no_empty_file(tree, monkeypatch, error):
     def refuse(*_, **__):
         raise OSError(errno.EPERM, "no links here")
 
@@ -221,7 +221,7 @@ def test_undo_restores_a_deleted_file_with_owner_mode_and_attributes(tree, edite
         assert looks_of(tree / "f") == before
 
 
-def test_another_workspace_with_the_same_state_restores_them_too(tree, tmp_path):
+def test_another_workspace_with_the_same_state_restores_owner_mode_and_attributes(tree, tmp_path):
     if xattrs_work(tree / "f"):
         os.setxattr(tree / "f", "user.origin", b"\xff\0")
     if os.geteuid() == 0:

@@ -97,7 +97,7 @@ def test_the_tree_must_not_lie_in_it(root, tmp_path):
 
 def test_it_is_no_file_nor_below_one(root, tmp_path):
     (tmp_path / "file").write_text("x")
-    assert "no possible path" in refused(root, "a\0b")
+    assert "The path of the state directory is invalid" in refused(root, "a\0b")
     assert "is a file" in refused(root, tmp_path / "file")
     assert "a parent of it is a file" in refused(root, tmp_path / "file" / "state")
 
@@ -106,7 +106,7 @@ def test_what_has_something_else_in_it_is_left_alone(root, state):
     state.mkdir()
     (state / "mine").write_text("precious")
     before = snapshot(state)
-    assert '"mine" is in it' in refused(root, state)
+    assert 'it contains "mine".' in refused(root, state)
     assert snapshot(state) == before
 
 
@@ -129,7 +129,7 @@ def test_the_database_of_another_program(root, state, application):
     state.mkdir(mode=0o700)
     sql(state, "CREATE TABLE mine (x)", f"PRAGMA application_id = {application}")
     before = snapshot(state)
-    assert "another program's" in refused(root, state)
+    assert "belongs to another program" in refused(root, state)
     before["agentfs.lock"] = ("file", 0o600, str(os.getpid()).encode())
     assert snapshot(state) == before
 
@@ -267,7 +267,7 @@ def test_a_read_history_that_is_damaged_is_forgotten_and_told(root, state, table
         ws.write("b", "x\n")
     sql(state, f"UPDATE {table} SET checksum = checksum + 1")
     with Workspace(root, state=state) as ws:
-        assert "the read history was damaged and is forgotten" in ws.recovery_notes[0]
+        assert "the read history was damaged and has been deleted" in ws.recovery_notes[0]
         with pytest.raises(UnreadError):
             ws.write("a.txt", "x\n")
         ws.undo()

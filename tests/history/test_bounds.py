@@ -73,7 +73,7 @@ def test_a_step_of_many_changes_counts_as_many(tmp_path, monkeypatch):
         for number in (3, 2):
             ws.undo()
             assert {(tmp_path / f"{name}").read_text() for name in range(9)} == {f"{number}\n"}
-        with pytest.raises(InvalidArgumentError, match="The first 3 steps are too long ago"):
+        with pytest.raises(InvalidArgumentError, match="The first 3 steps can no longer be undone"):
             ws.undo()
         with ws.transaction() as tx:
             for name in range(50):
@@ -104,13 +104,13 @@ def test_what_is_too_long_ago_is_not_undone_and_is_still_in_the_patch(few, opene
         ws = opened()
     with pytest.raises(NotFoundError) as caught:
         ws.rollback("start")
-    assert "checkpoints among them are gone" in str(caught.value)
+    assert "their checkpoints are gone" in str(caught.value)
     with pytest.raises(InvalidArgumentError) as refused:
         ws.undo(24)
     there = refused.value.details["steps"]
     assert 10 <= there <= 11
     said = str(refused.value)
-    assert f"Only {there} steps can be undone. The first {24 - there} steps are too long ago" in said
+    assert f"Only {there} steps can be undone. The first {24 - there} steps can no longer be undone" in said
     assert f"undo(steps={there})" in said
     assert ws.undo(there).undoable == 0
     assert (top / "a").read_text() == f"{19 - there}\n"

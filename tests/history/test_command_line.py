@@ -138,7 +138,7 @@ def test_notes_and_footers_of_undo_go_to_standard_error(root, over):
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert (len(lines), lines[0], lines[1]) == (51, "Undid 1 step.", 'deleted "new/00.txt"')
-    assert 'the directory "new" stays: something else is in it\n' in done.stderr
+    assert 'the directory "new" stays, because it is not empty\n' in done.stderr
     assert done.stderr.endswith("[10 more]\n")
 
 
@@ -192,7 +192,7 @@ def test_what_had_to_be_put_right_is_told(root, over):
     done = run("undo", "--state", over[-1])
     assert done.returncode == 0
     assert done.stderr == (
-        'agentfs: a change of "a.txt" was made when a process died, and is in the journal now\n'
+        'agentfs: a change of "a.txt" was complete when a process died, and is now in the journal\n'
     )
     assert (root / "a.txt").read_text() == "one\ntwo\n"
 

@@ -243,7 +243,7 @@ def test_a_directory_that_was_made_stays_while_something_else_is_in_it(ws, tmp_p
     ws.write("d/mine", "x\n")
     (tmp_path / "d" / "theirs").write_text("y\n")
     result = ws.undo()
-    assert result.notes == ('the directory "d" stays: something else is in it',)
+    assert result.notes == ('the directory "d" stays, because it is not empty',)
     assert sorted(snapshot(tmp_path)) == ["d", "d/theirs"]
     ws.redo()
     assert (tmp_path / "d" / "mine").read_text() == "x\n"
@@ -447,7 +447,7 @@ def test_a_patch_that_would_be_too_large_says_how_much_is_not_in_it(ws, monkeypa
         ws.write(name, f"{name}\n")
     changes = ws.changes()
     assert changes.patch.count(b"diff --git") == 1
-    assert changes.notes == ("not in the patch, as it would be too large or take too long: 2 paths",)
+    assert changes.notes == ("not in the patch, because it would be too large or take too long: 2 paths",)
     assert [file.path for file in changes.files] == ["a", "b", "c"]
 
 

@@ -294,7 +294,7 @@ def test_what_is_too_large_is_reported_and_not_restored(root, reopened):
     assert '"large"' in recorded.result.text
     undone = ws.undo()
     assert (root / "large").stat().st_size == 3000
-    assert undone.notes == ('not restored, as the recording could not keep it: "large"',)
+    assert undone.notes == ('not restored, as the recording could not keep the content: "large"',)
 
 
 def test_the_bytes_of_a_snapshot_are_bounded(root, reopened):
@@ -326,6 +326,23 @@ def test_a_tree_with_too_many_names_is_refused(root, reopened):
     with pytest.raises(TooLargeError), ws.recording("x"):
         pass
     assert ws.undo is not None
+
+
+def test_a_forked_child_does_not_end_the_recording_of_its_parent(root, reopened):
+    block = reopened().recording("parent")
+    recorded = block.__enter__()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            block.__exit__(None, None, None)
+        except RefusedError:
+            status = 0
+        os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    (root / "a.txt").write_text("x\n")
+    block.__exit__(None, None, None)
+    assert [file.path for file in recorded.result.files] == ["a.txt"]
 
 
 # Bad input

@@ -81,7 +81,7 @@ def test_one_that_was_made_is_a_step(begun):
     root, state, old = begun(change_both)
     with Workspace(root, state=state) as ws:
         assert ws.recovery_notes == (
-            'a change of "a", "b", "made/deep/c" was made when a process died, and is in the journal now',
+            'a change of "a", "b", "made/deep/c" was complete when a process died, and is now in the journal',
         )
         assert len(ws._journal.timeline.done_steps) == 2
         ws.undo()
@@ -120,9 +120,9 @@ def test_of_one_that_was_made_in_part_that_part_is_a_step(begun):
     with Workspace(root, state=state) as ws:
         assert ws.recovery_notes == (
             'a change of "a", "b", "made/deep/c" was under way when a process died',
-            'of it, "a", "made", "made/deep" was made, and is in the journal',
-            'of it, "b" was not made',
-            '"made/deep/c" is neither as before nor as it was to be: look at it',
+            'the change of "a", "made", "made/deep" was made, and is in the journal',
+            'the change of "b" was not made',
+            '"made/deep/c" has neither its old content nor the new one: look at it',
         )
     with Workspace(root, state=state) as ws:
         assert ws.recovery_notes == ()
@@ -147,7 +147,7 @@ def test_a_way_back_that_was_gone_or_not(begun, going):
     at = 1 if going == "undo" else 2
     with Workspace(root, state=state) as ws:
         assert ws.recovery_notes[0].startswith("undoing or redoing ")
-        assert "is in the journal now" in ws.recovery_notes[0]
+        assert "is now in the journal" in ws.recovery_notes[0]
         assert len(ws._journal.timeline.done_steps) == at
     shutil.copytree(root, root.with_name("gone"))
     with Workspace(root, state=state) as ws:
@@ -169,7 +169,7 @@ def test_a_way_back_that_was_gone_in_part_is_told_and_can_be_gone_to_its_end(beg
     (root / "b").write_text("new b\n")
     with Workspace(root, state=state) as ws:
         assert (
-            'of it, "a", "made", "made/deep", "made/deep/c" was made, and is not in the journal'
+            'the change of "a", "made", "made/deep", "made/deep/c" was made, and is not in the journal'
             in ws.recovery_notes
         )
         ws.undo()
@@ -196,7 +196,7 @@ def test_it_is_recovered_even_where_the_database_shrinks(begun):
     root, state, old = begun(act)
     size = (state / "history.db").stat().st_size
     with Workspace(root, state=state) as ws:
-        assert "is in the journal now" in ws.recovery_notes[0]
+        assert "is now in the journal" in ws.recovery_notes[0]
         ws.undo()
         assert snapshot(root) == snapshot(old)
     assert (state / "history.db").stat().st_size <= size

@@ -420,7 +420,7 @@ def test_a_conflict_with_another_call_of_the_workspace_says_so(ws, tmp_path):
         with ws.transaction() as other:
             other.edit("a", "one", "three")
 
-    said = 'was changed by another call of this workspace (changed "a"); nothing was made.'
+    said = 'was changed by another call of this workspace (changed "a"); nothing was changed.'
     assert change("a", inner) == f'"a" {said} This is what changed:'
     ws.undo()
     thread = threading.Thread(target=inner)

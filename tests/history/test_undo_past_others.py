@@ -42,7 +42,7 @@ def test_our_change_is_taken_out_and_theirs_stays(reopened, tmp_path):
     both = file.read_text()
     result = reopened().undo()
     assert file.read_text() == TEN.replace("9\n", "nine, theirs\n")
-    assert result.notes == ('merged with what another program has changed since: "a"',)
+    assert result.notes == ('merged with changes by another program: "a"',)
     reopened().redo()
     assert file.read_text() == both
     reopened().undo()
@@ -233,7 +233,10 @@ def test_changes_compares_with_the_disk_of_now(reopened, tmp_path):
         ("edited", "changed", ((6, 6),)),
         ("gone", "deleted", ()),
     ]
-    assert changes.notes == ('as before again: "back"', 'gone, deleted by another program: "gone", "new"')
+    assert changes.notes == (
+        'changed back by another program: "back"',
+        'deleted by another program: "gone", "new"',
+    )
     assert "(line 6 by another program)" in changes.text
     assert b"+six\n" in changes.patch
     assert b"back" not in changes.patch

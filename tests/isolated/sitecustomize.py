@@ -1,7 +1,7 @@
-"""Gives this process another home directory, so that the tests leave no locks and logs in the user's own.
+"""Give this process another home directory, so that the tests leave no locks and logs in the user's own.
 
-Python imports this by itself where it is on the path. The locks do not hang on the environment, so that what
-the system says of the user is changed here, for the tests and the processes that they start alike.
+Python imports this module at its start if it is on the path. The place of the locks does not depend on the
+environment, so this changes what the system says about the user, for the tests and their processes.
 """
 
 import os

@@ -236,7 +236,7 @@ async def test_a_clients_roots_only_narrow(tree, roots, sees):
     (["sub", "other"], ["sub/c.txt", "other/d.txt"]),
     (["/nowhere/else"], []),
 ])  # fmt: skip
-async def test_a_clients_roots_narrow_what_keeps_a_journal_too(tree, tmp_path_factory, roots, sees):
+async def test_a_clients_roots_narrow_a_workspace_with_a_journal_too(tree, tmp_path_factory, roots, sees):
     state, listed = tmp_path_factory.mktemp("outside") / "state", roots_of(tree, *roots)
     options = {"mode": "legacy", "list_roots_callback": listed}
     async with client(tree, "--state", str(state), **options) as connected:
@@ -547,7 +547,7 @@ def test_the_server_watches_its_workspace(tmp_path, options, kept):
         server._workspace.close()
 
 
-def test_the_server_does_not_watch_if_told_so(tmp_path):
+def test_the_server_does_not_watch_without_watch_bytes(tmp_path):
     server = WorkspaceServer(str(tmp_path), watch_bytes=None)
     try:
         assert server._workspace.watch is None

@@ -96,7 +96,7 @@ def test_the_callback_gets_all_facts(tree):
     assert (read.method, read.changes, read.diff, read.tool) == ("read", False, "", None)
 
 
-def test_a_call_that_would_fail_is_not_asked_if_reading_is_allowed(tree):
+def test_the_user_is_not_asked_about_a_failing_call_if_reading_is_allowed(tree):
     asked = []
     with Workspace(tree, policy=Policy(allow=["read"], permission=asked.append)) as ws:
         tools = ws.tools()
@@ -199,7 +199,7 @@ def test_each_of_several_callbacks_is_shown_the_call_as_the_one_before_it_change
 
 
 class Naive:
-    """A gate as a naive loop has it: ask with the arguments that the model sent, then act."""
+    """A naive gate: ask with the arguments that the model sent, then act."""
 
     def __init__(self, ws, ask, denied=None):
         self.ws, self.ask, self.denied = ws, ask, denied
@@ -354,7 +354,7 @@ def test_an_asynchronous_callback_is_awaited_on_the_loop_of_the_caller(tree):
     asyncio.run(main())
 
 
-def test_a_preview_is_not_asked_and_is_allowed_in_plan_mode(tree):
+def test_a_preview_is_allowed_in_plan_mode_without_asking(tree):
     with Workspace(tree, policy=Policy(mode="plan")) as ws:
         assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
     assert (tree / "src" / "a.txt").read_text() == "one\n"
@@ -515,7 +515,7 @@ DIALECT_MISSES = [
     *(("agentfs", name.split(",")[0], arguments) for name, arguments in MISSES.items()), *DIALECT_MISSES
 ])  # fmt: skip
 def test_an_error_quotes_nothing_of_a_file_before_the_callback_allowed_it(tree, dialect, name, arguments):
-    """Attack: a change that cannot be made, which is answered with lines of the file."""
+    """Attack: a change fails, and the error shows lines of the file."""
     (tree / "s.py").write_text("\n".join(SECRET_LINES) + "\n")
     asked = []
     policy = Policy(permission=lambda request: bool(asked.append(request)))

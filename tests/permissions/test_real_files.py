@@ -1,4 +1,4 @@
-"""A rule is checked on the file that is opened or written, whatever name leads to it."""
+"""A rule is checked on the file that is opened or written, under any name of the file."""
 
 import os
 import threading
@@ -40,7 +40,7 @@ def everything_below(tree):
     ("src/dangling", "../other/new", "src/dangling/new.txt"),
     ("src/dangling", "../other", "src/dangling/deep/new.txt"),
 ])  # fmt: skip
-def test_a_dangling_link_does_not_carry_a_write_out_of_what_is_allowed(tree, policy, link, target, path):
+def test_a_write_through_a_dangling_link_stays_within_the_granted_paths(tree, policy, link, target, path):
     os.symlink(target, tree / link)
     before = everything_below(tree)
     with Workspace(tree, policy=policy) as ws, pytest.raises(RefusedError):
@@ -65,7 +65,7 @@ def test_a_glob_that_was_allowed_is_read(tree):
 
 
 @pytest.mark.parametrize("rule", ["read(secret/**)", "read(secret)", "*(secret/**)"])
-def test_what_may_not_be_read_is_shown_by_no_method_and_not_changed(tree, rule):
+def test_files_denied_to_reading_are_not_shown_or_changed_by_any_method(tree, rule):
     os.symlink("secret", tree / "link")
     calls = {
         "read": lambda ws: ws.read("secret/k.txt"),
@@ -95,7 +95,7 @@ def test_what_may_not_be_read_is_shown_by_no_method_and_not_changed(tree, rule):
     assert not (tree / "public" / "moved.txt").exists()
 
 
-def test_what_may_not_be_read_is_no_explanation_of_a_miss(tree):
+def test_a_file_denied_to_reading_does_not_explain_a_miss(tree):
     state = tree.parent / "state"
     with Workspace(tree, state=state) as ws:
         ws.read("secret/k.txt")
@@ -145,7 +145,7 @@ def fold_names(monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["SECRET/k.txt", "Secret/K.TXT", "secret/K.txt"])
-def test_a_rule_holds_under_other_case_where_the_file_system_ignores_it(tree, monkeypatch, path):
+def test_a_rule_matches_in_other_case_if_the_file_system_ignores_case(tree, monkeypatch, path):
     fold_names(monkeypatch)
     with Workspace(tree) as ws:
         assert SECRET in str(ws.read(path)), "the attack works without the rule"
@@ -157,7 +157,7 @@ def test_a_rule_holds_under_other_case_where_the_file_system_ignores_it(tree, mo
     assert everything_below(tree / "secret") == {"k.txt"}
 
 
-def test_a_rule_is_about_one_case_where_the_file_system_tells_them_apart(tree):
+def test_a_rule_matches_one_case_if_the_file_system_is_case_sensitive(tree):
     (tree / "SECRET").mkdir()
     (tree / "SECRET" / "k.txt").write_text("another\n")
     with Workspace(tree, policy=Policy(deny=["*(secret/**)"])) as ws:
@@ -229,7 +229,7 @@ def test_a_link_swapped_during_a_read_shows_nothing_denied(tree):
     Policy(allow=["write(public/**)", "write(src/**)"]),
     Policy(permission=lambda request: "secret" not in str(request.paths)),
 ])  # fmt: skip
-def test_a_link_swapped_during_a_write_puts_nothing_where_it_is_denied(tree, policy):
+def test_a_link_swapped_during_a_write_changes_no_denied_file(tree, policy):
     link, start, number, naive = tree / "src" / "link", time.monotonic(), 0, False
     with swapping(link, ["../public", "../secret"]), Workspace(tree, policy=policy) as ws:
         while going_on(start, naive):
@@ -258,7 +258,7 @@ def edited_before(tree):
     Policy(protect=Protect(read=[*Protect().read, "secret/"])),
     Policy(deny=["read(secret/**)"]), Policy(deny=["*(secret/k.txt)"]), Policy(deny=["changes(secret/**)"]),
 ])  # fmt: skip
-def test_changes_shows_no_content_that_may_not_be_read_any_more(tree, tmp_path, policy):
+def test_changes_shows_no_content_that_is_now_denied(tree, tmp_path, policy):
     edited_before(tree)
     with Workspace(tree, policy=policy, state=tmp_path / "state") as ws:
         changes = ws.changes()
@@ -279,7 +279,7 @@ def test_changes_shows_no_content_that_may_not_be_read_any_more(tree, tmp_path, 
 @pytest.mark.parametrize("policy", [
     Policy(protect=Protect(read=[*Protect().read, "secret/"])), Policy(deny=["read(secret/**)"]),
 ])  # fmt: skip
-def test_an_undo_that_is_refused_shows_no_content_that_may_not_be_read_any_more(tree, tmp_path, policy):
+def test_a_refused_undo_shows_no_content_that_is_now_denied(tree, tmp_path, policy):
     edited_before(tree)
     (tree / "secret" / "k.txt").write_text(f"{SECRET}, by somebody else\n")
     with Workspace(tree, policy=policy, state=tmp_path / "state") as ws:

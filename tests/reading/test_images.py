@@ -61,12 +61,12 @@ def test_a_damaged_png_is_reported_and_not_sent(ws, tmp_path):
     "content",
     [b"\x89PNG\r\n\x1a\n", b"\x89PNG\r\n\x1a\n\0\0", b"\xff\xd8\xff", b"GIF89a\0", b"RIFF\0\0\0\0WEBP"],
 )
-def test_the_first_bytes_of_an_image_alone_do_not_raise(ws, tmp_path, content):
+def test_incomplete_images_do_not_raise(ws, tmp_path, content):
     (tmp_path / "a").write_bytes(content)
     assert ws.read("a").images == ()
 
 
-def test_an_image_that_is_text_is_text(ws, tmp_path):
+def test_a_text_that_begins_like_an_image_is_text(ws, tmp_path):
     (tmp_path / "a.png").write_bytes(b"GIF89a is what a GIF begins with\n")
     assert ws.read("a.png").kind == "text"
 

@@ -107,7 +107,7 @@ def test_the_error_for_an_unshown_binary_suggests_a_way_that_works(ws, tmp_path)
     assert (tmp_path / "a").read_bytes() == b"\x00\x01\x02"
 
 
-def test_an_image_or_pdf_over_the_size_of_a_file_says_so(tmp_path):
+def test_an_image_or_pdf_over_the_limit_of_a_file_says_so(tmp_path):
     (tmp_path / "a.png").write_bytes(make_image("PNG"))
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.4\n" + b"x" * 200)
     with Workspace(tmp_path, limits=Limits(file_bytes=100)) as ws:

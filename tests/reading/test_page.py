@@ -140,20 +140,20 @@ def test_content_forges_neither_a_line_nor_a_footer(reader, limits):
     st.none() | st.integers(1, 5),
     st.tuples(st.sampled_from([1, 40, 51_200]), st.integers(1, 9)),
 )
-def test_the_pages_put_together_are_the_file(reader, text, encoding, limit, sizes):
+def test_the_joined_pages_are_the_file(reader, text, encoding, limit, sizes):
     read_bytes, chunk = sizes
     reader.write(text.encode(encoding))
     for file_bytes in (10_000, 1):
         limits = Limits(read_bytes=read_bytes, line_chars=20, read_lines=7, file_bytes=file_bytes)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(large_file, "BLOCK", chunk)
+            patched.setattr("agentfs.fs.pieces.BLOCK", chunk)
             assert reader.pages(limit, limits) == text
 
 
 @both
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
 def test_a_long_line_is_read_along_by_column(reader, limits, monkeypatch, end):
-    monkeypatch.setattr(large_file, "BLOCK", 64)
+    monkeypatch.setattr("agentfs.fs.pieces.BLOCK", 64)
     monkeypatch.setattr(large_file, "MAX_PAGE_CHARS", 1000)
     line = "".join(chr(97 + number % 26) for number in range(4321)) + end
     reader.write("first\n" + line)
@@ -251,7 +251,7 @@ def test_a_wrong_limit_is_left_out_and_the_offset_kept(tmp_path):
 
 
 @both
-def test_the_rest_of_a_line_that_is_cut_is_one_call_away(tmp_path, limits):
+def test_one_call_reads_the_rest_of_a_cut_line(tmp_path, limits):
     line = "".join(f"{number} " for number in range(1500))
     (tmp_path / "f").write_text(f"a\n{line}\nb\n")
     with Workspace(tmp_path, limits=limits) as ws:

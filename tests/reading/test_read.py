@@ -106,7 +106,7 @@ def test_revisions_hash_the_content_up_to_file_bytes_and_the_status_above(reader
     assert reader.read(limits=STREAMED).revision != revision
 
 
-def test_a_file_is_fully_read_when_its_last_gap_was_read(reader):
+def test_a_file_is_fully_read_after_its_last_unread_lines(reader):
     reader.write(TEN)
     reader.read(1, 4)
     reader.read(-3)

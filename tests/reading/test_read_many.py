@@ -41,13 +41,13 @@ def test_the_budget_holds_and_the_next_calls_read_all(ws, budget):
         shown += [file.path for file in result.files]
         if result.next is None:
             break
-        assert f"not read, as {budget} tokens are used up" in result.text
+        assert f"not read, because {budget} tokens are used up" in result.text
         result = ws.read_many(**result.next["arguments"])
     assert shown == ["a.py", "b.py", "sub/c.py"]
     assert (calls > 1) == (budget < 5000)
 
 
-def test_without_a_budget_the_limits_apply(tmp_path, ws):
+def test_the_limits_apply_without_a_budget(tmp_path, ws):
     with Workspace(tmp_path, limits=Limits(output_tokens=350)) as small:
         assert small.read_many("**/*.py").next["arguments"]["paths"][-1] == "sub/c.py"
 

@@ -73,7 +73,7 @@ def test_a_file_read_without_numbers_may_be_replaced(ws, tmp_path):
     assert (tmp_path / "f").read_text() == "c\n"
 
 
-def test_the_suggestion_of_a_failed_edit_lands(ws, tmp_path):
+def test_the_suggestion_of_a_failed_edit_works(ws, tmp_path):
     (tmp_path / "f.py").write_text("def one():\n    return 1\n\n\ndef two():\n    return 2\n")
     ws.read("f.py")
     with pytest.raises(AgentFSError) as caught:
@@ -98,7 +98,7 @@ def test_ids_stay_and_an_unchanged_page_is_one_line(tmp_path):
         assert ws.read("f").text.startswith("[lines 1-20 of 20 are unchanged since shown;")
 
 
-def test_the_description_of_the_tool_says_so_and_dialects_keep_their_form(ws):
+def test_the_tool_description_fits_and_dialects_keep_their_form(ws):
     ws.write("f", "x\n")
     (schema,) = ws.tools("read").schemas("anthropic")
     assert schema["description"] == "Read a file; a line above its text says which lines are shown."

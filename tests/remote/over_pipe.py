@@ -25,7 +25,7 @@ _LOCAL = {
         "test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had",
     },
     "it interrupts or traces the thread of the call, and the change is made in another one": {
-        "test_a_behaviour_lives_where_the_map_says",
+        "test_each_behaviour_is_in_the_module_of_the_map",
         "test_a_change_cancelled_between_its_step_and_the_file_is_no_step",
         "test_a_change_interrupted_after_some_calls_is_whole_and_leaves_nothing",
         "test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal",
@@ -46,7 +46,7 @@ _LOCAL = {
         "test_a_workspace_that_cannot_be_opened_leaves_no_descriptor_open",
         "test_globs_that_models_send_are_not_kept",
         "test_delete_does_not_list_all_of_a_large_directory",
-        "test_with_few_descriptors_a_change_is_made_or_not_made_and_no_second_name_stays",
+        "test_a_change_with_few_descriptors_is_made_or_not_made_and_leaves_no_second_name",
         "test_a_file_of_the_journal_that_is_written_anew_keeps_what_was_put_together",
         "test_one_that_is_dropped_without_being_closed_holds_nothing",
         "test_steps_that_nothing_leads_to_any_more_take_no_room_afterwards",
@@ -73,7 +73,7 @@ class SkipLocal:
 
 
 class PipeStream:
-    """The near ends of two pipes, at whose far ends a server answers."""
+    """This side of two pipes to a server."""
 
     def __init__(self, options: Options) -> None:
         incoming, self._input = os.pipe()
@@ -87,7 +87,7 @@ class PipeStream:
         server = Server(options, outgoing)
         with os.fdopen(incoming, "rb") as reader:
             try:
-                with suppress(ProtocolError):  # what is cut off is no message
+                with suppress(ProtocolError):  # an incomplete message
                     server.run(line_reader(reader.readline, 1 << 20))
             finally:
                 server.end()

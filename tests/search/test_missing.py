@@ -3,7 +3,7 @@
 import pytest
 
 from agentfs import Policy, Workspace
-from agentfs.errors import AgentFSError
+from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.results import Edit, LineChange
 
 CALLS = {
@@ -92,3 +92,34 @@ def test_read_many_shows_the_suggestion_in_place_of_the_file(tree):
         text = ws.read_many(["app.py", "docs/Guide.md", "src\\app.py"]).text
     assert text.count('Did you mean "src/app.py"?') == 2
     assert "1|x = 1" in text
+
+
+def test_regression_the_old_path_of_a_move_names_the_new_one_first(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/guide.md").write_text("value\n")
+    (tmp_path / "docs/guild.md").write_text("value\n")
+    with Workspace(tmp_path) as ws:
+        ws.move("docs/guide.md", "manual/first.md")
+        for call in CALLS.values():
+            for path in ("docs/guide.md", f"{tmp_path}/docs/guide.md"):
+                with pytest.raises(NotFoundError) as caught:
+                    call(ws, path)
+                assert caught.value.hint == 'It was moved to "manual/first.md".'
+                assert caught.value.details["similar"][0] == "manual/first.md"
+        assert 'It was moved to "manual/first.md".' in ws.read_many(["docs/guide.md"]).text
+        ws.move("manual", "book")
+        for path, moved in (
+            ("docs/guide.md", "book/first.md"),
+            ("manual/first.md", "book/first.md"),
+            ("manual", "book"),
+        ):
+            with pytest.raises(NotFoundError, match=f'It was moved to "{moved}"'):
+                ws.ls(path)
+        ws.move("book", "manual")
+        with pytest.raises(NotFoundError, match=r'It was moved to "manual/first\.md"'):
+            ws.read("book/first.md")
+        ws.delete("manual/first.md")
+        with pytest.raises(NotFoundError) as caught:
+            ws.read("docs/guide.md")
+        assert "moved" not in str(caught.value)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["docs", "manual"]

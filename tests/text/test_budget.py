@@ -43,13 +43,13 @@ def test_the_estimate_is_near_a_tokenizer(text, tokens):
     assert abs(estimate_tokens(text) - tokens) <= 0.3 * tokens
 
 
-def test_nothing_costs_nothing_and_anything_something():
+def test_only_the_empty_text_costs_no_tokens():
     assert estimate_tokens("") == 0
     assert all(estimate_tokens(chr(code)) >= 1 for code in (0, 32, 65, 0xE9, 0x6F22, 0x1F600, 0xD800))
 
 
 @given(st.text(st.characters(), max_size=200), st.text(st.characters(), max_size=200))
-def test_the_estimate_grows_with_the_text_and_is_never_over_its_bytes(one, two):
+def test_the_estimate_grows_with_the_text_and_never_exceeds_its_bytes(one, two):
     together = estimate_tokens(one + two)
     assert max(estimate_tokens(one), estimate_tokens(two)) <= together
     assert together <= estimate_tokens(one) + estimate_tokens(two)
@@ -93,24 +93,24 @@ def test_a_result_that_fits_is_rendered_once():
         (2, "total", 1),
     ],
 )
-def test_the_mildest_step_that_fits_is_taken_and_the_most_of_it(budget, step_taken, count):
+def test_the_first_step_that_fits_keeps_as_many_items_as_fit(budget, step_taken, count):
     answer = fitted(letters(budget), step("lines", 10, 10), step("counts", 3, 3), step("total", 1, 1))
     assert (answer.step, answer.count) == (step_taken, count)
     assert answer.whole == (None if budget == 100 else "x" * 100)
 
 
-def test_the_smallest_is_given_if_nothing_fits():
+def test_the_shortest_result_is_returned_if_nothing_fits():
     answer = fitted(letters(1), step("lines", 10, 10), step("total", 1, 5))
     assert (answer.step, answer.count, answer.whole) == ("total", 1, "x" * 100)
 
 
 @given(st.integers(1, 300), st.integers(1, 20), st.integers(1, 400))
-def test_the_largest_that_fits_is_found(most, characters, budget):
+def test_the_largest_count_that_fits_is_found(most, characters, budget):
     answer = fitted(letters(budget), step("lines", most, characters))
     fitting = [count for count in range(1, most + 1) if count * characters <= budget]
     assert answer.count == max(fitting, default=1)
 
 
 @given(st.text(max_size=300), st.integers(1, 300))
-def test_fits_says_what_the_counter_says(text, budget):
+def test_fits_agrees_with_the_token_counter(text, budget):
     assert fits(text, Limits(output_tokens=budget)) == (estimate_tokens(text) <= budget)

@@ -24,7 +24,7 @@ from agentfs.text import decode, decode_in, is_binary
         (codecs.BOM_UTF8 + b"a\0b", "utf-8", codecs.BOM_UTF8, "a\0b"),
     ],
 )
-def test_a_file_is_decoded_by_mark_then_utf8_then_byte_by_byte(data, encoding, bom, text):
+def test_a_file_is_decoded_by_its_mark_or_as_utf8_or_byte_by_byte(data, encoding, bom, text):
     decoded = decode(data)
     assert (decoded.encoding, decoded.bom, decoded.text) == (encoding, bom, text)
     assert decoded.bom + decoded.encode(decoded.text) == data
@@ -62,13 +62,13 @@ def test_a_named_encoding_is_used_if_utf8_fails():
     assert decode("aé".encode("utf-16-le"), "utf-16").encoding == "utf-16-le"
 
 
-def test_the_encoding_to_decode_in_wins():
+def test_a_requested_encoding_wins():
     assert decode_in("é".encode(), "latin-1").text == "Ã©"
     assert decode_in("é".encode(), "unknown-8bit").text == "Ã©"
     assert decode_in(codecs.BOM_UTF8 + b"a", "cp1252").text == "ï»¿a"
 
 
-def test_a_mark_of_the_encoding_to_decode_in_is_a_mark():
+def test_the_byte_order_mark_of_a_requested_encoding_is_recognized():
     assert decode_in(codecs.BOM_UTF8 + b"a", "utf-8-sig").bom == codecs.BOM_UTF8
     big = decode_in(codecs.BOM_UTF16_BE + "a".encode("utf-16-be"), "utf-16")
     assert (big.text, big.encoding, big.bom) == ("a", "utf-16-be", codecs.BOM_UTF16_BE)
@@ -87,7 +87,7 @@ def test_bytes_that_are_not_in_the_named_encoding_are_an_encoding_error():
     assert caught.value.details == {"encoding": "ascii"}
 
 
-def test_what_the_encoding_cannot_hold_is_named_with_its_line():
+def test_a_character_that_the_encoding_lacks_is_named_with_its_line():
     with pytest.raises(EncodingError) as caught:
         decode(b"\xe9").encode("one\ntwo €\n")
     assert caught.value.details == {"encoding": "unknown-8bit", "character": "U+20AC", "line": 2}

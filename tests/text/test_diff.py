@@ -37,7 +37,7 @@ def applied(directory, before, diff, path="f"):
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(whole, whole, st.sampled_from([0, 1, 3]))
-def test_git_makes_the_after_file_of_the_diff(tmp_path, before, after, context):
+def test_git_makes_the_new_file_from_the_diff(tmp_path, before, after, context):
     diff = unified_diff(before, after, "f", context=context)
     if before == after:
         assert diff == ""
@@ -51,7 +51,7 @@ def test_git_makes_the_after_file_of_the_diff(tmp_path, before, after, context):
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(whole, whole, st.sampled_from([0, 2]), st.sampled_from([0, 10, 60]))
-def test_a_diff_divided_at_lines_that_occur_once_applies_too(tmp_path, before, after, context, comparisons):
+def test_a_diff_divided_at_unique_lines_can_be_applied(tmp_path, before, after, context, comparisons):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(diff_module, "_MAX_COMPARISONS", comparisons)
         diff = unified_diff(before, after, "f", context=context)
@@ -66,7 +66,7 @@ def test_a_diff_divided_at_lines_that_occur_once_applies_too(tmp_path, before, a
 )
 @given(whole, whole)
 @needs("patch")
-def test_patch_makes_the_after_file_of_the_diff(tmp_path, before, after):
+def test_patch_makes_the_new_file_from_the_diff(tmp_path, before, after):
     if before == after or not before or not after:
         return
     target = Path(tmp_path, "f")
@@ -80,7 +80,7 @@ def test_patch_makes_the_after_file_of_the_diff(tmp_path, before, after):
 
 @pytest.mark.parametrize("before", [None, "", "x\n"])
 @pytest.mark.parametrize("after", [None, "", "a\r\nb", "a\n"])
-def test_creation_and_deletion_apply_too(tmp_path, before, after):
+def test_diffs_of_new_and_deleted_files_can_be_applied(tmp_path, before, after):
     diff = unified_diff(before, after, "f")
     if before == after:
         assert diff == ""
@@ -97,7 +97,7 @@ def test_odd_names_are_written_so_that_git_reads_them(tmp_path, path):
         assert applied(tmp_path, before, unified_diff(before, after, path), path) == after
 
 
-def test_a_diff_reads_as_git_writes_it():
+def test_a_diff_equals_that_of_git():
     before = "".join(f"{number}\n" for number in range(1, 21))
     after = before.replace("10\n", "ten\n").removesuffix("\n")
     assert unified_diff(before, after, "n") == (
@@ -110,7 +110,7 @@ def test_lines_that_end_at_a_lone_return_are_compared_one_by_one():
     assert unified_diff("a\rb\rc\r", "a\rB\rc\r", "f", context=0) == "--- a/f\n+++ b/f\n@@ -2 +2 @@\n-b\n+B\n"
 
 
-def test_a_change_of_line_ends_alone_is_still_a_change(tmp_path):
+def test_a_change_of_only_the_line_ends_has_a_diff(tmp_path):
     for before, after in (("a\rb\r", "a\nb\n"), ("a\r\n", "a\n"), ("a\nb\n", "a\rb\r")):
         assert applied(tmp_path, before, unified_diff(before, after, "f")) == after
 

@@ -51,15 +51,15 @@ def test_content_forges_no_line(text, first):
         ("abcdef\r\n", 2, "ab⟦+4 characters⟧\r\n"),
     ],
 )
-def test_a_long_line_is_cut_and_says_by_how_much(line, limit, cut):
+def test_a_cut_line_ends_in_the_number_of_missing_characters(line, limit, cut):
     assert cut_line(line, limit) == cut
 
 
-def test_what_is_not_loaded_of_a_line_is_counted_too():
+def test_characters_that_were_not_loaded_are_counted():
     assert cut_line("abc", 3, beyond=10) == "abc⟦+10 characters⟧"
     assert cut_line("abcd", 3, beyond=2) == "abc⟦+3 characters⟧"
 
 
-def test_a_footer_has_what_is_to_be_said_and_is_empty_otherwise():
+def test_a_footer_joins_its_parts_and_is_empty_without_any():
     assert footer("a", "", "b") == "[a; b]"
     assert footer("", "") == footer() == ""

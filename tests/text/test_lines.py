@@ -33,7 +33,7 @@ def without_ends(text):
         ("a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g", ["a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g"], None),
     ],
 )
-def test_lines_end_where_the_design_says(text, lines, newline):
+def test_lines_end_as_the_design_says(text, lines, newline):
     assert lines_of(text) == lines
     assert bodies_of(text) == without_ends(text)
     assert count_lines(text) == len(lines)
@@ -68,7 +68,7 @@ def test_a_line_start_is_the_length_of_the_lines_before(text):
         assert line_start(text, number, end_of(text)) == len("".join(lines[: number - 1]))
 
 
-def test_a_line_start_is_found_behind_many_steps():
+def test_a_line_start_far_away_is_found():
     text = "".join(f"line {number}\n" for number in range(1, 50_001))
     for number in (1, 2, 6_000, 8_191, 25_000, 49_999, 50_000):
         assert text[line_start(text, number, "\n") :].startswith(f"line {number}\n")

@@ -195,6 +195,13 @@ def test_an_alias_is_never_the_name_of_another_parameter():
 
 
 # Values that we accept, pydantic's lax mode accepts with the same result, except where our contract differs.
+def test_a_number_beside_a_separator_character_is_a_problem():
+    """`float` raised ValueError for it, so the call failed as if the tool were broken."""
+    assert messages_of(MEASURE, {"points": [], "scale": "0\x1f"}) == [
+        '`scale` must be a number, not "0\\u001f"'
+    ]
+
+
 @pytest.mark.parametrize("kind", [int, float, bool, str])
 @given(value=st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(
     ["10", " 7", "1.0", "true", "False", "1e3", "0x1", "1_0", "-0", "+5", "", "nan", "inf"]))  # fmt: skip

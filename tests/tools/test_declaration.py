@@ -7,6 +7,8 @@ from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.providers import FORMATS
 from agentfs.results import ReadResult
 from agentfs.tools.declaration import tool
+from tests.tools.plugin_of_strings import OutlineWorkspace as OutlineWorkspaceOfStrings
+from tests.tools.plugin_of_strings import lost, shout
 
 
 class OutlineWorkspace(Workspace):
@@ -109,3 +111,48 @@ def test_a_function_may_declare_its_effect():
 def test_an_unknown_effect_is_an_error_when_it_is_declared():
     with pytest.raises(InvalidArgumentError, match="'change'"):
         tool(effect="change")  # type: ignore[arg-type] # the error under test
+
+
+@pytest.fixture
+def plugged(tmp_path):
+    (tmp_path / "a.md").write_text("# a\ntext\n# b\n")
+    return tmp_path
+
+
+def test_a_mixin_with_hints_as_strings_adds_a_tool(plugged):
+    with OutlineWorkspaceOfStrings(plugged) as ws:
+        tools = ws.tools()
+        assert "outline" in tools
+        style = tools.only("outline").schemas("anthropic")[0]["input_schema"]["properties"]["style"]
+        assert style["properties"]["order"]["enum"] == ["up", "down"]
+        sent = {"path": "a.md", "style": {"order": "down"}}
+        assert tools.call("outline", sent).content == '["# b", "# a"]'
+        assert Toolset([shout]).call("shout", {"text": "a", "style": {}}).content == "A Order.UP"
+        with pytest.raises(InvalidArgumentError, match="`text`: its hint cannot be resolved"):
+            Toolset([lost])
+
+
+def test_a_tool_of_a_mixin_has_its_permission_checked(plugged):
+    """The tools that a mixin declared were not guarded, so rules did not apply to them."""
+    with OutlineWorkspaceOfStrings(plugged, policy=Policy(deny=["outline"])) as ws:
+        with pytest.raises(RefusedError):
+            ws.outline("a.md")
+        assert ws.tools().call("outline", {"path": "a.md"}).error["code"] == "refused"
+        with pytest.raises(InvalidArgumentError, match="`path` must be a string"):
+            ws.outline(3)
+
+
+def test_an_override_keeps_the_tool_with_its_declaration_and_parameters(plugged):
+    with OutlineWorkspaceOfStrings(plugged) as ws, Workspace(plugged) as plain:
+        grep, own = ws.tools(["grep"]), plain.tools(["grep"])
+        assert grep.schemas("mcp") == own.schemas("mcp")
+        assert grep.instructions() == own.instructions()
+        assert grep.call("grep", {"pattern": "text", "-i": True}).content.startswith("a.md")
+        assert ws.searches == 1
+        with pytest.raises(InvalidArgumentError, match="`pattern` must be a string"):
+            ws.grep(3)
+        (read,) = ws.tools(["read"]).schemas("anthropic")
+        assert list(read["input_schema"]["properties"]) == ["path", "offset"]
+        assert read["description"] == plain.tools(["read"]).schemas("anthropic")[0]["description"]
+    with OutlineWorkspaceOfStrings(plugged, policy=Policy(deny=["grep"])) as ws, pytest.raises(RefusedError):
+        ws.grep("text")

@@ -127,7 +127,7 @@ def test_an_ambiguous_parameter_is_refused_and_nothing_is_changed(ws, tree, tool
 
 
 @pytest.mark.parametrize(
-    ("expected", "found"), [(2, "is there 3 times"), (4, "3 times, not 4"), (3, ""), (1, "3")]
+    ("expected", "found"), [(2, "occurs 3 times"), (4, "3 times, not 4"), (3, ""), (1, "3")]
 )
 def test_an_expected_number_of_replacements_is_checked_before_anything_is_written(ws, tree, expected, found):
     sent = {"file_path": "src/foo.py", "old_string": "o", "new_string": "0", "instruction": "zeros",

@@ -1,6 +1,6 @@
 """The dialect `dominds`: list_dir, read_file and five ripgrep_* tools, whose replies are YAML.
 
-`docs/reference/dialects/dominds.md` lists what is kept of the contract.
+`docs/reference/dialects/dominds.md` compares it with the contract.
 """
 
 import re

@@ -1,0 +1,149 @@
+"""`AsyncWorkspace`: the methods of a workspace, to be awaited."""
+
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from functools import partial, wraps
+from os import PathLike
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from agentfs import call_context
+from agentfs.history.recording import Recording
+from agentfs.limits import Limits
+from agentfs.policy import Policy
+from agentfs.tools.declaration import declarations
+from agentfs.tools.run import Runner
+from agentfs.workspace import Workspace
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_Method = Callable[Concatenate[Workspace, _P], _R]
+_Awaitable = Callable[Concatenate["AsyncWorkspace", _P], Coroutine[Any, Any, _R]]
+
+
+def _awaitable(method: _Method[_P, _R]) -> _Awaitable[_P, _R]:
+    @wraps(method)
+    async def awaitable(self: "AsyncWorkspace", /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        own: Callable[..., _R] = getattr(self.workspace, method.__name__)
+        return await self.run(own, *args, **kwargs)
+
+    return awaitable
+
+
+class AsyncWorkspace:
+    """A workspace whose methods are awaited; each runs in a thread, off the event loop of asyncio or trio.
+
+    When an awaited method is cancelled, a search stops soon. A change that has begun is completed before the
+    cancellation is raised. Everything else is as on the workspace: `root`, `policy`, `tools()`, `keep`,
+    `close`, …. Methods that a subclass declares as tools are awaited too.
+    """
+
+    def __init__(self, workspace: Workspace, *, concurrency: int = 8) -> None:
+        """Make the methods of a workspace awaitable.
+
+        Args:
+            workspace: The workspace, also one of a subclass or of `connect`. It may be used at the same time.
+            concurrency: The most methods that run at once.
+
+        Raises:
+            InvalidArgumentError: `concurrency` is not a positive integer (`invalid_argument`).
+        """
+        self.workspace = workspace
+        self._runner = Runner(concurrency)
+
+    async def run(self, function: Callable[..., _R], *args: Any, **kwargs: Any) -> _R:
+        """Run a function of your own, which may use the workspace, as the methods run.
+
+        Args:
+            function: The function.
+            *args: Its arguments.
+            **kwargs: Its arguments by name.
+
+        Returns:
+            Its result.
+        """
+        outer = call_context.current.get()  # of a tool that uses this workspace
+        tool = None if outer is None else outer.tool
+        return await self._runner.run_off_loop(partial(function, *args, **kwargs), tool=tool)
+
+    read = _awaitable(Workspace.read)
+    read_many = _awaitable(Workspace.read_many)
+    write = _awaitable(Workspace.write)
+    edit = _awaitable(Workspace.edit)
+    multi_edit = _awaitable(Workspace.multi_edit)
+    edit_lines = _awaitable(Workspace.edit_lines)
+    splice = _awaitable(Workspace.splice)
+    replace = _awaitable(Workspace.replace)
+    delete = _awaitable(Workspace.delete)
+    move = _awaitable(Workspace.move)
+    ls = _awaitable(Workspace.ls)
+    glob = _awaitable(Workspace.glob)
+    find = _awaitable(Workspace.find)
+    grep = _awaitable(Workspace.grep)
+    undo = _awaitable(Workspace.undo)
+    redo = _awaitable(Workspace.redo)
+    checkpoint = _awaitable(Workspace.checkpoint)
+    rollback = _awaitable(Workspace.rollback)
+    changes = _awaitable(Workspace.changes)
+
+    def view(
+        self,
+        *,
+        limits: Limits | None = None,
+        policy: Policy | None = None,
+        workdir: str | PathLike[str] | None = None,
+        only: Sequence[str | PathLike[str]] | None = None,
+    ) -> "AsyncWorkspace":
+        """Return a view, as `Workspace.view` does, with awaitable methods."""
+        return self._of(self.workspace.view(limits=limits, policy=policy, workdir=workdir, only=only))
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator["AsyncWorkspace"]:
+        """Make several changes as one, as `Workspace.transaction` does, in an `async with` block."""
+        async with self._entered(self.workspace.transaction()) as inner:
+            yield self._of(inner)
+
+    @asynccontextmanager
+    async def recording(self, label: str, include_ignored: bool = False) -> AsyncGenerator[Recording]:
+        """Record what any process changes, as `Workspace.recording` does, in an `async with` block."""
+        async with self._entered(self.workspace.recording(label, include_ignored)) as recorded:
+            yield recorded
+
+    @asynccontextmanager
+    async def _entered(self, block: AbstractContextManager[_R]) -> AsyncGenerator[_R]:
+        """Enter and leave a block in threads."""
+        entered = await self.run(block.__enter__)
+        try:
+            yield entered
+        except Exception:
+            if not await self.run(block.__exit__, *sys.exc_info()):
+                raise
+        except BaseException:  # cancelled: nothing can be awaited
+            block.__exit__(*sys.exc_info())
+            raise
+        else:
+            await self.run(block.__exit__, None, None, None)
+
+    def _of(self, workspace: Workspace) -> "AsyncWorkspace":
+        other = AsyncWorkspace(workspace)
+        other._runner = self._runner
+        return other
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "workspace":  # not set yet, as in a copy
+            raise AttributeError(name)
+        value = getattr(self.workspace, name)
+        return partial(self.run, value) if name in declarations(type(self.workspace)) else value
+
+    async def __aenter__(self) -> Self:
+        self.workspace.__enter__()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.workspace.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncWorkspace({self.workspace!r})"

@@ -1,0 +1,123 @@
+"""Globs that are read as lists, literally, or from the root, because they match nothing as they are."""
+
+import pytest
+
+from agentfs import Workspace
+
+FILES = ("src/a.c", "src/core/b.c", "src/web/c.h", "lib/d.c", "x.json", "y.md", "app/[id]/page.tsx", "i.py")
+
+
+@pytest.fixture
+def ws(tmp_path):
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("value\n")
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+def found_by_each(ws, glob, path="."):
+    """Search with each method, check that they find the same files, and return these and the texts."""
+    results = [
+        ws.glob(glob, path),
+        ws.find(path, glob=glob, types="f"),
+        ws.grep("value", path, glob, output_mode="files_with_matches"),
+        ws.replace("value", "other", path, glob, preview=True),
+    ]
+    found = [[each.path for each in result.files] for result in results[:2]]
+    found += [list(results[2].counts), list(results[3].files)]
+    assert found[1:] == found[:-1]
+    return found[0], [result.text for result in results]
+
+
+@pytest.mark.parametrize(
+    ("path", "glob", "files"),
+    [
+        ("src", "src/**/*.c", ["src/a.c", "src/core/b.c"]),
+        ("src", "/src/*.c", ["src/a.c"]),
+        ("src", "./src/*.c", ["src/a.c"]),
+        ("src/core", "src/core/b.c", ["src/core/b.c"]),
+        ("src", "**/src/*.c", ["src/a.c"]),
+        ("src", "{src,lib}/*.c", ["src/a.c"]),
+        ("src", "*/core/", ["src/core/b.c"]),
+        ("src", "!src/core/**", ["src/a.c", "src/web/c.h"]),
+        ("src", ["*.c", "!src/core"], ["src/a.c"]),
+        ("app/[id]", "app/[id]/*.tsx", ["app/[id]/page.tsx"]),
+    ],
+)
+def test_regression_a_glob_that_matches_nothing_below_the_path_is_tried_from_the_root(ws, path, glob, files):
+    found, texts = found_by_each(ws, glob, path)
+    assert found == files
+    assert all(f"matched from the root, as nothing matches below {path}: " in text for text in texts)
+
+
+@pytest.mark.parametrize("glob", ["*.json,*.md", "*.json|*.md", "*.json, *.md", "{*.json},[xy].md"])
+def test_regression_a_glob_with_commas_or_bars_is_a_list(ws, glob):
+    found, texts = found_by_each(ws, glob)
+    assert found == ["x.json", "y.md"]
+    assert all("taken as a list: " in text for text in texts)
+
+
+def test_a_list_of_exclusions_excludes_each(ws):
+    found, _ = found_by_each(ws, "!*.json,*.md")
+    assert found == ["app/[id]/page.tsx", "i.py", "lib/d.c", "src/a.c", "src/core/b.c", "src/web/c.h"]
+
+
+def test_a_list_may_have_globs_from_the_root(ws):
+    found, texts = found_by_each(ws, "src/*.c,*.h", "src")
+    assert found == ["src/a.c", "src/web/c.h"]
+    assert all("taken as a list: src/*.c,*.h; matched from the root, " in text for text in texts)
+
+
+@pytest.mark.parametrize("glob", ["app/[id]/*.tsx", "app/[id]/page.tsx", "**/[id]/*", "[id]/**/page.tsx"])
+def test_regression_a_name_in_brackets_is_found(ws, tmp_path, glob):
+    path = "app" if glob.startswith("[") else "."
+    found, texts = found_by_each(ws, glob, path)
+    assert found == ["app/[id]/page.tsx"]
+    assert all("brackets taken literally: " in text for text in texts)
+    (tmp_path / "app/i").mkdir()
+    (tmp_path / "app/i/page.tsx").write_text("value\n")
+    found, texts = found_by_each(ws, glob, path)
+    assert found == ["app/i/page.tsx"]
+    assert not any("literally" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "glob"),
+    [
+        ("src/src/a.c", "src", "src/*.c"),
+        ("a,b.py", ".", "*,b.py"),
+        ("x|y", ".", "x|y"),
+        ("src/.hidden/src/a.c", "src", "**/src/*.c"),
+    ],
+)
+def test_a_glob_that_matches_as_it_is_has_no_other_reading(ws, tmp_path, name, path, glob):
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("value\n")
+    assert [each.path for each in ws.glob(glob, path, include_ignored=True).files] == [name]
+    assert "from the root" not in ws.glob(glob, path).text
+    assert "list" not in ws.glob(glob, path).text
+
+
+@pytest.mark.parametrize("glob", ["lib/*.c", "core/*.c,nothing", "none/**", "*.c/x", "src", "[ab].c"])
+def test_no_other_reading_leaves_the_search_directory(ws, glob):
+    assert all(path.startswith("src/") for path in [each.path for each in ws.glob(glob, "src").files])
+    assert "from the root" not in ws.glob(glob, "src").text
+
+
+def test_exclusions_and_ignored_entries_are_tried_from_the_root(ws):
+    assert [each.path for each in ws.glob("*.c", "src", exclude="src/core").files] == ["src/a.c"]
+    assert [each.path for each in ws.ls("src", ignore="src/core,src/web").entries] == ["src/a.c"]
+    assert ws.grep("value", "src", exclude="src/**").total_lines == 0
+
+
+def test_the_next_page_keeps_the_glob_as_given(ws):
+    first = ws.grep("value", "src", "src/**/*.c", limit=1)
+    assert first.next["arguments"]["glob"] == "src/**/*.c"
+    second = ws.grep(**first.next["arguments"])
+    assert [match.path for match in (*first.matches, *second.matches)] == ["src/a.c", "src/core/b.c"]
+
+
+def test_an_excluded_directory_can_be_searched_by_its_path(ws):
+    """`exclude="src/"` was read below `src` as an empty glob, which is an error."""
+    assert [each.path for each in ws.glob("a.c", "src", exclude="src/").files] == ["src/a.c"]

@@ -1,0 +1,318 @@
+"""`async` functions as tools, and calls under asyncio, trio and anyio."""
+# ruff: noqa: ASYNC110 - events are told from a thread
+
+import asyncio
+import inspect
+import threading
+from contextvars import ContextVar
+
+import anyio
+import pytest
+import trio
+
+from agentfs import Policy, Toolset, Workspace
+from agentfs.errors import InvalidArgumentError, NotFoundError
+from agentfs.tools.declaration import tool
+
+LOOPS = {
+    "asyncio": asyncio.run,
+    "anyio": lambda main: anyio.run(lambda: main, backend="asyncio"),
+    "trio": lambda main: trio.run(lambda: main),
+    "anyio on trio": lambda main: anyio.run(lambda: main, backend="trio"),
+}
+
+
+@pytest.fixture(params=LOOPS)
+def run(request):
+    return LOOPS[request.param]
+
+
+@tool(effect="none")
+async def double(text: str, times: int = 2) -> str:
+    """Repeat a text.
+
+    Args:
+        text: The text.
+        times: How often.
+    """
+    await anyio.sleep(0.001)
+    if not text:
+        raise NotFoundError("There is no text.")
+    return text * times
+
+
+def sent(text):
+    return {"type": "tool_use", "id": text, "name": "double", "input": {"text": text}}
+
+
+def texts(messages):
+    return [block["content"][0]["text"] for block in messages[0]["content"]]
+
+
+def test_an_async_function_is_awaited_by_acall_and_arun(run):
+    tools = Toolset([double])
+
+    async def main():
+        assert (await tools.acall("double", '{"text": "ab", "times": "3"}')).content == "ababab"
+        assert (await tools.acall("double", {"text": ""})).error["code"] == "not_found"
+        assert (await tools.acall("double", {})).error["code"] == "invalid_argument"
+        assert texts(await tools.arun([sent("a"), sent("b")])) == ["aa", "bb"]
+        assert (await tools.areply(sent("a")))["content"][0]["content"][0]["text"] == "aa"
+
+    run(main())
+
+
+def test_call_and_run_give_an_async_function_its_own_event_loop():
+    async def here() -> str:
+        """Say on which thread it runs."""
+        return f"{threading.current_thread() is threading.main_thread()}"
+
+    assert Toolset([here]).call("here").content == "True"
+    assert texts(Toolset([double]).run([sent("a"), sent("b")])) == ["aa", "bb"]
+
+
+def test_call_within_an_event_loop_is_an_error(run):
+    tools = Toolset([double])
+
+    async def main():
+        for wrong in (lambda: tools.call("double", {"text": "a"}), lambda: tools.run([sent("a"), sent("b")])):
+            with pytest.raises(InvalidArgumentError, match="acall"):
+                wrong()
+        assert tools.call("missing").error["code"] == "unknown_tool"
+
+    run(main())
+
+
+def test_an_async_function_keeps_the_context_and_the_thread_of_the_loop(run):
+    user = ContextVar("user", default="")
+
+    async def whose() -> str:
+        """Return the user."""
+        seen = user.get()
+        user.set("changed")
+        return f"{seen} {threading.current_thread() is threading.main_thread()}"
+
+    async def main():
+        user.set("ada")
+        assert (await Toolset([whose]).acall("whose")).content == "ada True"
+        assert user.get() == "changed"
+
+    run(main())
+
+
+def test_a_misnamed_async_tool_is_awaited_on_the_loop_of_the_caller(run):
+    async def countWords(text: str) -> str:  # noqa: N802 - a name that is translated
+        """Count.
+
+        Args:
+            text: The text.
+        """
+        await anyio.sleep(0.001)
+        return f"{text} {threading.current_thread() is threading.main_thread()}"
+
+    async def main():
+        result = await Toolset([countWords]).acall("count_words", {"text": "a"})
+        assert result.content == "a True"
+
+    run(main())
+
+
+def test_a_cancelled_async_function_cleans_up_and_has_an_end_event(run):
+    log = []
+
+    async def wait() -> str:
+        """Wait."""
+        try:
+            await anyio.sleep(60)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.01)
+            log.append("cleaned")
+        return ""
+
+    tools = Toolset([wait], on_event=log.append)
+
+    async def main():
+        with anyio.move_on_after(0.05) as scope:
+            await tools.acall("wait")
+        assert scope.cancelled_caught
+        assert [each if isinstance(each, str) else (each.kind, each.code) for each in log] == [
+            ("started", ""),
+            "cleaned",
+            ("failed", "cancelled"),
+        ]
+
+    run(main())
+
+
+def test_an_async_function_calls_the_tools_of_its_own_toolset(run, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+
+    async def twice(path: str) -> str:
+        """Read twice.
+
+        Args:
+            path: File.
+        """
+        results = [await tools.acall("read", {"path": path}) for _ in range(2)]
+        return " ".join(result.content for result in results)
+
+    with Workspace(tmp_path) as ws:
+        tools = Toolset([ws.read, twice], concurrency=1)
+
+        async def main():
+            assert (await tools.acall("twice", {"path": "a.txt"})).content == "1|one 1|one"
+
+        run(main())
+
+
+def test_methods_run_off_every_event_loop(run, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    asked = []
+
+    async def ask(request):
+        await anyio.sleep(0.001)
+        asked.append((request.method, threading.current_thread() is threading.main_thread()))
+        return request.method == "read"
+
+    with Workspace(tmp_path, policy=Policy(permission=ask)) as ws:
+        tools = ws.tools()
+
+        async def main():
+            assert (await tools.acall("read", {"path": "a.txt"})).content == "1|one"
+            assert (await tools.acall("ls")).error["code"] == "refused"
+            calls = [{"type": "tool_use", "id": "1", "name": "read", "input": {"path": "a.txt"}}] * 5
+            assert texts(await tools.arun(calls)) == ["1|one"] * 5
+
+        run(main())
+    assert asked == [("read", True), ("ls", True), *[("read", True)] * 5]
+
+
+def test_a_failing_question_fails_the_call(run, tmp_path):
+    async def ask(request):
+        raise ZeroDivisionError
+
+    with Workspace(tmp_path, policy=Policy(permission=ask)) as ws:
+
+        async def main():
+            assert (await ws.tools().acall("ls")).error["code"] == "internal"
+
+        run(main())
+
+
+def test_a_cancelled_call_that_asks_ends_with_an_end_event(run, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    events, cleaned = [], []
+
+    async def ask(request):
+        try:
+            await anyio.sleep(60)
+        finally:
+            cleaned.append(True)
+
+    with Workspace(tmp_path, policy=Policy(permission=ask), on_event=events.append) as ws:
+        tools = ws.tools()
+
+        async def main():
+            edit = {"path": "a.txt", "old_string": "one", "new_string": "two"}
+            with anyio.move_on_after(0.2) as scope:
+                await tools.acall("edit", edit)
+            assert scope.cancelled_caught
+            with anyio.fail_after(5):
+                while len(events) < 2 or not cleaned:
+                    await anyio.sleep(0.01)
+
+        run(main())
+    assert [(event.kind, event.code) for event in events] == [("started", ""), ("failed", "cancelled")]
+    assert (tmp_path / "a.txt").read_text() == "one\n"
+
+
+def test_a_cancellation_waits_for_a_change_that_has_begun(run, tmp_path):
+    begun, go_on = threading.Event(), threading.Event()
+    events = []
+
+    def change() -> str:
+        """Change."""
+        begun.set()
+        go_on.wait(5)
+        (tmp_path / "done").touch()
+        return "done"
+
+    async def main():
+        tools = Toolset([change], on_event=events.append)
+        async with anyio.create_task_group() as group:
+            group.start_soon(tools.acall, "change")
+            await anyio.to_thread.run_sync(begun.wait, 5)
+            threading.Timer(0.05, go_on.set).start()
+            group.cancel_scope.cancel()
+        assert (tmp_path / "done").exists()
+
+    run(main())
+    assert [event.kind for event in events] == ["started", "finished"]
+
+
+def test_a_cancelled_search_ends_soon(run, tmp_path):
+    for number in range(2000):
+        (tmp_path / f"{number}.txt").touch()
+    seen, events = [], []
+
+    def slow(entries):
+        seen.append(entries)
+        threading.Event().wait(0.05)
+
+    with Workspace(tmp_path, on_event=events.append) as ws:
+        tools = ws.tools()
+
+        async def main():
+            async with anyio.create_task_group() as group:
+                group.start_soon(lambda: tools.acall("grep", {"pattern": "nothing"}, on_progress=slow))
+                while not seen:
+                    await anyio.sleep(0.01)
+                group.cancel_scope.cancel()
+            with anyio.fail_after(5):
+                while len(events) < 2:
+                    await anyio.sleep(0.01)
+
+        run(main())
+    assert [(event.kind, event.code) for event in events] == [("started", ""), ("failed", "cancelled")]
+
+
+def test_acall_outside_an_event_loop_is_an_error(tmp_path):
+    with Workspace(tmp_path) as ws:
+        work = ws.tools().acall("ls")
+        with pytest.raises(RuntimeError, match="No event loop"):
+            work.send(None)
+
+
+def test_functions_of_async_tools_are_async(run):
+    (repeat,) = Toolset([double]).functions()
+    assert inspect.iscoroutinefunction(repeat)
+    assert repeat.__name__ == "double"
+    assert "times: How often. Default 2." in repeat.__doc__
+
+    async def main():
+        assert await repeat("a", times="3") == "aaa"
+        assert await repeat("") == "There is no text."
+
+    run(main())
+
+
+def test_async_functions_have_schemas_like_others():
+    async def look(path: str) -> str:
+        """Look.
+
+        Args:
+            path: File.
+        """
+        return path
+
+    def plain(path: str) -> str:
+        """Look.
+
+        Args:
+            path: File.
+        """
+        return path
+
+    first, second = Toolset([look, plain]).schemas("anthropic")
+    assert {**first, "name": ""} == {**second, "name": ""}

@@ -1,0 +1,121 @@
+"""Toolsets made from others: more tools, fewer tools, other names."""
+# ruff: noqa: RUF005 - a toolset is not a list
+
+import pytest
+
+from agentfs import ToolResult, Toolset, Workspace
+from agentfs.errors import InvalidArgumentError, UnknownToolError
+from agentfs.results import ReadResult
+from agentfs.tools.spec import ToolSpec
+
+
+def count(text: str) -> int:
+    """Count characters.
+
+    Args:
+        text: The text.
+    """
+    return len(text)
+
+
+@pytest.fixture
+def ws(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+def test_a_function_is_added_to_the_tools_of_a_workspace(ws):
+    tools = ws.tools(["read", "grep"])
+    more = tools + [count]
+    assert (tools.names, more.names) == (("read", "grep"), ("read", "grep", "count"))
+    assert more.call("count", {"text": "abc"}).content == "3"
+    assert more.call("read", {"path": "a.txt"}).content == "1|one"
+    with pytest.raises(InvalidArgumentError, match="named count"):
+        more + [count]
+
+
+def test_toolsets_are_added_to_one_another(ws):
+    assert (ws.tools(["read"]) + Toolset([count]) + [ToolSpec(count, name="size")]).names == (
+        "read",
+        "count",
+        "size",
+    )
+
+
+def test_a_toolset_has_a_length_names_and_tools(ws):
+    tools = ws.tools(prefix="fs_")
+    assert len(tools) == 7
+    assert "fs_read" in tools
+    assert "read" not in tools
+    assert [tool.name for tool in tools] == list(tools.names)
+    reading = [tool.name for tool in tools if tool.effect in ("read", "search")]
+    assert reading == ["fs_read", "fs_ls", "fs_glob", "fs_grep"]
+    assert Toolset(tools).schemas() == tools.schemas()
+    assert Toolset(tools, prefix="x_").names[0] == "x_fs_read"
+
+
+def test_only_and_without_choose_tools_by_name(ws):
+    tools = ws.tools()
+    assert tools.only(["grep", "read"]).names == ("grep", "read")
+    assert tools.only("ls").names == ("ls",)
+    assert tools.without(["write", "edit", "multi_edit"]).names == ("read", "ls", "glob", "grep")
+    few = tools.without("write")
+    assert few.call("write", {"path": "b", "content": ""}).error["code"] == "unknown_tool"
+    assert "`write`" not in few.instructions()
+    for choose in (tools.only, tools.without):
+        with pytest.raises(UnknownToolError, match='"raed"'):
+            choose(["raed"])
+
+
+def test_renamed_tools_are_named_in_advice_and_keep_their_aliases(ws):
+    tools = ws.tools(["read", "ls"]).renamed({"read": "Show", "ls": "List"})
+    assert tools.names == ("Show", "List")
+    missing = tools.call("Show", {"path": "b.txt"})
+    assert "List" in missing.content
+    assert tools.call("cat", {"path": "a.txt"}).success
+    assert [schema["name"] for schema in tools.schemas("anthropic")] == ["Show", "List"]
+    alias = Toolset([ToolSpec(count, aliases=("size",))]).renamed({"count": "length"})
+    assert alias.call("size", {"text": "ab"}).content == "2"
+
+
+@pytest.mark.parametrize(("names", "message"), [
+    ({"read": "ls"}, "named ls"), ({"read": "a b"}, "'a b'"), ({"read": ""}, "''"), ({"raed": "x"}, '"raed"'),
+])  # fmt: skip
+def test_a_new_name_must_be_free_and_valid(ws, names, message):
+    with pytest.raises((InvalidArgumentError, UnknownToolError), match=message):
+        ws.tools().renamed(names)
+
+
+def test_added_tools_keep_their_own_renderer(ws):
+    def shout(context):
+        return ToolResult(context.result.success, context.result.content.upper())
+
+    tools = Toolset([ws.read], render=shout) + [count, ToolSpec(ws.ls, render=shout)]
+    assert tools.call("read", {"path": "a.txt"}).content == "1|ONE"
+    assert tools.call("ls").content.startswith("A.TXT")
+    assert tools.call("count", {"text": "a"}).content == "1"
+    assert tools.call("nothing").content.startswith("THERE IS NO TOOL")
+    assert Toolset(tools).call("read", {"path": "a.txt"}).content == "1|ONE"
+
+
+def test_a_dialect_takes_more_tools(ws):
+    tools = ws.tools(dialect="wave") + [count]
+    assert tools.call("count", {"text": "abc"}).content == "3"
+    assert tools.call("Read", {"file_path": "a.txt"}).success
+
+
+def test_a_derived_toolset_reports_to_the_same_callback(tmp_path):
+    events = []
+    with Workspace(tmp_path, on_event=events.append) as ws:
+        (ws.tools(["ls"]) + [count]).only("count").call("count", {"text": ""})
+    assert [(event.kind, event.tool) for event in events] == [("started", "count"), ("finished", "count")]
+
+
+def test_a_tool_is_bound_again_under_its_name(ws):
+    def read(path: str) -> ReadResult:
+        raise AssertionError(path)
+
+    renamed = ws.tools(["read"]).renamed({"read": "Show"})
+    again = renamed.rebound([ToolSpec(ws.read)])
+    assert again.call("Show", {"path": "a.txt"}).success
