@@ -274,7 +274,16 @@ def test_a_missing_path_among_others_is_a_failure_that_prints_the_others(tree):
 
 def test_an_error_of_one_command_advises_another(tree):
     done = run("read", "missing.txt", cwd=tree)
-    assert 'Call ls(path=".") to see what is there.' in done.stderr
+    assert "Call `agentfs ls .` to see what is there." in done.stderr
+
+
+def test_advice_is_spelled_as_options(tree):
+    done = run("grep", "import", "--limit", "1", cwd=tree)
+    assert "more: --offset 1]" in done.stderr
+    (tree / ".hidden").write_text("absent\n")
+    done = run("grep", "absent", cwd=tree)
+    assert "pass --include-ignored" in done.stderr
+    assert "=" not in done.stderr
 
 
 def test_write_takes_standard_input(tree):
