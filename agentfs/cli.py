@@ -9,12 +9,14 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, cast
 
 import agentfs
 from agentfs import call_context
+from agentfs.advice import METHODS, Names, NextCall
+from agentfs.completion import SHELLS
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
 from agentfs.fs import Root
 from agentfs.history import Timeline, methods
@@ -45,6 +47,7 @@ from agentfs.text import footer, to_json
 from agentfs.text.nearest import nearest
 from agentfs.tools.arguments import parse_arguments
 from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
+from agentfs.tools.result import ToolNames
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
@@ -247,6 +250,10 @@ def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argpar
     serve.add_argument("--any-policy", action="store_true", help=any_policy_help)
     serve.set_defaults(run=_serve)
 
+    completion = commands.add_parser("completion", help="print the completion script of a shell")
+    completion.add_argument("shell", choices=SHELLS, metavar=f"{{{','.join(SHELLS)}}}", help="the shell")
+    completion.set_defaults(run=_completion)
+
     _add_history(commands)
     return parser, commands.choices
 
@@ -343,7 +350,7 @@ def _add_parameter(command: argparse.ArgumentParser, tool: str, parameter: Param
         return
     if settings.get("action") == "store_true" and parameter.default is not False:
         settings["action"] = argparse.BooleanOptionalAction
-    names = [f"--{parameter.name.replace('_', '-')}"]
+    names = [_option_name(parameter.name)]
     if short := _SHORT.get(tool, {}).get(parameter.name):
         names.insert(0, short)
     command.add_argument(*names, help=text, dest=parameter.name, **settings)
@@ -406,8 +413,10 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     limits = _UNCUT if wants_data(arguments.color) else None
     with _open(arguments.root, arguments.state, limits=limits) as workspace:
         # Every tool is a command, so an error may suggest any of them.
-        expose = {tool.name: exposable(getattr(workspace, tool.name))}
-        tools = workspace.tools("all", expose=expose)
+        names = [name for name in workspace.tool_names() if name != "changes"]
+        expose = {"read": ["line_ids"], "grep": ["line_ids"]}
+        expose[tool.name] = exposable(getattr(workspace, tool.name))
+        tools = _CommandTools([getattr(workspace, name) for name in names], expose=expose)
         statuses: list[int] = []
         for call in calls:
             result = _call_with_progress(tools, tool.name, call)
@@ -422,6 +431,54 @@ def _run_tool(arguments: argparse.Namespace) -> int:
                 result = _call_with_progress(tools, tool.name, result.next["arguments"])
             statuses.append(_show(arguments, workspace, result, call))
     return FAILED if FAILED in statuses else min(statuses)
+
+
+class _CommandNames(ToolNames):
+    """Suggestions in the spelling of the command line."""
+
+    def parameter(self, name: str) -> str | None:
+        visible = super().parameter(name)
+        positional = visible in _positional(self._called)
+        return visible.upper() if visible and positional else visible and _option_name(visible)
+
+    def call_text(self, call: NextCall) -> str:
+        given, wanted = self._values, call["arguments"]
+        tool = next(tool for tool in self._tools if tool.name == call["name"])
+        positional = _positional(tool)
+        changed = {name: value for name, value in wanted.items() if given.get(name) != value}
+        again = tool is self._called and given.keys() <= wanted.keys()
+        if again and changed and changed.keys().isdisjoint(positional):
+            return " ".join(self.argument_text(*each) for each in changed.items())
+        words = [self.argument_text(*each) for each in wanted.items() if each[0] not in positional]
+        values = [_shell_word(wanted[name]) for name in positional if name in wanted]
+        if any(value.startswith("-") for value in values):
+            words.append("--")
+        return f"`{' '.join(['agentfs', tool.name, *words, *values])}`"
+
+    def argument_text(self, name: str, value: Any) -> str:
+        if isinstance(value, bool):
+            return _option_name(name if value else f"no_{name}")
+        values: list[Any] = value if isinstance(value, list) else [value]
+        return " ".join(f"{_option_name(name)} {_shell_word(each)}" for each in values)
+
+
+class _CommandTools(Toolset):
+    """The tools as commands."""
+
+    def _names(self, tool: Tool | None, values: Mapping[str, Any]) -> Names:
+        return METHODS if tool is None else _CommandNames(tuple(self._tools.values()), tool, values)
+
+
+def _positional(tool: Tool) -> list[str]:
+    return [each.name for each in tool.parameters if each.required or each.name in _POSITIONAL]
+
+
+def _option_name(parameter: str) -> str:
+    return f"--{parameter.replace('_', '-')}"
+
+
+def _shell_word(value: Any) -> str:
+    return shlex.quote(value if isinstance(value, str) else to_json(value))
 
 
 def _paths_after_pattern(arguments: argparse.Namespace, given: dict[str, Any]) -> list[str]:
@@ -579,6 +636,11 @@ def _schemas(arguments: argparse.Namespace) -> int:
         tools = workspace.tools(dialect=arguments.dialect)
         schemas = tools.schemas(arguments.format, strict=arguments.strict)
     print_text(to_json(schemas, indent=2))
+    return 0
+
+
+def _completion(arguments: argparse.Namespace) -> int:
+    print_text(SHELLS[arguments.shell](_parser()[1]).removesuffix("\n"))
     return 0
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -179,6 +180,37 @@ def test_every_tool_is_a_command_and_changes_is_called_diff(tmp_path):
             assert run(name, "--help", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.parametrize(("typed", "offered"), [
+    (["gr"], {"grep"}),
+    (["gl"], {"glob"}),
+    (["grep", "--ignore"], {"--ignore-case"}),
+    (["grep", "--output-mode", "c"], {"content", "count"}),
+    (["ls", "--color", ""], {"auto", "always", "never"}),
+    (["multi-edit", "--pre"], {"--preview"}),
+    (["completion", "f"], set()),
+])  # fmt: skip
+@needs("bash")
+def test_bash_completes_commands_options_and_values(tmp_path, typed, offered):
+    script = run("completion", "bash", cwd=tmp_path).stdout
+    words = " ".join(f"'{word}'" for word in ("agentfs", *typed))
+    ask = f'COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _agentfs; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(
+        [program("bash"), "-c", script + ask], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ({*done.stdout.split()}, done.stderr) == (offered, "")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_other_shells_get_every_command(tmp_path, shell):
+    done = run("completion", shell, cwd=tmp_path)
+    assert done.returncode == 0
+    for word in ("multi-edit", "files-with-matches", "files_with_matches", "rollback"):
+        assert word in done.stdout
+    if judge := shutil.which(shell):
+        (tmp_path / "script").write_text(done.stdout)
+        subprocess.run([judge, "-n", tmp_path / "script"], check=True)
+
+
 @pytest.fixture
 def tree(tmp_path):
     (tmp_path / "a.py").write_text("import os\nprint(os)\n")
@@ -242,7 +274,16 @@ def test_a_missing_path_among_others_is_a_failure_that_prints_the_others(tree):
 
 def test_an_error_of_one_command_advises_another(tree):
     done = run("read", "missing.txt", cwd=tree)
-    assert 'Call ls(path=".") to see what is there.' in done.stderr
+    assert "Call `agentfs ls .` to see what is there." in done.stderr
+
+
+def test_advice_is_spelled_as_options(tree):
+    done = run("grep", "import", "--limit", "1", cwd=tree)
+    assert "more: --offset 1]" in done.stderr
+    (tree / ".hidden").write_text("absent\n")
+    done = run("grep", "absent", cwd=tree)
+    assert "pass --include-ignored" in done.stderr
+    assert "=" not in done.stderr
 
 
 def test_write_takes_standard_input(tree):
