@@ -1,4 +1,4 @@
-"""The deadline, cancellation and progress of the call in this thread; Ctrl-C waits for a change to end.
+"""The deadline, cancellation and progress of the call in this thread; a change also delays Ctrl-C.
 
 `current` is set while a tool runs; it is None if a program calls a method. The outermost tool or method sets
 the deadline. Long work must call `check` repeatedly.
@@ -29,8 +29,8 @@ class Execution:
 
     Args:
         tool: The name of the tool, or None if a program called a method.
-        start: Starts a coroutine on the event loop that waits for the call; None without one.
-        slots: The semaphore of which the call holds a slot. The slot is released while the user is asked.
+        start: Starts a coroutine on the event loop that waits for the call; None if no loop does.
+        slots: The semaphore whose slot the call holds. The slot is released while the user is asked.
         on_progress: Called with the number of entries seen, in the thread of the call.
     """
 
@@ -191,7 +191,7 @@ def uncounted() -> Generator[None]:
 
 
 def deadline(seconds: float = math.inf) -> float:
-    """Return when work of some seconds must end, by `time.monotonic()`: at the latest when the call ends."""
+    """Return the `time.monotonic()` in some seconds, or that of the end of the call if it is earlier."""
     found = _deadline.get()
     at = time.monotonic() + seconds
     return at if found is None else min(at, found.at)
@@ -267,7 +267,7 @@ def run_to_end(work: Callable[[], _R]) -> _R:
     """Run a function, and delay the handlers of signals until it has ended.
 
     Python may run a handler in the main thread between any two instructions. If it raises, as for Ctrl-C, a
-    file that was just opened or locked would stay so.
+    file that was just opened or locked would stay open or locked.
     """
     if threading.get_ident() != threading.main_thread().ident:
         return work()

@@ -9,12 +9,14 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, cast
 
 import agentfs
 from agentfs import call_context
+from agentfs.advice import METHODS, Names, NextCall
+from agentfs.completion import SHELLS
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
 from agentfs.fs import Root
 from agentfs.history import Timeline, methods
@@ -31,11 +33,13 @@ from agentfs.terminal import (
     COLOR_CHOICES,
     OutputError,
     data_of,
+    encoded,
     paint_diff,
     paint_result,
     print_error,
     print_text,
     progress,
+    records_of,
     wants_data,
     write_output,
 )
@@ -43,6 +47,7 @@ from agentfs.text import footer, to_json
 from agentfs.text.nearest import nearest
 from agentfs.tools.arguments import parse_arguments
 from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
+from agentfs.tools.result import ToolNames
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
@@ -176,7 +181,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser, commands = _parser()
+    parser, commands = _parser(argv[0] if argv else "")
     command = commands.get(argv[0]) if argv else None
     if command is None and argv and not argv[0].startswith("-"):
         near = nearest(argv[0], commands)
@@ -186,13 +191,18 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return command.parse_intermixed_args(argv[1:])  # options may follow paths
 
 
-def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Return the parser, and the parser of each command."""
+def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser, and the parser of each command; of `wanted` alone if that is a tool."""
     parser = argparse.ArgumentParser(prog="agentfs", description="File tools for LLM agent loops.")
     parser.add_argument("--version", action="version", version=f"agentfs {agentfs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for tool in _tools():
-        _add_tool(commands, tool)
+    unopened = object.__new__(Workspace)
+    names = [name for name in unopened.tool_names() if name != "changes"]
+    chosen = [name for name in names if name == wanted.replace("-", "_")] or names
+    for method in (getattr(unopened, name) for name in chosen):
+        _add_tool(commands, make_tool(method, expose=exposable(method)))
+    if chosen is not names:
+        return parser, commands.choices
 
     call = commands.add_parser("call", help="run one tool with the arguments a model would send")
     call.add_argument("name", metavar="NAME", help="the tool, such as read")
@@ -240,6 +250,10 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
     serve.add_argument("--any-policy", action="store_true", help=any_policy_help)
     serve.set_defaults(run=_serve)
 
+    completion = commands.add_parser("completion", help="print the completion script of a shell")
+    completion.add_argument("shell", choices=SHELLS, metavar=f"{{{','.join(SHELLS)}}}", help="the shell")
+    completion.set_defaults(run=_completion)
+
     _add_history(commands)
     return parser, commands.choices
 
@@ -281,13 +295,6 @@ def _add_state(command: Any) -> None:
     command.add_argument("--root", default=_from_environment("--root"), metavar="DIR", help=root_help)
 
 
-def _tools() -> list[Tool]:
-    """Return the tools that are commands, with all parameters; no workspace is opened."""
-    unopened = object.__new__(Workspace)
-    methods = [getattr(unopened, name) for name in unopened.tool_names() if name != "changes"]
-    return [make_tool(method, expose=exposable(method)) for method in methods]
-
-
 def _add_tool(commands: Any, tool: Tool) -> None:
     dashed = tool.name.replace("_", "-")
     command = commands.add_parser(
@@ -310,7 +317,12 @@ def _add_tool(commands: Any, tool: Tool) -> None:
             command.add_argument(
                 option, long, action="store_const", dest="output_mode", const=mode, help=mode_help
             )
-    _add_common(group, "--json", "--color")
+    if tool.name in _PATH_COMMANDS:
+        json_help = "print a JSON object for each entry, one on a line"
+        group.add_argument("--json", action="store_true", default=False, help=json_help)
+    else:
+        _add_common(group, "--json")
+    _add_common(group, "--color")
     if tool.name in _HISTORY_COMMANDS:
         _add_state(group)
     else:
@@ -338,7 +350,7 @@ def _add_parameter(command: argparse.ArgumentParser, tool: str, parameter: Param
         return
     if settings.get("action") == "store_true" and parameter.default is not False:
         settings["action"] = argparse.BooleanOptionalAction
-    names = [f"--{parameter.name.replace('_', '-')}"]
+    names = [_option_name(parameter.name)]
     if short := _SHORT.get(tool, {}).get(parameter.name):
         names.insert(0, short)
     command.add_argument(*names, help=text, dest=parameter.name, **settings)
@@ -401,8 +413,10 @@ def _run_tool(arguments: argparse.Namespace) -> int:
     limits = _UNCUT if wants_data(arguments.color) else None
     with _open(arguments.root, arguments.state, limits=limits) as workspace:
         # Every tool is a command, so an error may suggest any of them.
-        expose = {tool.name: exposable(getattr(workspace, tool.name))}
-        tools = workspace.tools("all", expose=expose)
+        names = [name for name in workspace.tool_names() if name != "changes"]
+        expose = {"read": ["line_ids"], "grep": ["line_ids"]}
+        expose[tool.name] = exposable(getattr(workspace, tool.name))
+        tools = _CommandTools([getattr(workspace, name) for name in names], expose=expose)
         statuses: list[int] = []
         for call in calls:
             result = _call_with_progress(tools, tool.name, call)
@@ -417,6 +431,54 @@ def _run_tool(arguments: argparse.Namespace) -> int:
                 result = _call_with_progress(tools, tool.name, result.next["arguments"])
             statuses.append(_show(arguments, workspace, result, call))
     return FAILED if FAILED in statuses else min(statuses)
+
+
+class _CommandNames(ToolNames):
+    """Suggestions in the spelling of the command line."""
+
+    def parameter(self, name: str) -> str | None:
+        visible = super().parameter(name)
+        positional = visible in _positional(self._called)
+        return visible.upper() if visible and positional else visible and _option_name(visible)
+
+    def call_text(self, call: NextCall) -> str:
+        given, wanted = self._values, call["arguments"]
+        tool = next(tool for tool in self._tools if tool.name == call["name"])
+        positional = _positional(tool)
+        changed = {name: value for name, value in wanted.items() if given.get(name) != value}
+        again = tool is self._called and given.keys() <= wanted.keys()
+        if again and changed and changed.keys().isdisjoint(positional):
+            return " ".join(self.argument_text(*each) for each in changed.items())
+        words = [self.argument_text(*each) for each in wanted.items() if each[0] not in positional]
+        values = [_shell_word(wanted[name]) for name in positional if name in wanted]
+        if any(value.startswith("-") for value in values):
+            words.append("--")
+        return f"`{' '.join(['agentfs', tool.name, *words, *values])}`"
+
+    def argument_text(self, name: str, value: Any) -> str:
+        if isinstance(value, bool):
+            return _option_name(name if value else f"no_{name}")
+        values: list[Any] = value if isinstance(value, list) else [value]
+        return " ".join(f"{_option_name(name)} {_shell_word(each)}" for each in values)
+
+
+class _CommandTools(Toolset):
+    """The tools as commands."""
+
+    def _names(self, tool: Tool | None, values: Mapping[str, Any]) -> Names:
+        return METHODS if tool is None else _CommandNames(tuple(self._tools.values()), tool, values)
+
+
+def _positional(tool: Tool) -> list[str]:
+    return [each.name for each in tool.parameters if each.required or each.name in _POSITIONAL]
+
+
+def _option_name(parameter: str) -> str:
+    return f"--{parameter.replace('_', '-')}"
+
+
+def _shell_word(value: Any) -> str:
+    return shlex.quote(value if isinstance(value, str) else to_json(value))
 
 
 def _paths_after_pattern(arguments: argparse.Namespace, given: dict[str, Any]) -> list[str]:
@@ -457,11 +519,12 @@ def _call_with_progress(tools: Toolset, name: str, arguments: str | dict[str, An
 def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResult, given: Any) -> int:
     facts: Any = result.data
     data = cast("dict[str, Any]", facts) if isinstance(facts, dict) else {}
-    if arguments.json:
+    lists = hasattr(arguments, "tool") and arguments.tool.name in _PATH_COMMANDS
+    if arguments.json and not lists:
         print_text(to_json(result.to_dict()))
     elif not result.success:
         print_error(result.content)
-    elif getattr(arguments, "null", False) or wants_data(arguments.color):
+    elif arguments.json or getattr(arguments, "null", False) or wants_data(arguments.color):
         _print_data(arguments, workspace, result, data, given)
     else:
         print_text(result.content, arguments.color, lambda text: paint_result(text, data))
@@ -478,10 +541,17 @@ def _print_data(
     said: Sequence[str] = () if result.notes else data.get("notes", ())
     notes = [footer(*said)]
     found = None
+    mode = given.get("output_mode", "content")
     # `call` prints the text that a model gets, unless that is a list of paths, which may be drawn as a tree.
-    if hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
-        mode = given.get("output_mode", "content")
-        found = data_of(data, mode, str(workspace.root), null=getattr(arguments, "null", False))
+    if arguments.json:
+        found = b"".join(encoded(to_json(each) + "\n") for each in records_of(data, mode))
+    elif hasattr(arguments, "tool") or data.keys() >= {"next", "skipped"}:
+        context = mode == "content" and any(map(given.get, ("context", "before", "after")))
+        null = getattr(arguments, "null", False)
+        found = data_of(data, mode, str(workspace.root), null=null, context=context)
+        if found and context:  # as between the files of one search
+            found = (b"--\n" if "divides" in arguments else b"") + found
+            arguments.divides = True
     if found:
         write_output(found)
         if "failed" in data:  # the files of `read_many` have footers of their own
@@ -566,6 +636,11 @@ def _schemas(arguments: argparse.Namespace) -> int:
         tools = workspace.tools(dialect=arguments.dialect)
         schemas = tools.schemas(arguments.format, strict=arguments.strict)
     print_text(to_json(schemas, indent=2))
+    return 0
+
+
+def _completion(arguments: argparse.Namespace) -> int:
+    print_text(SHELLS[arguments.shell](_parser()[1]).removesuffix("\n"))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The read history of a workspace: which lines of which revisions were shown, and the ids of lines.
+"""The read history of a workspace: the lines shown of each revision of a file, and the ids of lines.
 
 A file is named by its real path, so that two links to it share its history. Memory is bounded: the least
 recently used files are forgotten first, and their texts before their records. A forgotten file counts as
@@ -339,7 +339,7 @@ class ReadTracker:
                 self._changed(path, each)
 
     def _drop(self, path: str, revision: str, *, keep_record: bool = False) -> None:
-        """Drop the text and line ids of a revision, and also its record unless `keep_record` keeps a read."""
+        """Drop a revision with its text and line ids. With `keep_record`, keep the record of a read."""
         record = self._files[path][revision]
         self._size -= self._texts.pop((path, revision), 0)
         if record.ids is not None:
@@ -364,7 +364,7 @@ def _size_of(text: str) -> int:
 
 
 def record_of(revision: str, ranges: Iterable[Range], total: int) -> ReadRecord:
-    """Return the record of a revision of which some ranges were read, given in any order."""
+    """Return the record of a revision with the ranges that were read, in any order."""
     united: list[Range] = []
     for first, last in sorted(ranges):
         if united and first <= united[-1][1] + 1:

@@ -182,7 +182,7 @@ class Skipped:
         vcs: Version control directories, such as `.git`.
         protected: Files whose contents are protected from reading.
         binary: Files that are not text.
-        too_large: Files over `Limits.file_bytes`.
+        too_large: Files over the `max_filesize` of a search.
         undecodable: Files whose text cannot be decoded.
         unreadable: Names that could not be read, or that vanished.
         symlink: Links that were not followed.

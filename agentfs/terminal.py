@@ -65,11 +65,13 @@ def wants_data(color: str) -> bool:
     return color != "always" and not sys.stdout.isatty()
 
 
-def data_of(facts: Mapping[str, Any], output_mode: str, root: str, *, null: bool) -> bytes | None:
+def data_of(
+    facts: Mapping[str, Any], output_mode: str, root: str, *, null: bool, context: bool = False
+) -> bytes | None:
     """Return the data of a result for other programs, or None if it only has a text.
 
     Paths are one a line, or end in NUL with `null`. Matches are printed as by `rg -n -H --no-heading`, files
-    as by `cat`.
+    as by `cat`. With `context`, `--` divides matches that are not adjacent.
     """
     end = b"\0" if null else b"\n"
 
@@ -85,7 +87,7 @@ def data_of(facts: Mapping[str, Any], output_mode: str, root: str, *, null: bool
         after = end if null else b":"
         if output_mode == "count":
             return b"".join(name(path) + after + b"%d\n" % each["lines"] for path, each in counts.items())
-        return b"".join(_match_lines(facts["matches"], name, null=null))
+        return b"".join(_match_lines(facts["matches"], name, null=null, context=context))
     if "total" in facts and (entries := facts.get("entries", facts.get("files"))) is not None:
         return b"".join(name(entry["path"]) + end for entry in entries)
     files = facts["files"] if "left" in facts and "failed" in facts else [facts]
@@ -94,8 +96,19 @@ def data_of(facts: Mapping[str, Any], output_mode: str, root: str, *, null: bool
     return None
 
 
+def records_of(facts: Mapping[str, Any], output_mode: str) -> list[Mapping[str, Any]]:
+    """Return the entries of a listing, or the matches or counts of a search, each for a line of JSON."""
+    if "counts" not in facts:
+        return list(facts.get("entries", facts.get("files", ())))
+    if output_mode == "total":
+        return [{name: facts[name] for name in ("total_matches", "total_lines", "total_files")}]
+    if facts["matches"]:
+        return list(facts["matches"])
+    return [{"path": path, **count} for path, count in facts["counts"].items()]
+
+
 def _match_lines(
-    matches: Sequence[Mapping[str, Any]], name: Callable[[str], bytes], *, null: bool
+    matches: Sequence[Mapping[str, Any]], name: Callable[[str], bytes], *, null: bool, context: bool
 ) -> Iterator[bytes]:
     """Yield `path:line:text` for each matching line and `path-line-text` for the lines around it."""
     files: dict[str, dict[int, tuple[str, str]]] = {}
@@ -107,11 +120,11 @@ def _match_lines(
         rows.update({number: (":", line) for number, line in enumerate(found, first)})
         for number, line in enumerate(match["after"], first + len(found)):
             rows.setdefault(number, ("-", line))
-    has_context = any(mark == "-" for rows in files.values() for mark, _ in rows.values())
+    context = context or any(mark == "-" for rows in files.values() for mark, _ in rows.values())
     previous: tuple[str, int] | None = None
     for path, rows in files.items():
         for number in sorted(rows):
-            if has_context and previous is not None and previous != (path, number - 1):
+            if context and previous is not None and previous != (path, number - 1):
                 yield b"--\n"
             mark, line = rows[number]
             separator = b"\0" if null else mark.encode()

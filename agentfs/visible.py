@@ -5,7 +5,7 @@ paragraph separators, annotation marks, lone surrogates, and Unicode's default i
 characters, fillers, variation selectors, tag characters). A joiner or selector is not hidden in an emoji, or
 between letters of scripts that are written with joiners.
 
-Each purpose has one function. `⟦U+202E⟧` stands for a hidden character, in quotes `\u202e`:
+Hidden characters are shown as `⟦U+202E⟧`, or between quotes as `\u202e`. Each purpose has one function:
 
 * `visible`: content; tabs and line feeds stay. `unvisible` restores it.
 * `one_line`: a name or a path, without tabs and line feeds.

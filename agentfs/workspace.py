@@ -381,6 +381,7 @@ class Workspace:
         new_string: str,
         replace_all: bool = False,
         *,
+        insert_line: int | None = None,
         expect: int | None = None,
         expect_revision: str | None = None,
         match: Literal["tolerant", "exact"] | None = None,
@@ -396,6 +397,8 @@ class Workspace:
                 once, so include enough lines around it.
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
+            insert_line: With an empty `old_string`, the line after which `new_string` is inserted as lines of
+                its own; 0 is the beginning of the file.
             expect: How many replacements to make; with any other number nothing is changed.
             expect_revision: The only version of the file to change, as `read` names it.
             match: "tolerant" also finds a text that differs only in white space and the like, if it is at
@@ -412,6 +415,9 @@ class Workspace:
                 `expect`; `no_change`; `stale` if the version is not `expect_revision`; `binary`,
                 `encoding`, `too_large`, `read_only`, `not_found`.
         """
+        if insert_line is not None:
+            target = self._edit_target(path, encoding, expect_revision, preview, raw)
+            return editing.edit.insert_lines(target, insert_line, old_string, new_string)
         edits = [Edit(old_string, new_string, replace_all)]
         return editing.edit.edit_file(
             self._edit_target(path, encoding, expect_revision, preview, raw), edits, match, expect
@@ -864,7 +870,7 @@ class Workspace:
 
         Raises:
             AgentFSError: `invalid_pattern` with the place of the mistake, `not_found`, `outside_workspace`,
-                `invalid_argument`, `past_end`, `too_large` for a single file over `Limits.file_bytes`.
+                `invalid_argument`, `past_end`.
         """
         options = search.options.GrepOptions(
             pattern=pattern,

@@ -47,7 +47,7 @@ def needs(name: str) -> pytest.MarkDecorator:
 
 
 def part_or_all(every: int) -> pytest.MarkDecorator:
-    """Return the mark of tests with many cases: they get `every`, and take each case of that number.
+    """Return a mark for tests with many cases; a test runs each `every`-th case.
 
     The ordinary run takes a part of the cases; a run with `-m long` takes all.
     """
@@ -73,13 +73,13 @@ def pytest_sessionstart() -> None:
         raise pytest.UsageError(f"CI must have all reference programs; missing: {', '.join(missing)}")
 
 
-# How long an example takes is the machine's affair: no test asserts a time.
+# No test asserts a time, because it depends on the machine.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The run that judges a change draws the same examples each time; any other run draws new ones.
 settings.register_profile("repeatable", settings.get_profile("unhurried"), derandomize=True)
 settings.load_profile("unhurried")
 
-# The user's own global excludes would hold in every tree of the tests.
+# The user's own global excludes would apply to every tree of the tests.
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
 
@@ -124,7 +124,7 @@ def tree_of(tmp_path: Path) -> Callable[[], dict[str, tuple[int, bytes]]]:
 
 @pytest.fixture(scope="session")
 def django(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """Django's sdist, fetched by pip once, unpacked, and made a git repository for git to judge by."""
+    """Django's sdist, fetched by pip once, unpacked, and made a git repository to compare with git."""
     if program("git") is None:
         pytest.skip("git is not installed")
     # In the directory of pytest's cache, but without needing its plugin.

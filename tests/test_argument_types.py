@@ -1,6 +1,6 @@
-"""Python calls with values of every kind: what no hint allows is `invalid_argument`, and changes nothing.
+"""Python calls with values of every kind: one that no hint allows is `invalid_argument`.
 
-What a hint allows is told by pydantic in its strict mode, for every parameter of every public method.
+Pydantic's strict mode tells which values a hint allows, for every parameter of every public method.
 """
 
 import inspect

@@ -3,7 +3,9 @@
 import errno
 import json
 import os
+import random
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentfs.providers import FORMATS
-from tests.conftest import needs, program
+from tests.conftest import needs, part_or_all, program
 from tests.forked import run_command as run
 
 
@@ -178,6 +180,37 @@ def test_every_tool_is_a_command_and_changes_is_called_diff(tmp_path):
             assert run(name, "--help", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.parametrize(("typed", "offered"), [
+    (["gr"], {"grep"}),
+    (["gl"], {"glob"}),
+    (["grep", "--ignore"], {"--ignore-case"}),
+    (["grep", "--output-mode", "c"], {"content", "count"}),
+    (["ls", "--color", ""], {"auto", "always", "never"}),
+    (["multi-edit", "--pre"], {"--preview"}),
+    (["completion", "f"], set()),
+])  # fmt: skip
+@needs("bash")
+def test_bash_completes_commands_options_and_values(tmp_path, typed, offered):
+    script = run("completion", "bash", cwd=tmp_path).stdout
+    words = " ".join(f"'{word}'" for word in ("agentfs", *typed))
+    ask = f'COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _agentfs; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(
+        [program("bash"), "-c", script + ask], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ({*done.stdout.split()}, done.stderr) == (offered, "")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_other_shells_get_every_command(tmp_path, shell):
+    done = run("completion", shell, cwd=tmp_path)
+    assert done.returncode == 0
+    for word in ("multi-edit", "files-with-matches", "files_with_matches", "rollback"):
+        assert word in done.stdout
+    if judge := shutil.which(shell):
+        (tmp_path / "script").write_text(done.stdout)
+        subprocess.run([judge, "-n", tmp_path / "script"], check=True)
+
+
 @pytest.fixture
 def tree(tmp_path):
     (tmp_path / "a.py").write_text("import os\nprint(os)\n")
@@ -241,7 +274,16 @@ def test_a_missing_path_among_others_is_a_failure_that_prints_the_others(tree):
 
 def test_an_error_of_one_command_advises_another(tree):
     done = run("read", "missing.txt", cwd=tree)
-    assert 'Call ls(path=".") to see what is there.' in done.stderr
+    assert "Call `agentfs ls .` to see what is there." in done.stderr
+
+
+def test_advice_is_spelled_as_options(tree):
+    done = run("grep", "import", "--limit", "1", cwd=tree)
+    assert "more: --offset 1]" in done.stderr
+    (tree / ".hidden").write_text("absent\n")
+    done = run("grep", "absent", cwd=tree)
+    assert "pass --include-ignored" in done.stderr
+    assert "=" not in done.stderr
 
 
 def test_write_takes_standard_input(tree):
@@ -256,9 +298,31 @@ def test_standard_input_keeps_its_line_ends(tree):
 
 
 def test_a_tool_prints_json(tree):
-    done = run("grep", "absent", "--json", "--root", str(tree), cwd=tree.parent)
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["data"]["total_matches"] == 0
+    done = run("read", "b.txt", "--json", "--root", str(tree), cwd=tree.parent)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["data"]["total_lines"] == 1
+
+
+@pytest.mark.parametrize(("command", "status", "records"), [
+    ("ls", 0, [{"path": "sub", "type": "directory"}, {"path": "a.py"}, {"path": "b.txt", "size": 15}]),
+    ("ls sub", 0, []),
+    ("glob *.py sub .", 0, [{"path": "a.py"}]),
+    ("find -t d", 0, [{"path": "sub"}]),
+    ("glob *.none", 1, []),
+    ("grep import", 0, [{"path": "a.py", "line": 1, "text": "import os"}, {"path": "b.txt"}]),
+    ("grep nothing", 0, [{"spans": [[7, 14]]}]),
+    ("grep -l import", 0, [{"path": "a.py"}, {"path": "b.txt"}]),
+    ("grep -c import", 0, [{"path": "a.py", "lines": 1, "matches": 1}, {"path": "b.txt", "lines": 1}]),
+    ("grep --output-mode total import", 0, [{"total_matches": 2, "total_lines": 2, "total_files": 2}]),
+    ("grep absent", 1, []),
+    ("ls missing", 2, []),
+])  # fmt: skip
+def test_a_list_or_a_search_prints_an_object_for_each_entry(tree, command, status, records):
+    done = run(*command.split(), "--json", cwd=tree)
+    printed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, len(printed)) == (status, len(records)), done.stderr
+    for entry, expected in zip(printed, records, strict=True):
+        assert expected.items() <= entry.items()
 
 
 DECOYS = ("a.tmp", "sub/b.tmp", "site/c.tmp", "a b.tmp", "\u00e9.tmp", "[1]", "x: 1 B", "sub/.hidden/d.tmp")
@@ -349,6 +413,63 @@ def test_a_pipe_gets_the_output_of_fd(decoys, options):
     assert sorted(done.stdout.splitlines()) == sorted(line.rstrip("/") for line in judge.stdout.splitlines())
     listed = run("ls", "--depth", "0", cwd=decoys) if not options else done
     assert sorted(listed.stdout.splitlines()) == sorted(done.stdout.splitlines())
+
+
+def random_tree(root, draw):
+    """Make a repository with files of few words, hidden names and rules that ignore some of them."""
+    (root / ".git").mkdir(parents=True)
+    directories = [root]
+    for _ in range(draw.randrange(6)):
+        directory = draw.choice(directories) / draw.choice(
+            ["src", "docs", "build", ".cache", "x y", "\u00e9"]
+        )
+        directory.mkdir(exist_ok=True)
+        directories.append(directory)
+    for _ in range(draw.randrange(1, 25)):
+        name = draw.choice("abc") + draw.choice([".py", ".txt", ".md", ".log", "", ".tar.gz"])
+        lines = [" ".join(draw.choices(["TODO", "todo", "TODOs", "a.b", "axb", ""], k=3)) for _ in range(9)]
+        end = draw.choice(["\n", ""])
+        path = draw.choice(directories) / (draw.choice(["", "", "", "."]) + name)
+        path.write_text("\n".join(lines[: draw.randrange(10)]) + end)
+    (root / ".gitignore").write_text("\n".join(draw.sample(["*.log", "build/", "/docs", "!a.log"], 2)) + "\n")
+
+
+@needs("rg")
+@needs("fd")
+@part_or_all(20)
+def test_a_pipe_gets_the_lines_of_rg_fd_and_ls_on_random_trees(tmp_path, every):
+    rg = [program("rg"), "--no-heading", "-n", "-H", "--sort", "path", "--no-messages"]
+    fd = [program("fd"), "--strip-cwd-prefix"]
+    for seed in range(0, 200, every):
+        draw, root = random.Random(seed), tmp_path / str(seed)
+        random_tree(root, draw)
+        options = draw.sample(["-i", "-w", "-v", "-F", "-S", "-x", "-n"], draw.randrange(3))
+        options += draw.choice([[], ["-C1"], ["-A", "2"], ["-B", "1"], ["-l"], ["-c"], ["-0"], ["-m", "2"]])
+        # With `-g` and `-t`, rg also searches hidden and ignored files that match; these globs match none.
+        options += draw.choice([[], ["-tpy", "-g", "[!.]*.py"], ["-g", "[!.]*.py"], ["-g", "[!.]*.{md,txt}"]])
+        options += draw.choice([["TODO"], ["a.b"], ["-e", "todo", "-e", "a.b"], ["^$"], ["absent"]])
+        found = sorted(path.name for path in root.iterdir() if path.name[0] != ".")
+        paths = draw.choice([[], [], draw.sample(found, min(2, len(found)))])
+        if {"-m", "-v"} <= {*options}:
+            options.remove("-v")
+        kinds = draw.choice([[], ["-t", "f"], ["-t", "d"], ["-t", "f", "-t", "d"], ["-e", "py"], ["-d", "1"]])
+        pattern = draw.choice(["*.py", "*", "a*", "*.{md,txt}", "[ab].*"])
+        listed = draw.choice([".", *(each for each in found if (root / each).is_dir())])
+        ours_theirs = [
+            (["grep", *options, *paths], [*rg, *options, "--", *(paths or ["."])]),
+            (["find", *kinds], [*fd, *kinds]),
+            (["glob", pattern], [*fd, "-t", "f", "--glob", pattern]),
+            (["ls", "--include-ignored", "--no-hidden", listed], ["ls", listed]),
+        ]
+        for ours, theirs in ours_theirs:
+            judge = subprocess.run(theirs, cwd=root, capture_output=True, text=True, check=False)
+            done = run(*ours, cwd=root)
+            expected = [line.removeprefix("./").rstrip("/") for line in judge.stdout.split("\n")]
+            if ours[0] == "ls" and listed != ".":
+                expected = [line and f"{listed}/{line}" for line in expected]
+            assert sorted(done.stdout.split("\n")) == sorted(expected), (seed, ours, done.stderr)
+            if ours[0] == "grep":
+                assert done.returncode == judge.returncode, (seed, ours, done.stderr)
 
 
 def test_read_in_a_pipe_prints_the_file_as_cat_does(decoys):

@@ -17,7 +17,7 @@ from scripts.pages import NOT_RUN, blocks_of, sessions, with_outputs
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# What the providers' clients return is not typed here: the tests' environment does not have them.
+# The providers' clients are not installed here, so their results have no types.
 MYPY_CONFIG = "[mypy]\nstrict = true\n[mypy-openai.*]\nignore_missing_imports = true\n"
 
 

@@ -137,6 +137,11 @@ CALLS = {
         lambda: notebook(b'{"outputs": [{"text": "%s"}]}' % (rb"\n" * 5_000_000)), 'ws.read("f.ipynb")', "ok",
     ),
     "many cells": (lambda: notebook(b"{}" + b",{}" * 3_400_000), 'ws.read("f.ipynb")', "ok"),
+    "a search of many lines": (
+        lambda: many(3_000_000), 'ws.grep(r"line .*7", "f", context=20, timeout=30)', "ok",
+    ),
+    "a search over lines": (lambda: many(1_000_000), 'ws.grep(r"e\\nl", "f", multiline=True)', "ok"),
+    "a search of one long line": ("é😀 ".encode() * (8 * MIB), 'ws.grep("😀 é", "f")', "ok"),
     "as many cells as are read": (lambda: notebook(b"{}" + b",{}" * 700_000), 'ws.read("f.ipynb")', "ok"),
 }  # fmt: skip
 

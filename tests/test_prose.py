@@ -1,6 +1,7 @@
 """The cheap rules of our prose: they catch the worst sentences, and do not replace reading."""
 
 import ast
+import functools
 import io
 import itertools
 import re
@@ -53,7 +54,7 @@ class Text(NamedTuple):
         return f"{self.file}:{self.line}: {self.kind}: {' '.join(self.text.split())[:160]}"
 
 
-def python_texts(path: Path) -> Iterator[Text]:
+def texts_in(path: Path) -> Iterator[Text]:
     """Yield the docstrings, comments and messages of a module."""
     name = path.relative_to(ROOT).as_posix()
     source = path.read_text(encoding="utf-8")
@@ -88,6 +89,12 @@ def python_texts(path: Path) -> Iterator[Text]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield Text(name, token.start[0], "comment", token.string.lstrip("#! "))
+
+
+@functools.cache
+def python_texts(path: Path) -> list[Text]:
+    """Return the docstrings, comments and messages of a module."""
+    return list(texts_in(path))
 
 
 def page_texts(path: Path) -> Iterator[Text]:

@@ -14,8 +14,9 @@ from agentfs import AgentFSError, Workspace, events, results
 from agentfs.errors import FileIOError
 
 NAMES = """
-AccessError AgentFSError Allow ArgumentError AsyncWorkspace ContentError Deny Edit EditError Event LineChange Limits
-OperationalError PathError PermissionRequest Policy Protect ToolResult Toolset Workspace connect
+AccessError AgentFSError Allow ArgumentError AsyncWorkspace ContentError Deny Edit EditError Event
+LineChange Limits OperationalError PathError PermissionRequest Policy Protect ToolResult Toolset
+Workspace connect
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 PYTHON_ERRORS = {

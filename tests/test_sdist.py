@@ -1,4 +1,4 @@
-"""The source distribution holds what README's lines need."""
+"""The source distribution contains the files that README's lines need."""
 
 import re
 import subprocess

@@ -1,8 +1,8 @@
 """Every suggestion in a text works: complete calls succeed, and named tools and parameters exist.
 
-Held for every dialect, with and without a prefix, for subsets of the tools, for `wave` in a workdir and for
-`tree-sitter-analyzer` in both languages. Each parameter of each tool is given values that fail or find
-nothing, on a small tree, and what comes back is followed to the letter.
+Checked for every dialect, with and without a prefix, for subsets of the tools, for `wave` in a workdir and
+for `tree-sitter-analyzer` in both languages. Each parameter of each tool gets values that fail or find
+nothing on a small tree, and the tests follow each suggestion exactly.
 """
 
 import json

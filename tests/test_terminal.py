@@ -46,7 +46,7 @@ def run(tree, *command, terminals=("stdout",), **environment):
         try:
             while piece := os.read(shown, 65536):
                 got.append(piece)
-        except OSError:  # Linux reports the end of a terminal so
+        except OSError:  # Linux reports the end of a terminal like this
             pass
 
     reader = threading.Thread(target=read)

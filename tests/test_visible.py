@@ -100,7 +100,7 @@ def test_every_default_ignorable_is_shown():
 
 def test_every_emoji_keeps_its_selector_and_its_joiner():
     pictures = regex.compile(r"\p{Extended_Pictographic}")
-    reserved = regex.compile(r"\p{Cn}")  # versions of Unicode differ in what may become a picture
+    reserved = regex.compile(r"\p{Cn}")  # versions of Unicode differ in these characters
     for code in range(0x80, 0x110000):
         picture = chr(code)
         if pictures.match(picture) and not reserved.match(picture):

@@ -1,4 +1,4 @@
-"""The workspace as a whole: what its methods have in common."""
+"""The workspace as a whole: behaviour that its methods share."""
 
 import errno
 import inspect

@@ -97,7 +97,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         line = insert_line if insert_line is not None else _required("insert_line", None, command)
         # In older versions of the tool the parameter was new_str here too.
         text = _required("insert_text", new_str if insert_text is None else insert_text, command)
-        return workspace.splice(path, lambda content: ([_insertion(content, int(line), text)], ()))
+        return workspace.edit(path, "", text, insert_line=int(line))
 
     return [
         ToolSpec(
@@ -147,19 +147,6 @@ def _bad_range(view_range: list[int], why: str) -> InvalidArgumentError:
 
 def _invalid(parameter: str, message: str, **details: Any) -> InvalidArgumentError:
     return InvalidArgumentError(message, details={"parameter": parameter, **details})
-
-
-def _insertion(content: str, line: int, text: str) -> tuple[int, int, str]:
-    """Return the splice that inserts lines after a line of a content with line feeds only."""
-    starts = [0, *(found.end() for found in re.finditer("\n", content))]
-    total = len(starts) - (1 if content.endswith("\n") or not content else 0)
-    if not 0 <= line <= total:
-        why = f"It should be within the range of lines of the file: [0, {total}]"
-        raise _invalid("insert_line", f"Invalid `insert_line` parameter: {line}. {why}", total_lines=total)
-    body = text.replace("\r\n", "\n").removesuffix("\n")
-    if line == len(starts):  # the last line has no line end
-        return len(content), len(content), f"\n{body}"
-    return starts[line], starts[line], f"{body}\n"
 
 
 def _follow(call: NextCall) -> Mapping[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Changing files: `write`, `edit`, `multi_edit`, `edit_lines`, `splice`, `replace`, `delete` and `move`."""
+"""Change files: `write`, `edit`, `multi_edit`, `edit_lines`, `splice`, `replace`, `delete` and `move`."""
 
 from typing import TYPE_CHECKING
 

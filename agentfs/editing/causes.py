@@ -136,7 +136,7 @@ def already_applied(view: str, old: str, new: str) -> list[Span]:
 
 
 def applied_with_few_changes(view: str, old: str, new: str) -> list[Span]:
-    """Find a new text that resembles the old text. A short one must fill whole lines."""
+    """Find the new text if it resembles the old text. A short one must fill whole lines."""
     old, new = old.strip(), new.strip()
     head = common_prefix(old, new)
     shared = head + common_suffix(old, new, min(len(old), len(new)) - head)
@@ -308,7 +308,7 @@ def closest_blocks(lines: Sequence[str], block: Sequence[str]) -> list[Span]:
 
 
 def _most_similar(lines: Sequence[str], block: Sequence[str], starts: Sequence[int]) -> list[int]:
-    """Return the starts whose words are most similar to those of a block; without starts, words vote."""
+    """Return the starts whose words are most similar to those of a block. If none are given, words vote."""
     vocabulary: dict[str, None] = {}
     for line in lines:
         call_context.check()

@@ -129,7 +129,7 @@ class Draft:
 
     def replace_all(self, view: LfView, old: str, new: str, count: int) -> None:
         """Replace all `count` occurrences of a text from left to right, without overlaps."""
-        # Check the least possible size before the text is made; line ends may take two characters.
+        # Check a lower bound of the size before making the text. Line ends may take two characters.
         self.check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
         self._check_new(new)
         text = view.replaced_everywhere(old, new)

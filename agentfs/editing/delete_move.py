@@ -25,7 +25,7 @@ from agentfs.read_tracker import ReadTracker
 from agentfs.results import DeleteResult, Entry, MoveResult
 from agentfs.text import with_text
 
-_MOST_COUNTED = 100  # directory entries that an error counts
+_MOST_COUNTED = 100  # the most directory entries that an error counts
 _MOST_MOVED = (
     10_000  # files and directories; each takes two of the 20,000 changes that a journal step may have
 )

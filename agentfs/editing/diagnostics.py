@@ -158,7 +158,7 @@ class _Diagnosis:
             what = f"has changed; now {self._lines_have(spans)}:" if spans else "is gone."
             return self._error(
                 "changed_since_shown",
-                f" any more: it was in a version shown earlier, and {what}",
+                f" any more: a version shown earlier had it, but it {what}",
                 spans,
                 suggestion=former.text,
                 places=lost[:_MOST_LINES],
@@ -207,7 +207,7 @@ class _Diagnosis:
             f" with this white space; {self._lines_have(spans)} the same text with other white space:",
             spans,
             places=self._differences(spans[0], blanks=True),
-            hint="" if len(spans) == 1 else "Copy the white space of one of them, with lines around it.",
+            hint="" if len(spans) == 1 else "Copy the white space of one of them, with the lines around it.",
         )
 
     def other_case(self) -> NoMatchError | None:
@@ -218,7 +218,7 @@ class _Diagnosis:
             "near",
             f" with these capitals; {self._lines_have(spans)} the same text with other capitals:",
             spans,
-            hint="" if len(spans) == 1 else "Copy one of them exactly, with lines around it.",
+            hint="" if len(spans) == 1 else "Copy one of them exactly, with the lines around it.",
         )
 
     def near(self) -> NoMatchError | None:
@@ -262,7 +262,7 @@ class _Diagnosis:
         return meaning and Advice(f"{meaning}: use only parts that were shown in ", _OLD, " and ", _NEW, ".")
 
     def _with_elided_end(self, lines: Sequence[str], block: Span) -> Span:
-        """Extend a block whose end was left out as `...`, to the line that also ends the new text."""
+        """Extend a block whose end was left out as `...` to the line that also ends the new text."""
         start, end = block
         last = self.new.rstrip().rpartition("\n")[2].strip()
         reach = range(start, min(len(lines), end + _MOST_ELIDED))
@@ -282,7 +282,7 @@ class _Diagnosis:
             return None
         return self._error(
             "other_file",
-            f", but it is in {', '.join(map(quote, paths))}, which was shown too.",
+            f", but it is in {', '.join(map(quote, paths))}, which was also shown.",
             hint=Advice("If that file was meant, ", Retry({"path": paths[0]}), "."),
             other_paths=paths,
         )
@@ -445,7 +445,7 @@ def _line_numbers(view: str, offsets: Sequence[int]) -> list[int]:
 
 
 def _unique(view: str, old: str, start: int, starts: Sequence[int]) -> Span | None:
-    """Extend a match by as few lines before or after it as make it unique."""
+    """Extend a match by the fewest lines, before or after it, that make it unique."""
     before, after = start, start + len(old)
     for _ in range(_MOST_ADDED + 1):
         before, after = lines_around(view, before, after)
@@ -464,5 +464,5 @@ def _added_line(view: str, span: Span, longer: Span) -> str:
     before = longer[0] < span[0]
     added = view[longer[0] : span[0]] if before else view[span[1] : longer[1]]
     line = added.partition("\n")[0] if before else added.rpartition("\n")[2]
-    where = "after" if before else "before"
-    return f"  [only here {where}: {visible(cut_line(line, _MATCH_CHARS))}]" if line.strip() else ""
+    where = "preceded" if before else "followed"
+    return f"  [{where} only here by: {visible(cut_line(line, _MATCH_CHARS))}]" if line.strip() else ""

@@ -3,6 +3,7 @@
 No earlier read is required, because the old text proves that the caller knows the content.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -80,6 +81,31 @@ def edit_file(
 
     diff_if_many = not all(edit.replace_all for edit in edits)
     return change_file(target, compute, unit="replacement", diff_if_many=diff_if_many)
+
+
+def insert_lines(target: EditTarget, line: int, old: str, text: str) -> EditResult:
+    """Insert a text as lines of its own after a line; 0 is the beginning of the file."""
+    if old:
+        raise InvalidArgumentError(
+            Advice("With `insert_line`, ", _OLD, " is empty, and ", _NEW, " is the text to insert."),
+            details={"parameter": "insert_line"},
+        )
+
+    def span(content: str) -> Sequence[Span]:
+        starts = [0, *(found.end() for found in re.finditer("\n", content))]
+        total = len(starts) - (1 if content.endswith("\n") or not content else 0)
+        if not 0 <= line <= total:
+            why = f"It should be within the range of lines of the file: [0, {total}]"
+            raise InvalidArgumentError(
+                f"Invalid `insert_line` parameter: {line}. {why}",
+                details={"parameter": "insert_line", "total_lines": total},
+            )
+        body = text.replace("\r\n", "\n").removesuffix("\n")
+        if line == len(starts):  # the last line has no line end
+            return [(len(content), len(content), f"\n{body}")]
+        return [(starts[line], starts[line], f"{body}\n")]
+
+    return splice_file(target, span)
 
 
 def splice_file(
@@ -261,7 +287,7 @@ def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replace
         if not 0 <= start <= end <= size:
             raise InvalidArgumentError(
                 f"The span from {start} to {end} is outside {quote(path)}, which has "
-                f"{plural(size, 'character')} with each line end as one.",
+                f"{plural(size, 'character')} counting each line end as one.",
                 details={"path": path, "span": [start, end], "size": size},
             )
         texts = [view.lf(new) for _, _, new in same]
@@ -278,7 +304,7 @@ def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replace
 
 
 def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> AgentFSError:
-    """Return the error for failed edits, given by their numbers. Only the first `tried` were tried."""
+    """Return the error for failed edits, by their numbers. Of `total` edits, the first `tried` were tried."""
     number, first = next(iter(errors.items()))
     if total == 1:
         return first

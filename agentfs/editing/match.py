@@ -141,7 +141,7 @@ def _candidates(lines: Sequence[str], block: Sequence[str]) -> list[int]:
 
 def _shift_new(block: Sequence[str], actual: Sequence[str], new: str) -> str | None:
     """Shift a new text as the old text is shifted in the file; None if there is not one clear shift."""
-    shifts: set[tuple[str, str]] = set()  # the prefixes that the file's lines lack and add
+    shifts: set[tuple[str, str]] = set()  # the prefix that the file lacks, and the one that it adds
     for line, actual_line in zip(block, actual, strict=True):
         if not line.strip(BLANK):
             continue
@@ -247,7 +247,7 @@ def _line_blanks(line: str) -> str:
 def _keep_tokens(old: str, actual: str, new: str) -> str | None:
     """Return the new text, but take the words that it shares with the old text from the file.
 
-    Returns None if its other words have typographic characters, because the model may or may not mean them.
+    Returns None if its other words have typographic characters, because the model may mean plain ones.
     `old` and `actual` have the same length.
     """
     old_tokens, new_tokens = _TOKEN.findall(old), _TOKEN.findall(new)

@@ -68,7 +68,7 @@ _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # from grep to replace
+_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # names in grep and replace
 _SHELL_GROUP = re.compile(r"(?:(?<!\\)\\)?\$(?:([1-9])|\{(\w+)\})")
 _SAMPLE_CHARS = 120
 # The parts of a template: groups, and the text between them.

@@ -62,7 +62,7 @@ def write_file(
     preview: bool = False,
     raw: bool = False,
 ) -> WriteResult:
-    """Create a file, or replace a file of which every line was read."""
+    """Create a file, or replace a file whose lines were all read."""
     if "\x00" in content:
         raise nul_error(ParameterName("content"))
     if len(content) > limits.file_bytes:
@@ -120,13 +120,13 @@ def _fitted(content: str, data: bytes | None, encoding: str | None, newline: Lin
         notes.append(f"the byte order mark of the file was kept ({present.encoding})")
     elif (named := declared_encoding(content)) not in {None, present.encoding}:
         target = Decoded("", named or "", b"")
-        notes += [] if content.isascii() else [f"it was written in the encoding that it names ({named})"]
+        notes += [] if content.isascii() else [f"the file is in the encoding that it names ({named})"]
     elif present.encoding != "utf-8":
         notes.append(f"the encoding of the file was kept ({present.encoding})")
     text = content.removeprefix("\ufeff") if target.bom else content
     if (restored := shown_characters(text, before or "")) != text:
         text = restored
-        notes.append("⟦U+…⟧ was written as the character of the file that it stands for")
+        notes.append("⟦U+…⟧ was written as the character that it stands for in the file")
     text, note = _with_newlines(text, before, newline)
     return _Content(target.bom + target.encode(text), text, before, (*notes, *note))
 

@@ -133,7 +133,7 @@ def _lock_files(context: RootContext, root_path: str, paths: Sequence[str]) -> G
     for _ in range(ATTEMPTS):
         keys = {_lock_key(context, path): path for path in paths}
         with file_locks(keys, root_path) as waited:
-            # If a path leads elsewhere after waiting, these are the wrong locks.
+            # If a path now leads to another file, these are the wrong locks.
             if not waited or keys == {_lock_key(context, path): path for path in paths}:
                 yield
                 return
@@ -172,7 +172,7 @@ def _already_made(changes: Sequence[Change], node: Callable[[str], Node | None])
 def _checked(
     context_at: Callable[[str], RootContext], changes: Sequence[Change], terms: Terms
 ) -> list[Change]:
-    """Drop the changes that are made already. Raise an error if another one is forbidden or in conflict."""
+    """Drop the changes that are made already. Raise an error if another is forbidden or in conflict."""
 
     def node(path: str) -> Node | None:
         return node_at(context_at(path), path, terms.max_bytes)
@@ -251,7 +251,7 @@ def _repair_batch(
         notes.append(f"{_unfinished(*undone)} was undone")
     if changed_by_others:
         changed = ", ".join(map(quote, changed_by_others))
-        notes.append(f"another program has changed {changed} since then, so that was kept")
+        notes.append(f"later changes of {changed} by another program were kept")
     return notes
 
 
@@ -307,7 +307,7 @@ class Batch:
         notes: dict[str, list[str]] = {}  # each with the paths it is about
         try:
             steps = steps_of(self._plans)
-            # The temporary of a single file is in its own directory, which is created first.
+            # The temporary of a single file lies in the directory of the file, which is created first.
             first = steps[:-1] if self._is_single else []
             for step, plan in first:
                 self._METHODS[step](self, plan)
@@ -378,7 +378,7 @@ class Batch:
         replaced: os.stat_result | None = None
         if isinstance(before, FileNode) and after is not None:
             with self._at(path) as target:
-                replaced = target.stat()  # before the backup counts as a hard link
+                replaced = target.stat()  # before the backup adds a hard link
         if plan.backup and isinstance(before, FileNode | LinkNode):
             self._make_place(plan)
             with self._at(plan.backup) as backup, self._changing(path) as target:

@@ -62,7 +62,7 @@ class RootContext:
     roots: tuple[tuple[str, ...], ...]  # the absolute spellings of the root, in parts
     unreadable: NameMatcher
     unwritable: NameMatcher
-    follow: bool  # whether links are followed
+    follow: bool  # True if links are followed
     hardlinks: Literal["break", "refuse"]
     durability: Literal["fast", "data", "full"]
     own: OwnDirectories  # the directories of agentfs itself, which no call may change

@@ -181,7 +181,7 @@ def _node_on_disk(context: RootContext, resolved: ResolvedPath, max_bytes: int) 
             return None
         except OSError as error:
             if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EINVAL}:
-                continue  # swapped between lstat and open
+                continue  # replaced between lstat and open
             raise resolved.error(error) from None
         file = open_regular(context, fd, resolved.display_path, real_path)
         try:

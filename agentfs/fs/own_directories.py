@@ -20,7 +20,7 @@ _FLAGS = syscalls.open_flags("O_RDWR", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 
 
 class OwnDirectories:
-    """The directories of agentfs that this user has, for the checks of one root."""
+    """Finds the directories of agentfs that belong to this user, for the checks of one root."""
 
     def __init__(self, root_path: str) -> None:
         self._paths = list(_paths())

@@ -1,4 +1,4 @@
-"""The text of an open file, decoded piece by piece: for files that are too large to load."""
+"""Decode the text of an open file piece by piece, for files that are too large to load."""
 
 import codecs
 import math
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agentfs.fs.file import OpenFile
 from agentfs.text import UNKNOWN_8BIT
 
-BLOCK = 256 * 1024  # bytes read at once: they fit a processor's cache
+BLOCK = 256 * 1024  # bytes read at once, which fit into a processor's cache
 
 
 def text_pieces(

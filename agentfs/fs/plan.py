@@ -24,7 +24,7 @@ from agentfs.fs.lock import hold, is_held, let_go, lock_directory, open_locked, 
 from agentfs.fs.node import Change, DirectoryNode, FileNode, Node, node_from_json, node_to_json
 from agentfs.fs.resolve import resolve_real
 
-_VERSION = 3  # of the recovery log
+_VERSION = 3  # the format of the recovery log
 _LEFT = b"left "
 _SECOND_NAME = re.compile(r"(?:.*/)?\.agentfs-[0-9a-f]{16}\.(?:tmp|part)", re.DOTALL)
 
@@ -111,8 +111,8 @@ def plan_changes(
     places: dict[str, str] = {}
     for change in sorted(changes, key=lambda change: change.path):
         above = list(directories_above(change.path))
-        # Temporary and backup lie in a directory that exists before and after the batch. If it is not that of
-        # the file, which may be closed to other users, they get a private directory there.
+        # Temporary and backup lie in a directory that exists before and after the batch. Outside the file's
+        # directory, a private directory protects them from other users.
         outermost = next((path for path in reversed(above) if path in paths), change.path)
         directory = os.path.dirname(outermost)
         if outermost != change.path:
@@ -242,7 +242,7 @@ def recovery_log(
             log.write(content)
         except OSError as error:
             raise FileIOError(
-                f"The recovery log outside the workspace failed: {error.strerror or error}.",
+                f"The recovery log outside the workspace could not be written: {error.strerror or error}.",
                 hint="Nothing was changed. Free disk space and try again.",
                 details={"errno": error.errno},
             ) from None

@@ -58,7 +58,7 @@ class NameMatcher:
         self._rules = tuple(map(_rule, patterns))
         names = [rule.names for rule in self._rules if not rule.exception]
         ends = _BACKUP_ENDS if backups else ()
-        # Patterns of several names count in `_is_ordinary_above`, for the directories above the name.
+        # A pattern with several real names is tested at the directories, by `_is_ordinary_above`.
         alone = [each[0] for each in names if not any(name.strip("*") for name in each[1:])]
         self._is_ordinary = _ordinary_test(alone, ends)
         # A directory is tested against the outermost name of a pattern that is not all wildcards.

@@ -213,7 +213,7 @@ class ResolvedPath:
         status = self.stat()
         if status is not None and status.st_nlink > 1:
             raise RefusedError(
-                f"{quote(self._path)} has {status.st_nlink} hard links; such files are not changed here.",
+                f"{quote(self._path)} has {status.st_nlink} hard links; the policy refuses to change them.",
                 hint="Ask the user whether to change the other names too.",
                 details={"path": display_name(self._path), "links": status.st_nlink},
             )

@@ -65,7 +65,7 @@ class KeptTree(Protocol):
         ...
 
     def take_touched(self) -> set[str] | None:
-        """Return the directories with events since the last call by real path; None if any may have some."""
+        """Return the real paths of directories with events since the last call; None if that is unknown."""
         ...
 
     def close(self) -> None:
@@ -226,7 +226,7 @@ class Root:
     def link_notes(self, path: str, real_path: str) -> list[str]:
         """Return a note that names the real file if the displayed path leads through a link."""
         named = self.display_path(real_path)
-        return [] if path == named else [f"through a link: this is {quote(named)}"]
+        return [] if path == named else [f"through a link to {quote(named)}"]
 
     def display_path_if_usable(self, real_path: str) -> str | None:
         """Return a path to display in this view, or None if it may not be named."""

@@ -40,7 +40,7 @@ _LOCAL = frozenset({
 
 
 def open_flags(*names: str) -> int:
-    """Combine flags of `os.open`, without those that the system lacks, for example Windows."""
+    """Combine flags of `os.open`. Flags that the system lacks, as Windows does, are left out."""
     return sum(getattr(os, name, 0) for name in names)
 
 

@@ -135,7 +135,7 @@ class Database:
     def write(self, statements: Iterable[Statement], *, sync: bool = False) -> None:
         """Run the deferred statements and these in one transaction; raises FileIOError (io).
 
-        With `sync` the transaction is flushed to the disk, if the policy asks for that.
+        With `sync` the transaction is flushed to the disk, unless the policy's durability is "fast".
         """
         with self._lock, self._typed_errors():
             connection = self._usable()
@@ -186,8 +186,8 @@ class Database:
     def _usable(self) -> "sqlite3.Connection":
         if self._forked:
             raise FileIOError(
-                "The history of this workspace belongs to the parent of this forked process.",
-                hint="Nothing was changed. Open a new workspace in this process.",
+                "The history of this workspace belongs to the process from which this one was forked.",
+                hint="Nothing was changed. Open another workspace in this process.",
             )
         if self._directory is not None:
             self._directory.check_usable()
@@ -248,16 +248,16 @@ class Database:
             self._create(connection, "WAL")
         elif application != _APPLICATION_ID:
             raise InvalidArgumentError(
-                f"{quote(self.path)} is not a state directory of agentfs: its file {quote(FILE)} belongs"
-                " to another program.",
-                hint="Pass an empty directory, or one that does not exist yet.",
+                f"{quote(self.path)} is not a state directory of agentfs: its file {quote(FILE)} belongs to"
+                " another program.",
+                hint="Give an empty directory, or one that does not exist yet.",
                 details=details,
             )
         elif version != VERSION:
             raise InvalidArgumentError(
-                f"The state directory {quote(self.path)} has format version {version}, and this"
-                f" agentfs supports version {VERSION}.",
-                hint="Use the agentfs that wrote it, or pass a new directory.",
+                f"The state directory {quote(self.path)} has version {version} of the format; this"
+                f" agentfs reads version {VERSION}.",
+                hint="Use the agentfs that wrote it, or give a new directory.",
                 details={**details, "version": version},
             )
 

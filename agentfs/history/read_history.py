@@ -113,7 +113,7 @@ class PersistentReadTracker(ReadTracker):
                     self._stored.add((path, revision))
                 self._restore_version(path, revision, json.loads(record), text)
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise Damage("a row of the read history is invalid") from None
+            raise Damage("a row has a form that no read history writes") from None
 
     def _restore_version(self, path: str, revision: str, plain: dict[str, Any], text: str | None) -> None:
         record = ReadRecord(revision, is_read=False)

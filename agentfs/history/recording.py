@@ -105,7 +105,7 @@ class Recordings:
         """End a recording, and write its step down for a position of the timeline."""
         if opened not in self._open:
             raise RefusedError(
-                "This recording belongs to the parent of this forked process.", hint="It ends there."
+                "This recording belongs to the process from which this one was forked.", hint="It ends there."
             )
         try:
             difference = self._difference(root, limits, opened.began)

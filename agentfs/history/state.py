@@ -133,7 +133,7 @@ def _root(database: Database) -> str | None:
     try:
         return str(json.loads(rows[0][0])) if rows else None
     except (ValueError, TypeError):
-        raise database.damaged("the path of the root is invalid") from None
+        raise database.damaged("the root is damaged") from None
 
 
 def _check_root(database: Database, root: str, *, new: bool = False) -> None:

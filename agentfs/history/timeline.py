@@ -13,7 +13,7 @@ from agentfs.history.renames import renames
 MAX_STEPS = 10_000
 MAX_CHANGES = 20_000  # of all kept steps together, and of the base
 MAX_CHECKPOINTS = 10_000
-_SPARE = 8  # up to an eighth more steps are kept, so that steps are merged many at a time
+_SPARE = 8  # steps are merged when there are an eighth more than the maximum
 
 
 class Step(NamedTuple):

@@ -36,7 +36,7 @@ class Transaction:
     def _apply(self) -> tuple[str, ...]:
         if os.getpid() != self._process:
             raise RefusedError(
-                "This transaction belongs to the parent of this forked process.",
+                "This transaction belongs to the process from which this one was forked.",
                 hint="Nothing was changed. Begin a transaction in this process.",
             )
         notes: tuple[str, ...] = ()

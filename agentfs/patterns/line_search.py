@@ -73,7 +73,7 @@ class LineSearch:
         self._deadline = deadline
         self._window = window
         self._max_length = pattern.max_length
-        self.too_long = 0  # lines (with `multiline`: texts) that are not searched, to bound the memory
+        self.too_long = 0  # number of lines (with `multiline`: texts) that were too long to search
         self.reached = 0  # end of the last match of `part_hits`
         self._until_check = 0
         # A literal of one character is in too many lines to be useful.
@@ -107,6 +107,12 @@ class LineSearch:
         self.reached = start
         if self._can_use_literals(line) and next(self._candidates(line), None) is None:
             return
+        if self._is_literal(line) and len(self._plan.literals) == 1:
+            literal = self._plan.literals[0]
+            # If the literal cannot overlap itself, every place is a match, so they need only be counted.
+            if not any(literal.endswith(literal[:size]) for size in range(1, len(literal))):
+                yield from self._part_with(literal, line, begin, start - begin, stop - begin)
+                return
 
         def spans() -> Iterator[tuple[int, int]]:
             for first, last in _spans(self._sliced(line, start - begin)):
@@ -119,6 +125,20 @@ class LineSearch:
             hit.start += begin
             hit.end += begin
             yield hit
+
+    def _part_with(self, literal: str, text: str, begin: int, start: int, stop: int) -> Iterator[LineMatch]:
+        """Yield what `part_hits` yields for a literal, in its text from `begin` on."""
+        folded = text.lower() if self._ignore_case else text
+        end = stop + len(literal) - 1  # of a match that begins before `stop`
+        self._seconds_left()
+        first = folded.find(literal, start, end)
+        if first < 0:
+            return
+        self.reached = begin + folded.rfind(literal, start, end) + len(literal)
+        near = folded[first : min(end, first + self._window + len(literal))]
+        head = text.rfind("\n", 0, first) + 1
+        spans = [(first - head + one, first - head + other) for one, other in _occurrences(near, (literal,))]
+        yield LineMatch(begin + head, begin + len(text), spans, folded.count(literal, start, end))
 
     def matches(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
         """Yield each match in the lines of `hits`, with the offset of the searched part of the text."""

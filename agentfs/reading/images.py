@@ -187,7 +187,7 @@ def _scale_down(
             if len(encoded) <= max_bytes:
                 return as_image(encoded, media_type), f"{image.width}x{image.height}"
         side = max(image.width, image.height) * 3 // 4
-    return None, "it is too large at any size"
+    return None, "it is too large even if scaled down"
 
 
 def _encodings(pillow: Any, image: Any) -> Iterator[tuple[bytes, str]]:

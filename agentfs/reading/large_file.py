@@ -10,7 +10,7 @@ from agentfs.fs import OpenFile, join_returns, text_pieces
 from agentfs.results import Newline
 from agentfs.text import UNKNOWN_8BIT, bom_of, codec_of, line_start
 
-MAX_PAGE_CHARS = 1024 * 1024  # the characters of a long line that are loaded
+MAX_PAGE_CHARS = 1024 * 1024  # the most characters of a long line that are loaded
 
 
 class LineSlice(NamedTuple):
@@ -113,7 +113,7 @@ def slice_lines(
         first: The number of the first line.
         count: The number of lines.
         column: The first character to return of each line, from 1. The `\r` of a `\r\n` always stays.
-        most: How many characters may be loaded before no further piece is.
+        most: After this many characters, no further piece is loaded.
     """
     if column > 1:
         texts = _skip_columns(texts, column - 1, end)

@@ -184,7 +184,7 @@ def _hex_row(row: bytes, position: int) -> str:
 def _read_image(file: OpenFile, info: ImageInfo, limits: Limits) -> ReadResult:
     size = file.stat.st_size
     data = b"" if size > limits.file_bytes else file.read(limits.file_bytes)
-    info = image_info(data) or info  # the size of the image may follow the first bytes
+    info = image_info(data) or info  # its size in pixels may lie beyond the first bytes
     pixels = f", {info.width}x{info.height} pixels" if info.width and info.height else ""
     note = f"{quote(file.path)}: {info.format} image{pixels}, {plural(size, 'byte')}"
     problem = f"over {limits.file_bytes} bytes" if size > limits.file_bytes else image_problem(data, info)

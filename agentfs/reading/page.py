@@ -91,7 +91,7 @@ class ReadRequest(NamedTuple):
         return must_be("column", "the number of a character from 1", self.column, hint)
 
     def next_call(self, path: str, offset: int, *, shown: int = 0, column: int = 1) -> NextCall:
-        """Return the call that continues at a line, for the rest of the request or for as much again."""
+        """Return the call that continues at a line. It asks for the rest of the request, or as much again."""
         optional: dict[str, Any] = {
             "limit": self.limit and (self.limit - shown or self.limit),
             "encoding": self.encoding,

@@ -44,7 +44,7 @@ from agentfs.text import (
 )
 
 _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest is for the page
-_MOST_MATCHES = 10_000  # of one glob, which is more than any budget holds
+_MOST_MATCHES = 10_000  # files of one glob, which is more than any budget holds
 _MIN_TOKENS = 40  # if fewer tokens are left, the next call reads the next file
 _MAX_NAMED = 5  # left out files that are named; the next call has all of them
 _NO_IDS = "no line ids: the file is too large to keep them"
@@ -235,7 +235,7 @@ def _read_large(
                 ),
                 details={"path": file.path, "total_lines": counted.total},
             )
-        notes = [*notes, f"no more lines could be counted in {seconds:g} s"]
+        notes = [*notes, f"counting lines stopped after {seconds:g} s"]
     size = max(counted.size, file.stat.st_size)
     facts = (counted.total, counted.encoding, counted.newline, counted.bom, counted.exact)
     info = TextInfo(file.path, revision, size, *facts)
@@ -263,7 +263,7 @@ def _read_large(
 
 
 def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) -> ReadResult:
-    """Shorten a page that was already read to one line or to its changes; a second request shows the text."""
+    """Replace a page that was read before by one line or its changes. A second request shows the text."""
     known = tracker.last(real_path)
     if known is None or result.truncated_by == "line" or not _was_read(known, result):
         return result

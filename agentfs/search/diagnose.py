@@ -104,7 +104,7 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
 
 
 def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker | None, *, found: bool) -> str:
-    """Return the skip report of a search, shorter if it found something and repeats the last report."""
+    """Return the skip report of a search; it is shorter after a find, and if it repeats the last one."""
     report = skip_report(skipped, can_open=not options.include_ignored, found=found)
     paths = paths_of(options.path)
     if tracker is not None and tracker.was_said((options.method, *paths), str(report)) and found:

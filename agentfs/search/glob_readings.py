@@ -148,7 +148,7 @@ def _below(glob: str, names: Sequence[str]) -> Iterator[str]:
             }
             starts = {at + (parts[at] != _ANY_PARTS) for at in reached if _fits(parts[at], name)}
         if starts != {0}:  # otherwise the glob begins with `**`, and matches the same as before
-            yield from ("/" + "/".join(parts[start:]) for start in sorted(starts) if start < len(parts))
+            yield from ("/" + "/".join(parts[start:]) for start in sorted(starts) if any(parts[start:]))
 
 
 def _fits(part: str, name: str) -> bool:

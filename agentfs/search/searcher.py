@@ -86,7 +86,7 @@ class _Searcher:
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.max_filesize = options.max_bytes
         self.buffer = ReadBuffer(min(limits.file_bytes, self.max_filesize))
-        self.candidates: set[Any] | None = None  # the kept texts with what the pattern requires
+        self.candidates: set[Any] | None = None  # the kept texts that contain a required literal
         self.prefilter = Prefilter(self.pattern.plan, options.encoding)
         self.texts = root.texts if self.prefilter.finders else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
@@ -225,13 +225,12 @@ class _Searcher:
         self.found.searched -= 1
 
     def _search_windows(self, path: str, every: Iterator[Window]) -> None:
-        """Search a text, count its matches, and keep those of the page."""
+        """Search a text, count its matches, and keep the matches of the page."""
         line_search, max_count = self.line_search, self.options.max_count
         found, page = self.found, self.found.page
         counts, first = Counts(), found.entries
         samples = self.samples if page.first <= first < page.end else 0
-        counts_only = max_count is None and not samples and (not self.by_line or first >= page.end)
-        counts_only = counts_only and not self.options.multiline
+        can_count = max_count is None and not self.options.multiline
         kept: list[LineMatch] = []
         following: int | None = None  # where the next match begins
         shown = in_match = enough = False
@@ -245,8 +244,9 @@ class _Searcher:
                         break
                 text, start, stop = window.text, window.start, window.stop
                 excerpts.enter(window)
-                if counts_only and not window.is_part:
-                    line_search.count(text if stop - start > len(text) else text[start:stop], counts)
+                shows_more = first + counts.hits < page.end if self.by_line else counts.hits < samples
+                if can_count and not shows_more and not window.is_part:
+                    line_search.count(text[start:stop], counts)
                     continue
                 following = None
                 parts = window.is_part
@@ -289,7 +289,7 @@ class _Searcher:
     def _add_file(
         self, path: str, excerpts: "_Excerpts", counts: Counts, kept: list[LineMatch], *, shown: bool
     ) -> None:
-        """Add what was found in one file."""
+        """Add the findings of one file."""
         found, page = self.found, self.found.page
         found.total_files += 1
         found.total_lines += counts.lines
@@ -329,7 +329,7 @@ class _Excerpts:
         self._before, self._after = around
         self._line_chars = line_chars
         self._overlap = overlap
-        self._free = 0  # start of the lines that no match has taken
+        self._free = 0  # start of the first line that is in no match yet
 
     def enter(self, window: Window) -> None:
         """Go on with the next window."""

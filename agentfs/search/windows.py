@@ -12,7 +12,7 @@ from agentfs.fs import OpenFile, incremental_decoder, join_returns, text_pieces
 from agentfs.patterns.literals import SkipReason
 from agentfs.text import HEAD, UNKNOWN_8BIT, bom_of, codec_name, codec_of, declared_encoding
 
-WINDOW = 4 * 1024 * 1024  # characters
+WINDOW = 1024 * 1024  # characters
 _HEAD = 1024 * 1024  # bytes that decide about encoding and line ends
 _OVERLAP = 4  # a match of up to one part in so many of a window is found, wherever it lies
 
@@ -177,4 +177,5 @@ def _lines_of(
     pieces = (text for _, text in text_pieces(file, codec, position, errors="replace"))
     for piece in join_returns(pieces):
         check()
-        yield piece.replace("\r\n", "\n").replace("\r", "\n") if lone else piece.replace("\r\n", "\n")
+        text = piece.replace("\r\n", "\n") if "\r" in piece else piece
+        yield text.replace("\r", "\n") if lone else text

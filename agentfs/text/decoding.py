@@ -106,7 +106,7 @@ def declared_encoding(text: str) -> str | None:
 
 
 def decode(data: bytes, encoding: str | None = None) -> Decoded:
-    """Decode a file by the first that fits of: byte order mark, UTF-8, a named codec, single bytes.
+    """Decode a file by its byte order mark, or else as UTF-8, in a named codec, or byte by byte.
 
     The named codec is `encoding`, or else the one that the file declares.
 

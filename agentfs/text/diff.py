@@ -102,7 +102,7 @@ def unified_diff(
     if before == after:
         return ""
     old, new = before or "", after or ""
-    if old == new:  # a file without lines has only a header
+    if old == new:  # an empty file that is created or deleted has only a header
         return _git_header(path, "" if before is None else "100644", "" if after is None else "100644")
     old, new = _as_git_reads(old, new)
     names = _names(path, created=before is None, deleted=after is None)

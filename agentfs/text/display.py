@@ -155,7 +155,7 @@ def fits(text: str, limits: Limits) -> bool:
 
 
 def fitted(limits: Limits, *steps: Shrink[R]) -> R:
-    """Return the largest result within the token budget, made by the first step that can make one that fits.
+    """Return the largest result that fits the token budget. The steps are tried in order.
 
     The first step with all its items makes the full result. A shorter result keeps the full text in `whole`.
     If nothing fits, the last step makes its shortest result.

@@ -1,6 +1,6 @@
 r"""Split texts into lines, and map positions between a text and its view with LF line ends.
 
-Lines end only at `\n` and `\r\n`, not for example at form feed or U+2028. A lone `\r` ends a line only if the
+Lines end only at `\n` and `\r\n`, for example not at form feed or U+2028. A lone `\r` ends a line only if the
 whole text has no `\n`, so functions take full texts. No line follows a final line end, and an empty text has
 no lines.
 """

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
-from agentfs.advice import Advice, Joined, NextCall, call
+from agentfs.advice import Advice, FirstOf, Joined, NextCall, call
 from agentfs.errors import InvalidArgumentError
 from agentfs.tools.kinds import (
     Anything,
@@ -64,6 +64,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 _Arguments: TypeAlias = Mapping[str, Any]
 _Meaning: TypeAlias = Mapping[Any, _Arguments | str] | Callable[[Any, _Arguments], _Arguments]
 _LEFT_OUT: _Meaning = {}
+_MOST_CALLS = 2  # that an error proposes for a list of paths
 
 
 class Habit(NamedTuple):
@@ -101,22 +102,24 @@ class Habits(NamedTuple):
             permits more changes.
         foreign: Parameters of other products' tools.
         lists: Parameters that also take a list, although the schema shows one text.
+        values: Numbers that mean another number, by parameter.
     """
 
     aliases: Mapping[str, tuple[str, ...]] = {}
     hidden: tuple[str, ...] = ()
     foreign: tuple[Habit, ...] = ()
     lists: tuple[str, ...] = ()
+    values: Mapping[str, Mapping[int, int]] = {}
 
 
 def _first_line(line: int, given: _Arguments) -> _Arguments:
-    return {} if given.get("should_read_entire_file") else {"offset": line}
+    return {} if given.get("should_read_entire_file") else {"offset": line or 1}
 
 
 def _last_line(line: int, given: _Arguments) -> _Arguments:
     if given.get("should_read_entire_file") or line == -1:
         return {}
-    first = given.get("start_line", 1)
+    first = given.get("start_line", 1) or 1
     if not 0 < first <= line:
         raise ValueError(f"there are no lines {first} to {line}; the first line is 1")
     return {"offset": first, "limit": line - first + 1}
@@ -130,6 +133,28 @@ def _line_range(lines: list[int] | str, given: _Arguments) -> _Arguments:
         raise ValueError("a range is the first line and the last")
     first, last = lines
     return {**_first_line(first, given), **_last_line(last, {**given, "start_line": first})}
+
+
+def _insertion(line: int, _: _Arguments) -> _Arguments:
+    return {"insert_line": line, "old_string": ""}
+
+
+def _one_path(method: str) -> Habit:
+    """Return the habit to pass several paths to a method that takes one; the error names the calls."""
+
+    def meaning(value: Any, given: _Arguments) -> _Arguments:
+        reader = ArgumentReader()
+        paths: list[str] = [] if isinstance(value, str) else ListOf(_STRING).read(value, "path", reader)
+        if reader.problems or len(paths) < 2:
+            return {"path": value if reader.problems or not paths else paths[0]}
+        kept = {name: each for name, each in given.items() if name != "path"}
+        calls = [call(method, **kept, path=path) for path in paths[:_MOST_CALLS]]
+        hint = Advice("Call ", Joined(" and ", *calls, *["so on"] * (len(paths) > _MOST_CALLS)), ".")
+        if method == "read":
+            hint = FirstOf(Advice("Call ", call("read_many", paths=paths), "."), hint)
+        raise InvalidArgumentError(f"One call takes one path, not {len(paths)}; nothing was done.", hint=hint)
+
+    return Habit("path", _ANY, meaning, ("paths", "files", "file_paths"))
 
 
 def _one_edit(_value: Any, given: _Arguments) -> _Arguments:
@@ -226,7 +251,9 @@ HABITS: dict[str, Habits] = {
             # Cursor; if it is true, a range is ignored there.
             Habit("should_read_entire_file", _BOOLEAN, aliases=("read_entire_file", "entire_file")),
             Habit("tail", _INTEGER, _tail),
+            _one_path("read"),
         ),
+        values={"offset": {0: 1}},
     ),
     "write": Habits(
         {"overwrite": ("force", "allow_overwrite", "replace_existing"), **_DRY_RUN},
@@ -239,13 +266,18 @@ HABITS: dict[str, Habits] = {
             Habit("append", _BOOLEAN,
                   {True: "the whole file is written; to append, edit its last lines"}),
             Habit("line_count", _INTEGER),  # Cline and Roo send the number of lines
+            _one_path("write"),
         ),
     ),
     "edit": Habits(
-        _DRY_RUN,
-        ("preview", "expect"),
-        # Gemini CLI.
-        (Habit("expected_replacements", _INTEGER, _counted, ("expected_occurrences", "expected_count")),),
+        {"new_string": ("insert_text",), **_DRY_RUN},
+        ("preview", "expect", "insert_line"),
+        # Gemini CLI; Anthropic's text editor.
+        (
+            Habit("insert_line", _INTEGER, _insertion),
+            Habit("expected_replacements", _INTEGER, _counted, ("expected_occurrences", "expected_count")),
+            _one_path("edit"),
+        ),
     ),
     "multi_edit": Habits(
         _DRY_RUN,
@@ -255,9 +287,11 @@ HABITS: dict[str, Habits] = {
             Habit("old_string", _STRING, _one_edit),
             Habit("new_string", _STRING, _one_edit),
             Habit("replace_all", _BOOLEAN, _one_edit),
+            _one_path("multi_edit"),
         ),
     ),
-    "edit_lines": Habits(_DRY_RUN, ("preview",)),
+    "edit_lines": Habits(_DRY_RUN, ("preview",), (_one_path("edit_lines"),)),
+    "delete": Habits(foreign=(_one_path("delete"),)),
     "ls": Habits(
         {"hidden": _HIDDEN, **_PATHS},
         ("hidden", "ignore"),
@@ -321,7 +355,7 @@ HABITS: dict[str, Habits] = {
             "path": ("source", "src", "from", "old_path", "source_path", "from_path", "old_name"),
             "to": ("destination", "dest", "dst", "target", "new_path", "destination_path", "to_path"),
         },
-        foreign=(Habit("new_name", _STRING, _new_name),),
+        foreign=(Habit("new_name", _STRING, _new_name), _one_path("move")),
     ),
     "undo": Habits(_STEPS),
     "redo": Habits(_STEPS),
@@ -357,6 +391,7 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
     "edit": (
         *("str_replace", "edit_file", "replace", "replace_in_file", "replace_string_in_file"),
         *("search_replace", "search_and_replace", "edit_block"),  # Cursor, Roo, Desktop Commander
+        "insert",  # Anthropic's text editor
     ),
     "multi_edit": (
         *("multi_replace_string_in_file", "multiedit"),  # VS Code, opencode
@@ -386,6 +421,17 @@ AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
     "undo_edit": (call("undo"),),  # of one file, in Anthropic's older text editor
     "codebase_search": (call("grep"),),  # by meaning, in Cursor and Windsurf
 }
+_SEARCHES_BY_MEANING = ("codebase_search",)
+_MOST_WORDS = 6
+# Frequent words of questions, which say nothing about where the answer is.
+_STOP_WORDS = frozenset(
+    (
+        *("all", "and", "any", "are", "can", "code", "codebase", "does", "find", "file", "files", "for"),
+        *("from", "get", "has", "have", "how", "into", "its", "not", "of", "show", "some", "that", "the"),
+        *("their", "them", "then", "there", "these", "they", "this", "used", "uses", "using", "was", "what"),
+        *("when", "where", "which", "who", "why", "will", "with", "work", "works", "would", "you"),
+    )
+)
 # Tools whose `command` names the action: Anthropic's text editor, SWE-agent, OpenHands.
 EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
 # Prefixes of names: the GPT models, Gemini, clients of MCP.
@@ -400,3 +446,16 @@ def snake_case(name: str) -> str:
 def plain_name(name: str) -> str:
     """Return the name of a tool in lower snake case, without the prefix of a client or model."""
     return snake_case(_NAMESPACES.sub("", name[:200], count=1))
+
+
+def words_of_prose(name: str, given: _Arguments) -> _Arguments:
+    """Return the arguments of a search by meaning, in which prose is replaced by a pattern of its words."""
+    query = given.get("query")
+    if name not in _SEARCHES_BY_MEANING or not isinstance(query, str) or len(query.split()) < 2:
+        return given
+    words = dict.fromkeys(re.findall(r"[^\W\d]\w{2,}", query[:2000]))
+    told = [word for word in words if word.lower() not in _STOP_WORDS] or [*words]
+    if not told:
+        return given
+    pattern = "|".join(told[:_MOST_WORDS])
+    return {**given, "query": pattern, "ignore_case": True, "output_mode": "summary"}

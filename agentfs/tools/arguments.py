@@ -25,6 +25,7 @@ from agentfs.tools.aliases import (
     Habits,
     plain_name,
     snake_case,
+    words_of_prose,
 )
 from agentfs.tools.declaration import declaration_of
 from agentfs.tools.kinds import (
@@ -75,7 +76,7 @@ def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[To
             return tool, sent, _renamed(name, tool)
         near = nearest(name.lower(), tools)
         proposals = [
-            _proposal(tools, tool, {**given, **each["arguments"]})
+            _proposal(tools, tool, {**words_of_prose(wanted, given), **each["arguments"]})
             for each in AMBIGUOUS.get(wanted, ())
             if (tool := _tool_for(tools, each["name"])) is not None
         ]
@@ -102,6 +103,18 @@ def _proposal(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
 
 def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
     """Read the arguments of a call. The returned tool may be another, or have more parameters."""
+    bound = _bind_as_sent(tools, tool, given)
+    if declaration_of(tool.spec.target) is not None:
+        table = HABITS.get(bound.tool.own_name, Habits()).values
+        for each in bound.tool.parameters:
+            value = bound.values.get(each.name)
+            if isinstance(value, int) and value in (meant := table.get(each.target, {})):
+                bound.values[each.name] = meant[value]
+                bound.coercions.append(Coercion(each.name, f"{value} as {meant[value]}"))
+    return bound
+
+
+def _bind_as_sent(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
     reader = LenientReader()
     values = reader.read_members(tool.parameters, given)
     if not reader.problems or declaration_of(tool.spec.target) is None:
@@ -317,7 +330,9 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     foreign = [
         row for row in (*habits.foreign, *REASONS) if row.name in names or row.name not in names.values()
     ]
-    aliases = {**habits.aliases, **{row.name: row.aliases for row in foreign if row.aliases}}
+    aliases = dict(habits.aliases)
+    for row in foreign:
+        aliases[row.name] = (*aliases.get(row.name, ()), *row.aliases)
     others = [Parameter(row.name, row.kind, "", required=False) for row in foreign if row.name not in names]
     reader = LenientReader()
     reader.coercions += coercions

@@ -57,7 +57,7 @@ class _Glob(NamedTuple):
 def compile_globs(
     patterns: Sequence[str], *, anchored: bool = False, hidden: bool = True, directories: bool = False
 ) -> Matcher:
-    """Compile globs to one test of a path; a path that no glob matches passes if all begin with `!`.
+    """Compile globs to one test of a path; a path without a match passes if all globs begin with `!`.
 
     `anchored` binds every glob to the search directory. Without `hidden`, no wildcard matches a leading dot.
     With `directories`, all tested paths are directories.
@@ -71,7 +71,7 @@ def compile_globs(
     default = all(glob.negated for glob in globs)
     pruned = _pruning(globs, anchored=anchored)
 
-    @lru_cache(maxsize=1)  # paths come directory by directory
+    @lru_cache(maxsize=1)  # successive paths share their directory
     def is_pruned(directory: str) -> bool:
         parts = directory.split("/")
         return any(pruned("/".join(parts[:count])) for count in range(1, len(parts) + 1))
@@ -149,7 +149,7 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CH
         )
     if len(pattern) > MAX_LENGTH:
         raise InvalidPatternError(
-            f"The glob has {len(pattern)} characters; at most {MAX_LENGTH} are taken.",
+            f"The glob is longer than {MAX_LENGTH} characters ({len(pattern)}).",
             hint="Pass several shorter globs in several calls.",
         )
     expanded = _expand_braces(pattern, most, most_characters) if "{" in pattern else [pattern]

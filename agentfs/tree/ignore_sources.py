@@ -31,7 +31,7 @@ class RuleReader:
         self._root = root.unrestricted
         self._deadline = deadline
         self.unreadable = 0
-        self._sources: dict[str, Sources] = {}  # by directory of a watched tree, which may ask twice
+        self._sources: dict[str, Sources] = {}  # by directory; a watched tree needs them twice
         self.unread: list[str] = []  # first unreadable rule files, relative to the root; "" if outside
 
     def _refuse(self, *files: str) -> None:

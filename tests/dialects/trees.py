@@ -17,7 +17,7 @@ def lay_out(top: Path, tree: Mapping[str, str]) -> None:
 
 
 def lay_out_large(top: Path) -> None:
-    """Write `large.txt`, which is over the 10 MiB that are searched and edited, and `small.txt`.
+    """Write `large.txt`, which is over the 10 MiB that are edited, and `small.txt`.
 
     Args:
         top: Where.

@@ -23,7 +23,7 @@ def outcome(call, root):
         (root / name).write_text(text)
     parsed = ast.parse(
         re.sub(r"([(,] ?)-(\w)=", r"\1short_\2=", call), mode="eval"
-    ).body  # `-A=1` is no Python
+    ).body  # `-A=1` is not Python
     arguments = {re.sub("^short_", "-", each.arg): ast.literal_eval(each.value) for each in parsed.keywords}
     with Workspace(root, policy=Policy(durability="fast")) as ws:
         ws.write("other.txt", "x\n")  # for `undo`

@@ -47,7 +47,7 @@ NO_EXAMPLE = {
 
 
 class Page(HTMLParser):
-    """What a page links to, what it loads, and the places in it that can be linked to."""
+    """The links of a page, the files that it loads, and its anchors."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ def navigation(entries: list[Any]) -> Iterator[str]:
 
 
 def clicks(pages: dict[str, Page], limit: int) -> dict[str, int]:
-    """How many clicks on links in the texts lead from the start page to each page, up to a limit."""
+    """Return how many clicks on links in the texts lead from the start page to each page, up to a limit."""
     found = {"/": 0}
     for number in range(1, limit + 1):
         for address in [address for address, away in found.items() if away == number - 1]:

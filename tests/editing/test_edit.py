@@ -138,8 +138,8 @@ def test_the_ambiguous_error_names_each_match(env):
     assert error.details["count"] == 2
     assert error.details["lines"] == [2, 5]
     assert error.places() == [
-        "2|    return 1  [only here after: def f():]",
-        "5|    return 1  [only here after: def g():]",
+        "2|    return 1  [preceded only here by: def f():]",
+        "5|    return 1  [preceded only here by: def g():]",
     ]
     assert "replace_all" in error.hint
     second = error.details["unique"][1]["old_string"]

@@ -1,4 +1,4 @@
-"""What judges the journal: snapshots of a tree, and git."""
+"""Judges of the journal: snapshots of a tree, and git."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ def as_git_sees(tree: Snapshot) -> Snapshot:
 
 
 def git_applied(original: Path, patch: bytes, scratch: Path) -> Snapshot:
-    """What `git apply` makes of a copy of the original tree."""
+    """Return the result of `git apply` on a copy of the original tree."""
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(original, scratch, symlinks=True)
     if patch:
@@ -48,7 +48,7 @@ def git_applied(original: Path, patch: bytes, scratch: Path) -> Snapshot:
 
 
 def can_mount() -> bool:
-    """Whether a test may mount something, in a name space of its own."""
+    """Return True if a test may mount something in its own name space."""
     command = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
     if shutil.which("unshare") is None:
         return False

@@ -267,7 +267,7 @@ def test_a_read_history_that_is_damaged_is_forgotten_and_told(root, state, table
         ws.write("b", "x\n")
     sql(state, f"UPDATE {table} SET checksum = checksum + 1")
     with Workspace(root, state=state) as ws:
-        assert "the read history was damaged and is forgotten" in ws.recovery_notes[0]
+        assert "the read history was damaged and has been deleted" in ws.recovery_notes[0]
         with pytest.raises(UnreadError):
             ws.write("a.txt", "x\n")
         ws.undo()
@@ -297,7 +297,7 @@ def history(tmp_path_factory):
 
 
 def files(top):
-    """What a step that the journal has lost may leave behind is a directory that it made."""
+    """A step that the journal has lost may leave behind a directory that it made."""
     return snapshot(top, directories=False)
 
 

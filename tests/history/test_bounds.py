@@ -104,7 +104,7 @@ def test_what_is_too_long_ago_is_not_undone_and_is_still_in_the_patch(few, opene
         ws = opened()
     with pytest.raises(NotFoundError) as caught:
         ws.rollback("start")
-    assert "checkpoints among them are gone" in str(caught.value)
+    assert "their checkpoints are gone" in str(caught.value)
     with pytest.raises(InvalidArgumentError) as refused:
         ws.undo(24)
     there = refused.value.details["steps"]

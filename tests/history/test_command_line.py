@@ -42,7 +42,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def over(root, tmp_path):
-    """What puts a command over the tree and its state directory."""
+    """Return a function that runs a command on the tree and its state directory."""
     return "--root", root, "--state", tmp_path / "state"
 
 

@@ -117,7 +117,7 @@ def round_of_calls(ws: Workspace, seconds: float, calls: int | None, seed: int) 
 
 
 def steps_of(ws: Workspace) -> tuple[int, int]:
-    """How many steps can be undone, and redone."""
+    """Return how many steps can be undone, and redone."""
     count = ws.checkpoint("count").steps
     undone = ws.rollback("count")
     return count, undone.redoable

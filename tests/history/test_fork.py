@@ -114,7 +114,7 @@ def test_a_child_that_ends_leaves_the_history_of_its_parent_alone(tmp_path, kept
         assert process.exitcode == 0
         said = in_a_copy(ws.undo)
         assert ("nothing to undo" in said) is not kept
-        assert ("parent of this forked process" in said) is kept
+        assert ("from which this one was forked" in said) is kept
         for text in reversed(texts[:-1]):
             ws.undo()
             assert (root / "a.txt").read_text() == text
@@ -139,7 +139,7 @@ def test_a_transaction_is_committed_only_by_its_own_process(ws, tmp_path):
         tx = stack.enter_context(ws.transaction())
         tx.write("new.txt", "one\n")
         said = in_a_copy(stack.close)
-        assert "belongs to the parent of this forked process" in said
+        assert "belongs to the process from which this one was forked" in said
         assert not (tmp_path / "new.txt").exists()
     assert (tmp_path / "new.txt").read_text() == "one\n"
 
@@ -182,8 +182,8 @@ def test_a_content_that_changed_in_the_temporary_file_is_never_written(ws, tmp_p
         ws.write("a.txt", text)
     database = ws._journal.store.database
     database.write([(damage, ())])
-    with pytest.raises(AgentFSError, match="in the temporary file is damaged"):
+    with pytest.raises(AgentFSError, match="A content of the journal in the temporary file is damaged"):
         ws.undo()
-    with pytest.raises(AgentFSError, match="in the temporary file is damaged"):
+    with pytest.raises(AgentFSError, match="A content of the journal in the temporary file is damaged"):
         ws.changes()
     assert (tmp_path / "a.txt").read_text() == texts[-1]

@@ -447,7 +447,7 @@ def test_a_patch_that_would_be_too_large_says_how_much_is_not_in_it(ws, monkeypa
         ws.write(name, f"{name}\n")
     changes = ws.changes()
     assert changes.patch.count(b"diff --git") == 1
-    assert changes.notes == ("not in the patch, as it would be too large or take too long: 2 paths",)
+    assert changes.notes == ("not in the patch, because it would be too large or take too long: 2 paths",)
     assert [file.path for file in changes.files] == ["a", "b", "c"]
 
 

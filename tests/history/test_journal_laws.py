@@ -71,7 +71,7 @@ class OneWorkspace(RuleBasedStateMachine):
         return Workspace(self.top, policy=Policy(overwrite="always", durability="fast"), state=state)
 
     def teardown(self):
-        # In the reverse order nothing stands in the way; another order may be refused, which is no loss.
+        # In the reverse order nothing stands in the way; another order may be refused, which loses nothing.
         before, order = snapshot(self.top), list(self.order)
         for index in reversed(order):
             self.all[index].undo()

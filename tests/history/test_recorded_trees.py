@@ -119,6 +119,9 @@ def test_each_step_back_gives_the_tree_before_it(count):
         top = Path(tempfile.mkdtemp(prefix="agentfs-test-"))
         try:
             check_round(top, seed)
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
         finally:
             for directory, _, _ in os.walk(top):
                 os.chmod(directory, 0o700)

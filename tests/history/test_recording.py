@@ -424,7 +424,7 @@ def test_a_recording_of_a_killed_process_is_completed_on_opening(root, tmp_path)
         assert ws.recovery_notes == ()
 
 
-# Tools, the command line, the far side
+# Tools, the command line, the remote side
 
 
 def test_a_shell_tool_joins_with_one_line(root, reopened):

@@ -147,7 +147,7 @@ def test_a_way_back_that_was_gone_or_not(begun, going):
     at = 1 if going == "undo" else 2
     with Workspace(root, state=state) as ws:
         assert ws.recovery_notes[0].startswith("undoing or redoing ")
-        assert "is in the journal now" in ws.recovery_notes[0]
+        assert "is now in the journal" in ws.recovery_notes[0]
         assert len(ws._journal.timeline.done_steps) == at
     shutil.copytree(root, root.with_name("gone"))
     with Workspace(root, state=state) as ws:
@@ -196,7 +196,7 @@ def test_it_is_recovered_even_where_the_database_shrinks(begun):
     root, state, old = begun(act)
     size = (state / "history.db").stat().st_size
     with Workspace(root, state=state) as ws:
-        assert "is in the journal now" in ws.recovery_notes[0]
+        assert "is now in the journal" in ws.recovery_notes[0]
         ws.undo()
         assert snapshot(root) == snapshot(old)
     assert (state / "history.db").stat().st_size <= size

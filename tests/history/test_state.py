@@ -1,4 +1,4 @@
-"""What outlives the process: the journal, what was shown, the ids of lines."""
+"""State that outlives the process: the journal, the read history, the ids of lines."""
 
 import gc
 import os

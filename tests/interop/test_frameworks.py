@@ -78,7 +78,7 @@ def run(python, script, *arguments, stdin=None):
 
 @pytest.fixture(scope="session")
 def answers(python_of, tmp_path_factory):
-    """What each framework was answered, from one run in each environment."""
+    """The answers that each framework got, from one run in each environment."""
     directory = tmp_path_factory.mktemp("frameworks")
     for name in FRAMEWORKS:
         (directory / name).mkdir()

@@ -73,7 +73,7 @@ class SkipLocal:
 
 
 class PipeStream:
-    """The near ends of two pipes, at whose far ends a server answers."""
+    """This side of two pipes to a server."""
 
     def __init__(self, options: Options) -> None:
         incoming, self._input = os.pipe()

@@ -20,7 +20,7 @@ class Tired:
     def __init__(self, compiled, after, times=10**9):
         self.compiled, self.after, self.times = compiled, after, times
 
-    def finditer(self, text, **_):
+    def finditer(self, text, position=0, **_):
         self.times -= 1
         for number, match in enumerate(self.compiled.finditer(text)):
             if number >= self.after and self.times >= 0:

@@ -116,3 +116,8 @@ def test_the_next_page_keeps_the_glob_as_given(ws):
     assert first.next["arguments"]["glob"] == "src/**/*.c"
     second = ws.grep(**first.next["arguments"])
     assert [match.path for match in (*first.matches, *second.matches)] == ["src/a.c", "src/core/b.c"]
+
+
+def test_an_excluded_directory_can_be_searched_by_its_path(ws):
+    """`exclude="src/"` was read below `src` as an empty glob, which is an error."""
+    assert [each.path for each in ws.glob("a.c", "src", exclude="src/").files] == ["src/a.c"]

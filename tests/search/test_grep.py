@@ -202,12 +202,7 @@ def test_a_long_line_is_cut_around_the_match_and_says_by_how_much(tree, search):
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [
-        (b"hit\x00", "binary"),
-        (b"\x00\x01hit", "binary"),
-        (b"hit" * 400_000, "too_large"),
-        (b"\xff\xfeh\x00i\x00t\x00x", "undecodable"),
-    ],
+    [(b"hit\x00", "binary"), (b"\x00\x01hit", "binary"), (b"\xff\xfeh\x00i\x00t\x00x", "undecodable")],
 )
 def test_files_that_are_not_text_are_counted_and_not_searched(tree, search, content, reason):
     tree({"x": content, "y": "other\n"})
@@ -221,7 +216,8 @@ def test_files_that_are_not_text_are_counted_and_not_searched(tree, search, cont
 @pytest.mark.parametrize("extra", [-1, 0, 1])
 def test_the_largest_file_is_searched_to_its_last_byte(tree, search, extra):
     tree({"x": b"a" * (1_000_000 + extra - 3) + b"hit"})
-    result = search("hit", Limits(file_bytes=1_000_000))
+    assert search("hit", Limits(file_bytes=1_000_000)).total_matches == 1
+    result = search("hit", max_filesize=1_000_000)
     assert result.total_matches == (0 if extra > 0 else 1)
     assert result.skipped.too_large == (1 if extra > 0 else 0)
 
@@ -417,7 +413,7 @@ MODES = ["content", "files_with_matches", "count", "summary", "total"]
 
 @pytest.mark.parametrize("watch", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_named_file_that_is_too_large_is_an_error_and_not_a_search_without_matches(tree, mode, watch):
+def test_a_file_over_the_limit_for_edits_is_searched(tree, mode, watch):
     top = tree({"large": "needle\n" * 200, "small": "needle\n"})
     (top / "link").symlink_to("large")
     with Workspace(top, limits=Limits(file_bytes=1000), watch=watch) as ws:
@@ -427,28 +423,22 @@ def test_a_named_file_that_is_too_large_is_an_error_and_not_a_search_without_mat
             *(("large", more) for more in ({"encoding": "latin-1"}, {"glob": "*"}, {"limit": 1})),
             (".", {"files": ["large"]}),
         ]:
-            with pytest.raises(AgentFSError) as caught:
-                ws.grep("needle", path, output_mode=mode, **more)
-            error = caught.value
-            name = "link" if path == "link" else "large"
-            pages = [{"name": "read", "arguments": {"path": name, "offset": 1}}]
-            told = {"path": name, "size": 1400, "limit": 1000, "suggested_calls": pages}
-            assert (error.code, error.details) == ("too_large", told)
-            assert "has 1400 bytes" in error.message
-            assert "the limit for search and changes is 1000" in error.message
-            assert "Read it by pages" in str(error)
-        assert ws.read("large", limit=1).content == "needle\n"
+            found = ws.grep("needle", path, output_mode=mode, **more)
+            assert (found.total_matches, found.total_files, found.searched_files) == (200, 1, 1)
+        assert ws.grep("needle", output_mode=mode).total_matches == 201
         left_out = ws.grep("needle", "large", output_mode=mode, max_filesize=5)
         assert left_out.skipped.too_large == 1, "the caller asked for that"
+        assert ws.grep("needle", "large", output_mode=mode, max_filesize="1M").total_matches == 200
 
 
 @pytest.mark.parametrize("watch", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_directory_with_a_file_that_is_too_large_says_so_on_every_result(tree, mode, watch):
+def test_a_search_that_leaves_out_a_large_file_says_so_on_every_result(tree, mode, watch):
     top = tree({"large": "needle\n" * 200, "small": "needle\n", ".hidden": ""})
     with Workspace(top, limits=Limits(file_bytes=1000), watch=watch) as ws:
         for pattern in ("needle", "needle", "nothing", "nothing", "needle"):
             for more in ({}, {"path": ["large", "small"]}):
-                found = ws.grep(pattern, output_mode=mode, **more)
-                assert found.skipped.too_large == 1
-                assert "1 too large" in found.text
+                for size in (500, 1200):
+                    found = ws.grep(pattern, output_mode=mode, max_filesize=size, **more)
+                    assert found.skipped.too_large == 1
+                    assert "1 too large" in found.text

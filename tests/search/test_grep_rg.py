@@ -154,9 +154,9 @@ def by_rg(tree, paths, pattern, *options):
 
 
 def by_grep(tree, paths, pattern, **kwargs):
-    # What is protected, or too large by default, ripgrep reads.
+    # What is protected, ripgrep reads.
     with Root(tree, Policy(protect=Protect(read=[], write=[]))) as root:
-        limits = Limits(grep_line_chars=10**6, timeout=30, file_bytes=2**27)
+        limits = Limits(grep_line_chars=10**6, timeout=30)
         request = GrepOptions(pattern, path=paths, limit=10**7, context=0, **kwargs)
         result = grep_files(root, limits, request)
     assert result.exact

@@ -31,7 +31,7 @@ CONTENTS = [
 
 
 def put(path, content, mode="wb"):
-    """Write a file; where a FIFO has come to be, fail instead of waiting for a reader."""
+    """Write a file; if it has become a FIFO, fail instead of waiting for a reader."""
     with open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK, 0o666)) as file:
         file.write(content)
 

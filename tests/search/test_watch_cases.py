@@ -1,4 +1,4 @@
-"""What a watched workspace must notice, case by case; the limits of watching; attacks on what is kept."""
+"""Changes that a watched workspace must notice; the limits of watching; attacks on the kept tree."""
 
 import ctypes
 import errno

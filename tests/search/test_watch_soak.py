@@ -39,7 +39,7 @@ CALLS = [
 
 
 def change(root: Path, chosen: random.Random) -> None:
-    """Make one random change; what another writer has taken away meanwhile is no error."""
+    """Make one random change; a file that another writer has removed is not an error."""
 
     def some(names: list[str] = NAMES) -> Path:
         return root / chosen.choice(DIRECTORIES) / chosen.choice(names)

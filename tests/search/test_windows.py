@@ -1,12 +1,20 @@
 """Large files are searched in windows, with the results of a search of the full text."""
 
+import os
+import re
+import subprocess
+import threading
+import time
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
 from agentfs.search import searcher
+from tests.conftest import needs, program
 
+RG = os.environ.get("AGENTFS_RG") or program("rg")
 MODES = ["content", "files_with_matches", "count", "summary", "total"]
 FACTS = ("total_matches", "total_lines", "total_files", "exact", "searched_files", "truncated")
 
@@ -72,3 +80,128 @@ def test_a_file_in_windows_gives_what_its_full_text_gives(tmp_path, data):
         windowed = found(ws, pattern, 1, **more)
         assert windowed[:2] == expected[:2]
         assert windowed[2].text == expected[2].text
+
+
+LONG = st.lists(st.sampled_from(["a", "b", "é", " ", "needle", "xx"]), min_size=40, max_size=500).map("".join)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.one_of(st.sampled_from(["a", "", "needle b"]), LONG), max_size=6), st.data())
+def test_a_line_longer_than_a_window_is_one_line_with_all_its_matches(tmp_path, lines, data):
+    lines = ["first", *lines]
+    (tmp_path / "f").write_text("\n".join(lines) + "\n")
+    pattern = data.draw(
+        st.sampled_from(["needle", "NEEDLE", "a", "xx", r"\bb\b", "^a", "^first", "é|needle"])
+    )
+    more = {
+        "multiline": data.draw(st.booleans()),
+        "ignore_case": data.draw(st.booleans()),
+        "output_mode": data.draw(st.sampled_from(["content", "count", "total"])),
+    }
+    flags = (re.IGNORECASE if more["ignore_case"] else 0) | re.MULTILINE
+    counts = [len(re.findall(pattern, line, flags)) for line in lines]
+    with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
+        patched.setattr(searcher, "WINDOW", data.draw(st.integers(60, 200)))
+        patched.setattr("agentfs.fs.pieces.BLOCK", data.draw(st.sampled_from([1, 7, 50, 1000])))
+        matches, facts, _ = found(ws, pattern, 1, **more)
+    assert (facts["total_lines"], facts["total_matches"]) == (sum(map(bool, counts)), sum(counts))
+    if more["output_mode"] == "content":
+        assert [match[1] for match in matches] == [n for n, count in enumerate(counts, 1) if count]
+        for _, number, text, spans, *_, cut in matches:
+            line = lines[number - 1]
+            start, end = spans[0]
+            shift = cut[0] - text.index("⟧") - 1 if cut[0] else 0
+            place = re.compile(pattern, flags).search(line)
+            assert place is not None
+            assert (place.start(), place.group()) == (start + shift, text[start:end])
+
+
+def test_a_log_that_grows_while_it_is_searched(tmp_path):
+    with open(tmp_path / "log", "w") as log, Workspace(tmp_path, limits=Limits(file_bytes=1000)) as ws:
+        log.write("a line\n" * 1000 + "needle\n")
+        log.flush()
+        stop = threading.Event()
+
+        def grow() -> None:
+            while not stop.is_set():
+                log.write("another line\n" * 100)
+                log.flush()
+
+        thread = threading.Thread(target=grow)
+        thread.start()
+        try:
+            for _ in range(5):
+                result = ws.grep("needle", "log")
+                assert ([match.line for match in result.matches], result.exact) == ([1001], True)
+        finally:
+            stop.set()
+            thread.join()
+
+
+def test_a_search_of_a_large_file_keeps_its_deadline_and_says_so(tmp_path):
+    with open(tmp_path / "sparse", "wb") as file:
+        file.write(b"needle\n" * 2000)
+        file.truncate(1 << 40)
+    with Workspace(tmp_path) as ws:
+        began = time.monotonic()
+        result = ws.grep("needle", "sparse", timeout=1, output_mode="total")
+        assert time.monotonic() - began < 4
+        assert (result.total_matches, result.exact, result.skipped.reached) == (2000, False, "timeout")
+        assert "it was searching sparse" in result.text
+
+
+def test_a_program_may_raise_the_time_of_a_search_without_a_ceiling(tmp_path):
+    (tmp_path / "f").write_text("needle\n")
+    for seconds in (31, 86_400, 1e9):
+        with Workspace(tmp_path, limits=Limits(timeout=seconds)) as ws:
+            assert ws.grep("needle").total_matches == ws.grep("needle", timeout=seconds).total_matches == 1
+
+
+@pytest.mark.parametrize(
+    ("head", "rest", "pattern", "lines"),
+    [
+        (b"a\rb\r", b"needle\rc", "^needle$", 1),
+        (b"text\n", b"caf\xe9 needle\n", "needle", 1),
+        ("a\n".encode("utf-16"), "é needle\n".encode("utf-16-le"), "é needle", 1),
+        (b"\0text\n", b"needle\n", "needle", 0),
+        (b"\xe9 text\n", b"\xe9 needle\n", "é needle", 1),
+    ],
+    ids=["lone-cr", "stray-byte", "utf-16", "binary", "latin-1"],
+)
+def test_the_first_mib_decides_about_encoding_and_line_ends(tmp_path, head, rest, pattern, lines):
+    unit = head[-2:] if head.startswith(b"\xff\xfe") else head[-1:]
+    fill = "x".encode("utf-16-le") * 99 if len(unit) == 2 else b"x" * 99
+    (tmp_path / "f").write_bytes(head + (fill + unit) * (11 * 2**20 // (len(fill) + len(unit))) + rest)
+    with Workspace(tmp_path) as ws:
+        result = ws.grep(pattern)
+    assert result.total_lines == lines
+    assert result.skipped.binary == 1 - lines
+
+
+@pytest.mark.long
+@needs("rg")
+@pytest.mark.parametrize("kind", ["log", "line", "sparse"])
+def test_large_files_give_what_ripgrep_gives(tmp_path, kind):
+    path = tmp_path / "f"
+    with open(path, "wb") as file:
+        file.write(b"first line\n" * 2000)
+        if kind == "log":
+            for number in range(2_000_000):
+                row = b"2026-11-23 host%d service[%d]: took %d ms for /items\n"
+                file.write(row % (number % 97, number, number % 331))
+                if number % 300_000 == 7:
+                    file.write("a needle é\n".encode())
+        elif kind == "line":
+            for number in range(300):
+                file.write(b"needle" * (number % 100 == 99) + b"x" * (1 << 20))
+        else:
+            file.seek(2 << 30)
+        file.write(b"\nlast needle\n")
+    with Workspace(tmp_path) as ws:
+        for pattern in ("needle", "took 33\\d ms", "é$", "^last", "nowhere"):
+            result = ws.grep(pattern, "f", timeout=120, limit=10_000)
+            command = [RG or "", "-a", "--no-config", "-n", "-o", pattern, path]
+            ran = subprocess.run(command, capture_output=True, text=True, check=False)
+            expected = [int(row.partition(":")[0]) for row in ran.stdout.splitlines()]
+            assert [match.line for match in result.matches] == list(dict.fromkeys(expected))
+            assert (result.total_matches, result.exact) == (len(expected), True)

@@ -177,7 +177,7 @@ SLASH_PATHS = ["x/y", "xy", "x/y/b", "x-y/b", "xay/b", "x/b", "b/x/y", "-/-", "x
 
 
 def ignored(rules, path):
-    """Whether our rules ignore a file, or a directory above it."""
+    """Return True if our rules ignore a file, or a directory above it."""
     parts = path.split("/")
     for count in range(1, len(parts) + 1):
         directory = "".join(f"{part}/" for part in parts[: count - 1])

@@ -1,4 +1,4 @@
-"""Where rules come from: around the root, worktrees, global excludes; and files that are no rule files."""
+"""Sources of rules: around the root, worktrees, global excludes; and files that are not rule files."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def git_files(cwd, config=os.devnull):
 
 
 def listed(top):
-    """What `ls` lists, and its text, in which no rule from outside may be quoted."""
+    """Return the entries of `ls` and its text, which must not quote rules from outside."""
     with Workspace(top) as ws:
         result = ws.ls(depth=0)
     return [entry.path for entry in result.entries if not entry.is_dir], result
@@ -126,7 +126,7 @@ def test_without_a_repository_nothing_above_the_root_holds(tmp_path):
     make(tmp_path, "root/a.x")
     (tmp_path / ".gitignore").write_text("*.x\n")
     (tmp_path / ".ignore").write_text("*.x\n")
-    (tmp_path / ".git").mkdir()  # to git this is no repository
+    (tmp_path / ".git").mkdir()  # for git this is not a repository
     assert listed(tmp_path / "root")[0] == ["a.x"]
 
 
@@ -240,7 +240,7 @@ def test_a_worktree_is_not_followed_through_a_link_in_the_tree(worktree):
 @pytest.mark.parametrize("there", [True, False])
 @pytest.mark.parametrize("place", [".git", ".git/HEAD"])
 def test_a_link_in_the_tree_does_not_tell_what_is_outside(repository, place, there, tmp_path_factory):
-    """Whether the tree is the top of a repository decides whether the rules above it hold."""
+    """Rules above the tree apply unless the tree is the top of a repository."""
     outside = tmp_path_factory.mktemp("outside")
     if there:
         as_a_repository(outside)

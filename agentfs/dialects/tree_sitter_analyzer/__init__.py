@@ -26,6 +26,7 @@ from agentfs.dialects.toolkit import (
     problem_of,
 )
 from agentfs.dialects.tree_sitter_analyzer.contract import (
+    DEFAULT_FILESIZE,
     MAX_FILESIZE,
     MAX_LIMIT,
     MAX_TIMEOUT_MS,
@@ -230,7 +231,7 @@ def _grep_options(given: ContentQuery) -> dict[str, Any]:
         "after": given.context_after,
         "encoding": given.encoding,
         "max_count": given.max_count,
-        "max_filesize": given.max_filesize,
+        "max_filesize": min(given.max_filesize or DEFAULT_FILESIZE, MAX_FILESIZE, key=parse_filesize),
         "timeout": min(given.timeout_ms, MAX_TIMEOUT_MS) / 1000,
         **_FORMAT_OPTIONS[output_format],
     }

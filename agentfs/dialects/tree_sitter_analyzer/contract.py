@@ -15,6 +15,7 @@ Format = Literal["total_only", "count_only_matches", "summary_only", "group_by_f
 
 DEFAULT_LIMIT, MAX_LIMIT = 2000, 10_000
 DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS = 4000, 30_000
+DEFAULT_FILESIZE = "10M"
 MAX_FILESIZE = "200M"
 
 
