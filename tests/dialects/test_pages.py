@@ -26,7 +26,8 @@ def test_each_dialect_of_the_package_has_a_page_that_the_index_names():
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_each_page_states_the_limit_of_10_mib(name):
-    stated = [row[3] for row in rows(name) if "10 MiB" in row[2] and row[1] == "not kept"]
+    verdict = "kept" if name == "dominds" else "not kept"  # it only searches, and that has no limit
+    stated = [row[3] for row in rows(name) if "10 MiB" in row[2] and row[1] == verdict]
     assert "`test_files_over_10_mib`" in stated
 
 
