@@ -458,7 +458,7 @@ class _CommandNames(ToolNames):
     def argument_text(self, name: str, value: Any) -> str:
         if isinstance(value, bool):
             return _option_name(name if value else f"no_{name}")
-        values: list[Any] = value if isinstance(value, list) else [value]
+        values: list[Any] = value if isinstance(value, list) else [value]  # pyright: ignore[reportUnknownVariableType] - of JSON
         return " ".join(f"{_option_name(name)} {_shell_word(each)}" for each in values)
 
 
