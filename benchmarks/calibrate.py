@@ -4,7 +4,7 @@
 
 Takes `tiktoken` with the vocabularies cl100k_base and o200k_base: it downloads them, or finds them in
 TIKTOKEN_CACHE_DIR (the wheel of `litellm` ships both). Of each directory up to 120 files are drawn, always
-the same, 6,000 characters of each; for CJK only texts a fifth of which is in such characters.
+the same, 6,000 characters of each; for CJK only texts with at least a fifth of such characters.
 """
 
 import itertools
