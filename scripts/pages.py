@@ -51,7 +51,10 @@ NOT_RUN = {
     "python3 -m venv": "fetches packages over the network; README's lines are run by .ci/run",
 }
 # Pages whose `py` blocks are not run, and why.
-NO_PROGRAMS = {"docs/how-to/remote.md": "needs accounts of providers of sandboxes"}
+NO_PROGRAMS = {
+    "docs/how-to/recording.md": "needs a container",
+    "docs/how-to/remote.md": "needs accounts of providers of sandboxes",
+}
 
 
 @dataclass(frozen=True)

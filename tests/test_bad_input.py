@@ -157,7 +157,7 @@ WRONG_TYPES = [
     ("multi_edit", {"path": "a.txt", "edits": [1]}),
     ("multi_edit", {"path": "a.txt", "edits": [{"old_string": "one"}]}),
     ("ls", {"depth": "deep"}),
-    ("glob", {"pattern": ["x", 1]}),
+    ("glob", {"pattern": ["x", {}]}),
     ("grep", {"pattern": {}}),
     ("grep", {"pattern": "x", "ignore_case": "perhaps"}),
     ("grep", {"pattern": "x", "no_such": 1}),

@@ -24,6 +24,8 @@ from agentfs.text import one_line
 _PACKAGES = ("agentfs", "bracex", "pathspec", "wcmatch")
 # Modules that the server does not import.
 _LEFT_OUT = (
+    "agentfs/async_workspace.py",
+    "agentfs/completion.py",
     "agentfs/__main__.py",
     "agentfs/cli.py",
     "agentfs/dialects/",

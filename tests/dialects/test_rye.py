@@ -128,8 +128,9 @@ def test_failures(do):
         "code": "not_found",
         "hint": 'Did you mean "src/main.py"? Call ls(path="src") to see what is there.',
     }
-    wrong = do("read", file_path="src/main.py", offset=0)
+    wrong = do("read", file_path="src/main.py", limit=0)
     assert (wrong["success"], wrong["code"]) == (False, "invalid_argument")
+    assert do("read", file_path="src/main.py", offset=0) == do("read", file_path="src/main.py")
     assert "file_path" in do("read", path_of_file="x")["error"]
 
 

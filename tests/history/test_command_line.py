@@ -111,7 +111,7 @@ def test_undo_redo_and_rollback(session, root):
     ("arguments", "said"),
     [
         (["undo", "9"], "Only 2 steps can be undone"),
-        (["undo", "0"], "steps must be 1 or more"),
+        (["undo", "0"], "STEPS must be 1 or more"),
         (["redo", "9"], "Only 1 step can be redone"),
         (["rollback", "nowhere"], 'There are "start"'),
         (["diff", "--since", "nowhere"], 'There are "start"'),

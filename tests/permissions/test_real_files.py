@@ -273,7 +273,7 @@ def test_changes_shows_no_content_that_is_now_denied(tree, tmp_path, policy):
     assert "harmless" in str(staged)
     hidden = next(file for file in changes.files if file.path == "secret/k.txt")
     assert (hidden.action, hidden.protected, hidden.added, hidden.removed) == ("changed", True, None, None)
-    assert changes.notes == ('not in the patch, as reading it is not allowed: "secret/k.txt"',)
+    assert changes.notes == ('not in the patch, because reading is not allowed: "secret/k.txt"',)
 
 
 @pytest.mark.parametrize("policy", [

@@ -283,7 +283,7 @@ def test_a_call_of_a_group_is_refused_with_its_position(ws: Workspace, pattern: 
         result = tools.call(name, {"pattern": pattern})
         assert result.error is not None
         assert result.error["code"] == "invalid_pattern"
-        assert "calls of groups are not supported" in result.content
+        assert "such calls are not supported" in result.content
     with pytest.raises(InvalidPatternError) as caught:
         ws.grep(pattern, word=True)
     assert pattern[caught.value.details["position"] :].startswith("(?")
