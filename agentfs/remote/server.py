@@ -80,7 +80,7 @@ class _Request(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """An open block of the client: its method, its context manager, the value of that, and its workspace."""
+    """An open block of the client: its method, its context manager, the value that this returned, and its workspace."""
 
     method: str
     manager: contextlib.AbstractContextManager[Any]

@@ -60,7 +60,7 @@ class SessionDirectory:
             root_path: The root of the workspace.
             name: The name of the session; None for a session that only this client knows.
             client: The client that owns the session from now on.
-            again: True if this client owned it before. If another one has taken it over, this fails.
+            again: True if this client owned it before. Fails if another process has taken over the session.
 
         Raises:
             AgentFSError: `io` if the directory cannot be made, `busy` if the other process does not end,

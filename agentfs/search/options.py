@@ -187,7 +187,7 @@ class GrepOptions:
         for name in ("context", "before", "after"):
             _check_least(name, getattr(self, name), 0, "Leave it out for no such lines.")
         for name in ("max_depth", "max_count", "samples"):
-            _check_least(name, getattr(self, name), 1, "Leave it out for no such bound.")
+            _check_least(name, getattr(self, name), 1, "Leave it out to remove the bound.")
         if self.invert and self.multiline:
             raise InvalidArgumentError(
                 "`invert` finds single lines, so it does not go with `multiline`.",
@@ -367,7 +367,7 @@ def parse_filesize(size: int | str) -> int:
     number = int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ") if found else 0
     if number < 1:
         requirement = "a number of bytes from 1, or such as 500K or 1M"
-        raise must_be("max_filesize", requirement, literal(size), "Leave it out for no such bound.")
+        raise must_be("max_filesize", requirement, literal(size), "Leave it out to remove the bound.")
     return number
 
 
