@@ -298,7 +298,7 @@ def connect(
         policy: As for `Workspace`; its `permission` is called here.
         limits: As for `Workspace`.
         state: As for `Workspace`: a directory at the remote side.
-        watch: As for `Workspace`: at the remote side.
+        watch: Keep the tree in memory at the remote side; see `Workspace`.
         on_event: As for `Workspace`: called here.
         session: A name under which a later process can continue. The newest client of a session ends the
             previous one. By default a new session, which ends with this workspace.

@@ -80,7 +80,7 @@ class _Request(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """An open block of the client: its method, its context manager, the value that this returned, and its workspace."""
+    """An open block of the client: its method, context manager, value and workspace."""
 
     method: str
     manager: contextlib.AbstractContextManager[Any]
