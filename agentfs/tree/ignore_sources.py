@@ -17,6 +17,7 @@ from agentfs.tree.gitignore import IgnoreRule, IgnoreRules, TooManyRulesError, r
 
 Sources = tuple[bytes | None, bytes | None, bool, bytes | None]
 DECIDING = frozenset({*RULE_FILES, ".git"})  # names whose presence changes the rules in a directory
+_MAX_REFUSED = 10_000  # rule files that are counted once, to bound the memory
 _MAX_UNREAD = 20  # names of unreadable rule files that are kept
 
 
@@ -31,12 +32,17 @@ class RuleReader:
         self._root = root.unrestricted
         self._deadline = deadline
         self.unreadable = 0
+        self._refused: set[str] = set()
         self._sources: dict[str, Sources] = {}  # by directory; a watched tree needs them twice
         self.unread: list[str] = []  # first unreadable rule files, relative to the root; "" if outside
 
     def _refuse(self, *files: str) -> None:
-        self.unreadable += len(files)
-        self.unread += files[: _MAX_UNREAD - len(self.unread)]
+        """Count rule files that cannot be read; a file that links lead to several times counts once."""
+        new = [file for file in files if not file or file not in self._refused]
+        if len(self._refused) < _MAX_REFUSED:
+            self._refused.update(new)
+        self.unreadable += len(new)
+        self.unread += new[: _MAX_UNREAD - len(self.unread)]
 
     def outside_root(self) -> IgnoreRules:
         """Return the rules from outside the root: global excludes and rule files of directories above."""
@@ -101,7 +107,6 @@ class RuleReader:
         """
         real_path = directory.real_path
         sources = self._sources.get(real_path)
-        is_first = sources is None
         if sources is None:
             sources = self._sources_in(directory, DECIDING if deciding is None else deciding)
             if directory.derived is not None:
@@ -121,7 +126,7 @@ class RuleReader:
             )
             if self._root.derived is not None:
                 rules.entered[real_path] = sources, entered
-        if entered is not rules and is_first:
+        if entered is not rules:
             self._refuse(*entered.refused)
         return entered
 

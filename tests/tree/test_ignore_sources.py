@@ -426,3 +426,15 @@ def test_a_rule_file_that_is_none_is_counted_wherever_it_stands(tmp_path, monkey
 @pytest.mark.skipif(sys.platform == "win32", reason="no such names")
 def test_surroundings_of_the_file_system_root_end():
     assert read_outer_rules("/").directories == []
+
+
+def test_a_rule_file_that_cannot_be_read_counts_once_on_each_way_to_it(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.txt").write_text("needle\n")
+    (tmp_path / "a" / ".gitignore").symlink_to("../a")
+    (tmp_path / "linked").symlink_to("a")
+    for watch in (False, True):
+        with Workspace(tmp_path, watch=watch) as ws:
+            for _ in range(2):
+                skipped = ws.grep("needle", follow_symlinks=True).skipped
+                assert (skipped.unreadable, skipped.unread_rules) == (1, ("a/.gitignore",))
