@@ -428,7 +428,7 @@ def test_surroundings_of_the_file_system_root_end():
     assert read_outer_rules("/").directories == []
 
 
-def test_a_rule_file_that_cannot_be_read_counts_once_on_each_way_to_it(tmp_path):
+def test_an_unreadable_rule_file_counts_once_even_if_links_lead_to_it(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x.txt").write_text("needle\n")
     (tmp_path / "a" / ".gitignore").symlink_to("../a")
