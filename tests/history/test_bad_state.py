@@ -89,20 +89,20 @@ def test_it_must_not_lie_in_the_tree_through_a_mount(root, tmp_path, source, poi
     assert os.listdir(root / "sub dir") == []
 
 
-def test_the_tree_must_not_lie_in_it(root, tmp_path):
+def test_the_tree_must_not_lie_in_the_state_directory(root, tmp_path):
     assert "lies around" in refused(root, tmp_path)
     (tmp_path / "up").symlink_to(tmp_path)
     assert "lies around" in refused(root, tmp_path / "up")
 
 
-def test_it_is_no_file_nor_below_one(root, tmp_path):
+def test_a_state_directory_is_not_a_file_nor_below_one(root, tmp_path):
     (tmp_path / "file").write_text("x")
     assert "The path of the state directory is invalid" in refused(root, "a\0b")
     assert "is a file" in refused(root, tmp_path / "file")
     assert "a parent of it is a file" in refused(root, tmp_path / "file" / "state")
 
 
-def test_what_has_something_else_in_it_is_left_alone(root, state):
+def test_a_directory_with_other_entries_is_refused_and_unchanged(root, state):
     state.mkdir()
     (state / "mine").write_text("precious")
     before = snapshot(state)
@@ -117,7 +117,7 @@ def sql(state, *statements):
 
 
 @pytest.mark.parametrize("content", [b"x", b"{}", b"\xff\xfe" * 5000, b"SQLite format 3\0" + b"\0" * 5000])
-def test_a_file_that_is_no_database(root, state, content):
+def test_a_file_that_is_not_a_database(root, state, content):
     Workspace(root, state=state).close()
     (state / "history.db").write_bytes(content)
     assert "damaged" in refused(root, state, FileIOError)
@@ -149,7 +149,7 @@ def test_the_directory_of_an_older_version(root, state):
     assert snapshot(state) == before
 
 
-def test_that_of_another_tree(root, state, tmp_path):
+def test_the_state_directory_of_another_tree(root, state, tmp_path):
     Workspace(root, state=state).close()
     (tmp_path / "other").mkdir()
     said = refused(tmp_path / "other", state)
@@ -371,7 +371,7 @@ def test_a_byte_that_is_another_is_told_or_does_no_harm(history, tmp_path):
     assert outcomes.count("refused") > len(outcomes) / 3
 
 
-def test_what_a_power_cut_did_not_write_is_dropped(history, tmp_path):
+def test_transactions_lost_in_a_power_cut_are_dropped(history, tmp_path):
     def lengthen(state):
         with (state / "history.db").open("ab") as file:
             file.write(bytes(5000))

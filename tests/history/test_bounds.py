@@ -83,7 +83,7 @@ def test_a_step_of_many_changes_counts_as_many(tmp_path, monkeypatch):
 
 
 @needs("git")
-def test_what_is_too_long_ago_is_not_undone_and_is_still_in_the_patch(few, opened, tmp_path, capsys):
+def test_merged_steps_are_not_undone_but_stay_in_the_patch(few, opened, tmp_path, capsys):
     top = tmp_path / "root"
     ws = opened()
     ws.checkpoint("start")

@@ -180,7 +180,7 @@ def test_tools_are_called_with_a_journal(root, over):
     assert (root / "a.txt").read_text() == "one\ntwo\n"
 
 
-def test_what_had_to_be_put_right_is_told(root, over):
+def test_repairs_are_reported(root, over):
     code = (
         "import os, sys; from agentfs import Workspace; from agentfs.fs import syscalls\n"
         "ws = Workspace(sys.argv[1], state=sys.argv[2])\n"

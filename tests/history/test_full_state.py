@@ -317,7 +317,7 @@ def test_beginning_a_state_directory_without_room(root, tmp_path):
     Workspace(root, state=tmp_path / "state").close()
 
 
-def test_what_was_read_is_written_again_when_there_is_room(root, tmp_path, monkeypatch, statements):
+def test_the_read_history_is_written_again_when_there_is_room(root, tmp_path, monkeypatch, statements):
     from agentfs.history import read_history
 
     monkeypatch.setattr(read_history, "_RETRY_SECONDS", -1.0)

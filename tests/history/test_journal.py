@@ -40,7 +40,7 @@ def test_undo_takes_back_and_redo_makes_again(ws, tmp_path):
     assert snapshot(tmp_path) == after
 
 
-def test_a_change_cancelled_between_its_step_and_the_file_is_no_step(tmp_path, monkeypatch):
+def test_a_change_cancelled_before_its_file_changed_is_not_a_step(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("one\n")
     call, begin_step = call_context.Execution("splice"), Store.begin_step
 
@@ -101,7 +101,7 @@ def test_a_file_that_somebody_else_moved_away_is_not_brought_back_twice(ws, tmp_
     assert sorted(snapshot(tmp_path)) == ["theirs"]
 
 
-def test_what_somebody_else_did_between_two_steps_is_not_jumped_over(ws, tmp_path):
+def test_changes_of_others_between_two_steps_are_not_skipped(ws, tmp_path):
     ws.write("a.txt", "one\n")
     (tmp_path / "a.txt").write_text("one\ntheirs\n")
     ws.edit("a.txt", "theirs", "both")
@@ -239,7 +239,7 @@ def test_a_link_is_deleted_and_moved_itself_and_never_followed(tmp_path):
     assert (tmp_path / "secret").read_text() == "secret\n"
 
 
-def test_a_directory_that_was_made_stays_while_something_else_is_in_it(ws, tmp_path):
+def test_a_new_directory_with_other_entries_stays(ws, tmp_path):
     ws.write("d/mine", "x\n")
     (tmp_path / "d" / "theirs").write_text("y\n")
     result = ws.undo()
@@ -304,7 +304,7 @@ def test_contents_go_to_the_disk_when_they_are_many():
     kept_in.close()
 
 
-def test_where_nothing_can_be_kept_nothing_is_changed(ws, tmp_path, monkeypatch):
+def test_nothing_is_changed_if_nothing_can_be_kept(ws, tmp_path, monkeypatch):
     monkeypatch.setattr(store, "_UNWRITTEN_BYTES", 0)
     (tmp_path / "a").write_text("old\n" * 100)
     (tmp_path / "large").write_bytes(os.urandom(100_000).hex().encode())
@@ -411,7 +411,7 @@ def test_undo_and_redo_leave_what_was_read_as_it_is(ws, tmp_path):
         assert not ws.edit("a", "9\n", "nine\n", preview=True).notes
 
 
-def test_a_directory_that_somebody_has_removed_already_is_no_step(ws):
+def test_a_directory_removed_by_another_program_is_not_a_step(ws):
     def conflict(change, _):
         return NotFoundError(change.path)
 
@@ -432,7 +432,7 @@ def test_the_number_of_a_checkpoint_is_none_that_is_taken(ws):
         (lambda file: file.write_text("theirs\n"), '"f" was changed (line 1)'),
     ],
 )
-def test_what_is_there_instead_is_in_the_error(ws, tmp_path, other, message):
+def test_the_error_shows_the_present_content(ws, tmp_path, other, message):
     ws.write("f", "old\n")
     ws.edit("f", "old", "ours")
     other(tmp_path / "f")
@@ -441,7 +441,7 @@ def test_what_is_there_instead_is_in_the_error(ws, tmp_path, other, message):
     assert caught.value.message.startswith(f"{message} by another program; nothing was undone.")
 
 
-def test_a_patch_that_would_be_too_large_says_how_much_is_not_in_it(ws, monkeypatch):
+def test_a_patch_over_its_bound_counts_the_missing_paths(ws, monkeypatch):
     monkeypatch.setattr(report, "_PATCH_BYTES", 10)
     for name in "abc":
         ws.write(name, f"{name}\n")

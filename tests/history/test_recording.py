@@ -65,7 +65,7 @@ EVERYTHING = (
 )
 
 
-def test_what_a_command_changes_is_one_step(root, reopened, tmp_path):
+def test_the_changes_of_a_command_are_one_step(root, reopened, tmp_path):
     before = snapshot(root)
     with reopened().recording("make a mess") as recorded:
         assert recorded.result is None
@@ -94,7 +94,7 @@ def test_what_a_command_changes_is_one_step(root, reopened, tmp_path):
     assert git_applied(root, result.patch, tmp_path / "scratch").keys() >= {"lib/one.py", "new/deep/file"}
 
 
-def test_an_empty_recording_is_no_step(root, reopened):
+def test_an_empty_recording_is_not_a_step(root, reopened):
     with reopened().recording("nothing") as recorded:
         (root / "a.txt").write_text(TEN)
         os.utime(root / "run.sh", (1, 1))
@@ -103,7 +103,7 @@ def test_an_empty_recording_is_no_step(root, reopened):
         reopened().undo()
 
 
-def test_what_changed_before_the_block_is_not_in_it(root, reopened):
+def test_changes_before_the_block_are_not_recorded(root, reopened):
     with reopened().recording("first"):
         pass
     (root / "a.txt").write_text("outside\n")
@@ -132,7 +132,7 @@ def test_a_block_that_raises_is_recorded_too(root, reopened):
     assert snapshot(root) == before
 
 
-def test_what_another_agent_changes_later_survives_the_undo(root, reopened):
+def test_later_changes_of_another_agent_survive_the_undo(root, reopened):
     with reopened().recording("sed"):
         run("sed -i s/^2$/two/ a.txt", root)
     (root / "a.txt").write_text((root / "a.txt").read_text() + "theirs\n")
@@ -283,7 +283,7 @@ def test_a_change_of_the_ignore_rules_deletes_and_creates_nothing(root, reopened
     assert (root / "a.txt").read_text() == TEN
 
 
-def test_what_is_too_large_is_reported_and_not_restored(root, reopened):
+def test_a_file_that_is_too_large_is_reported_and_not_restored(root, reopened):
     ws = reopened(limits=Limits(file_bytes=1000))
     (root / "large").write_bytes(b"x" * 2000)
     with ws.recording("grow") as recorded:

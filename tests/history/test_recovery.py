@@ -113,7 +113,7 @@ def test_a_directory_with_something_else_in_it_stays(begun):
     assert sorted(snapshot(root)) == ["a", "b", "made", "made/theirs"]
 
 
-def test_of_one_that_was_made_in_part_that_part_is_a_step(begun):
+def test_the_completed_part_of_a_change_is_a_step(begun):
     root, state, old = begun(change_both)
     copy_back(old, root, "b")
     (root / "made" / "deep" / "c").write_text("c, and theirs\n")

@@ -82,7 +82,7 @@ def test_it_goes_on_in_another_process(root, tmp_path):
     assert (root / "a.txt").read_text() == "one\ntwo\nthree\n"
 
 
-def test_what_was_seen_stays_seen_and_no_more_than_that(root, reopened):
+def test_exactly_the_files_that_were_read_stay_read(root, reopened):
     (root / "part.txt").write_text("1\n2\n3\n4\n")
     ws = reopened()
     ws.read("a.txt")
@@ -99,7 +99,7 @@ def test_what_was_seen_stays_seen_and_no_more_than_that(root, reopened):
     assert "+TWO" in str(caught.value), "the text that was shown is known too"
 
 
-def test_what_was_seen_follows_edits_and_moves(root, reopened):
+def test_the_read_history_follows_edits_and_moves(root, reopened):
     ws = reopened()
     ws.read("a.txt")
     ws.edit("a.txt", "two", "2")
@@ -151,7 +151,7 @@ def test_forget_without_a_state_directory(ws, tmp_path):
         ws.write("a", "y\n")
 
 
-def test_what_somebody_else_changed_while_nobody_had_it_open_is_not_undone(root, reopened):
+def test_changes_of_others_while_the_directory_was_closed_are_not_undone(root, reopened):
     reopened().edit("a.txt", "one", "1")
     (root / "a.txt").write_text("theirs\n")
     ws = reopened()
@@ -228,7 +228,7 @@ def test_the_owner_of_a_deleted_file_comes_back(root, reopened):
     assert (found.st_uid, found.st_gid) == (1234, 2345)
 
 
-def test_a_change_that_fails_is_no_step_afterwards(root, reopened, monkeypatch):
+def test_a_failed_change_is_not_a_step(root, reopened, monkeypatch):
     ws = reopened()
     ws.write("a", "1\n")
     before = snapshot(root)

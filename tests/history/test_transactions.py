@@ -42,7 +42,7 @@ def _linked(top):
     (top / "away").symlink_to("/etc/hostname")
 
 
-def test_a_link_that_was_moved_in_a_transaction_is_followed_in_it(tmp_path):
+def test_a_transaction_follows_a_link_that_it_moved(tmp_path):
     top = tmp_path / "root"
     top.mkdir()
     _linked(top)
@@ -97,7 +97,7 @@ def test_a_link_moved_in_a_transaction_leads_past_no_rule(tmp_path, path):
     assert (tmp_path / "a").read_text() == (tmp_path / "d" / "f").read_text() == "one\n"
 
 
-def test_where_no_link_is_followed_a_transaction_follows_none(tmp_path):
+def test_a_transaction_follows_no_links_if_the_policy_forbids_them(tmp_path):
     _linked(tmp_path)
     policy = Policy(symlinks="never", overwrite="always")
     with Workspace(tmp_path, policy=policy) as ws, ws.transaction() as tx:
@@ -185,7 +185,7 @@ def _check_tracked(ws):
     assert caught.value.code == "unread", "what was only staged was never on disk"
 
 
-def test_what_a_failed_transaction_read_from_the_disk_was_read(ws, tmp_path):
+def test_reads_from_the_disk_by_a_failed_transaction_count(ws, tmp_path):
     (tmp_path / "a").write_text("one\ntwo\n")
     found = []
     _fails_in_a_transaction(ws, lambda tx: found.append(tx.read("a", line_ids=True).line_ids))
@@ -194,7 +194,7 @@ def test_what_a_failed_transaction_read_from_the_disk_was_read(ws, tmp_path):
     assert (tmp_path / "a").read_text() == "x\n"
 
 
-def test_what_a_transaction_has_shown_counts_once_it_is_made(ws, tmp_path):
+def test_reads_in_a_transaction_count_after_its_commit(ws, tmp_path):
     (tmp_path / "a").write_text("one\ntwo\n")
     with ws.transaction() as tx:
         tx.edit("a", "two", "zwei")
@@ -206,7 +206,7 @@ def test_what_a_transaction_has_shown_counts_once_it_is_made(ws, tmp_path):
     assert (tmp_path / "a").read_text() == "x\n"
 
 
-def test_what_is_read_beside_a_failing_transaction_stays_read(ws, tmp_path):
+def test_reads_beside_a_failing_transaction_count(ws, tmp_path):
     (tmp_path / "a").write_text("one\n")
     (tmp_path / "b").write_text("one\n")
 
@@ -266,7 +266,7 @@ def test_undo_and_changes_are_those_of_the_transaction(ws, tmp_path):
     assert sorted(snapshot(tmp_path)) == ["a", "before"]
 
 
-def test_a_transaction_that_comes_to_nothing_is_no_step(ws):
+def test_a_transaction_without_a_net_change_is_not_a_step(ws):
     with ws.transaction() as tx:
         tx.write("a", "1\n")
         tx.read("a")
@@ -291,7 +291,7 @@ def test_a_transaction_that_comes_to_nothing_is_no_step(ws):
         (lambda tx: tx.write("loop", "x"), "link_loop"),
     ],
 )
-def test_what_is_refused_on_disk_is_refused_in_a_transaction(tmp_path, act, code):
+def test_a_transaction_refuses_the_same_changes_as_the_disk(tmp_path, act, code):
     top = tmp_path / "root"
     (top / "d").mkdir(parents=True)
     (top / "full").mkdir()

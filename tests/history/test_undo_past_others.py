@@ -166,7 +166,7 @@ def test_checkpoints_keep_their_place_when_steps_are_divided(reopened, tmp_path)
     assert (top / "a").read_text() == TEN
 
 
-def test_a_moved_file_is_taken_back_with_what_another_program_changed_in_it(reopened, tmp_path):
+def test_a_moved_file_is_moved_back_with_the_changes_of_another_program(reopened, tmp_path):
     top = tmp_path / "root"
     reopened().move("a", "d/b")
     replace(top / "d" / "b", "7\n", "seven\n")
@@ -194,7 +194,7 @@ def test_binary_files_are_not_merged(reopened, tmp_path):
         reopened().undo()
 
 
-def test_what_a_merge_overwrites_is_in_the_journal(reopened, tmp_path):
+def test_content_that_a_merge_overwrites_is_in_the_journal(reopened, tmp_path):
     """Also after the process has ended: redo brings the version of the other program back byte for byte."""
     file = tmp_path / "root" / "a"
     reopened().edit("a", "2\n", "two\n")

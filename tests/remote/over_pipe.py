@@ -26,7 +26,7 @@ _LOCAL = {
     },
     "it interrupts or traces the thread of the call, and the change is made in another one": {
         "test_each_behaviour_is_in_the_module_of_the_map",
-        "test_a_change_cancelled_between_its_step_and_the_file_is_no_step",
+        "test_a_change_cancelled_before_its_file_changed_is_not_a_step",
         "test_a_change_interrupted_after_some_calls_is_whole_and_leaves_nothing",
         "test_an_interrupt_after_the_rename_leaves_the_step_in_the_journal",
         "test_an_interrupt_right_after_the_rename_leaves_a_step",

@@ -118,7 +118,7 @@ def test_the_package_is_sent_once(trivial, far):
     ],
     ids=["changed", "missing", "open to others", "link", "FIFO", "directory"],
 )
-def test_a_damaged_package_is_installed_anew(trivial, far, damage):
+def test_a_damaged_package_is_installed_again(trivial, far, damage):
     far.start()
     damage(far.packages / trivial)
     far.sent = 0

@@ -315,7 +315,7 @@ def test_events_are_taken_together_by_watch_and_name(tmp_path):
 
 
 @linux
-def test_where_events_were_lost_everything_is_compared(root, monkeypatch):
+def test_everything_is_compared_after_lost_events(root, monkeypatch):
     drain = inotify.Inotify.drain
     monkeypatch.setattr(inotify.Inotify, "drain", lambda queue: overflow(drain(queue)))
     with Workspace(root, watch=True) as ws:
@@ -330,7 +330,7 @@ def test_where_events_were_lost_everything_is_compared(root, monkeypatch):
 
 
 @linux
-def test_where_events_were_lost_a_second_change_within_one_tick_of_the_clock_is_found(root, monkeypatch):
+def test_a_second_change_in_one_clock_tick_is_found_after_lost_events(root, monkeypatch):
     drain, packed = inotify.Inotify.drain, kept_texts._STATUS
     without_times = SimpleNamespace(pack=lambda *status: packed.pack(*status[:-2], 0, 0))
     monkeypatch.setattr(inotify.Inotify, "drain", lambda queue: overflow(drain(queue)))
@@ -343,7 +343,7 @@ def test_where_events_were_lost_a_second_change_within_one_tick_of_the_clock_is_
 
 
 @linux
-def test_a_directory_remade_with_its_inode_while_events_were_lost_is_watched_anew(root, monkeypatch):
+def test_a_directory_remade_with_its_inode_during_lost_events_is_watched_again(root, monkeypatch):
     drain, inode = inotify.Inotify.drain, (root / "c").stat().st_ino
     with Workspace(root, watch=True) as ws:
         lines(ws, "first")
@@ -389,7 +389,7 @@ def test_a_short_queue_that_overflows_loses_nothing(root):
 
 
 @linux
-def test_what_no_watch_is_left_for_is_compared_and_reported(root, monkeypatch):
+def test_directories_without_a_free_watch_are_compared_and_reported(root, monkeypatch):
     monkeypatch.setattr(kept_texts, "TIME_RESOLUTION", 10_000_000)
     for number in range(20):
         (root / f"d{number}/e").mkdir(parents=True)
@@ -436,7 +436,7 @@ def test_a_status_from_the_cache_of_a_network_file_system_hides_no_change(root, 
 
 @linux
 @needs_root
-def test_what_is_mounted_or_bound_in_the_tree_is_noticed(root):
+def test_mounts_in_the_tree_are_noticed(root):
     code = """
         import subprocess, sys
         from pathlib import Path
@@ -623,7 +623,7 @@ def run_with_own_mounts(code, root):
 
 
 @needs_root
-def test_what_may_not_be_read_any_more_is_not_shown(root, public):
+def test_files_that_may_no_longer_be_read_are_not_shown(root, public):
     root = root.rename(public / "root")
     code = """
         import os, sys
@@ -687,7 +687,7 @@ def test_memory_is_bounded_while_the_listing_grows(root):
         assert 384 * ws.watch.names + allocated <= MIB
 
 
-def test_where_memory_is_short_no_text_is_kept(root, monkeypatch):
+def test_no_text_is_kept_without_memory(root, monkeypatch):
     def no_memory(size):
         raise MemoryError
 
@@ -731,7 +731,7 @@ def test_a_search_that_stops_early_counts_what_it_has_come_to(root):
             assert ws.grep("first", **arguments).skipped == cold.grep("first", **arguments).skipped
 
 
-def test_what_is_made_of_listings_is_bounded_in_number(root):
+def test_data_derived_from_listings_is_bounded(root):
     with Workspace(root, watch=True) as ws:
         for name in ("include_ignored", "hidden"):
             for number in range(20):
@@ -788,7 +788,7 @@ def test_directories_with_a_long_path_are_searched_cold(root):
         assert "a long path" in ws.watch.not_watched
 
 
-def test_what_is_searched_now_takes_the_room_of_what_is_not(root):
+def test_texts_of_the_present_search_replace_unused_texts(root):
     for directory in ("a", "c"):
         for number in range(80):
             (root / f"{directory}/{number}.txt").write_text(f"needle {number}\n" * 1000)
@@ -841,7 +841,7 @@ def test_a_rule_that_denies_reading_holds_for_what_is_kept(root):
 
 
 @pytest.mark.parametrize("arguments", [{}, {"sort": "size"}, {"sort": "oldest"}, {"follow_symlinks": True}])
-def test_what_is_kept_is_not_read_again(ws, root, monkeypatch, arguments):
+def test_kept_texts_are_not_read_again(ws, root, monkeypatch, arguments):
     (root / "c/link").symlink_to("../a")
     found = ws.grep("first", context=0, **arguments)
     read, fill = [], ReadBuffer.fill
@@ -1102,7 +1102,7 @@ def test_a_mount_is_noticed_where_no_descriptor_is_left(tmp_path, monkeypatch):
         os.close(directory)
 
 
-def test_what_is_kept_is_reported_while_another_thread_searches(ws):
+def test_the_report_does_not_wait_for_a_searching_thread(ws):
     began, ends = threading.Event(), threading.Event()
 
     def search():

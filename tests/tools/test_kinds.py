@@ -244,7 +244,7 @@ SAMPLES = ["red", "fast", 1, 2, {"name": "x"}, {"name": "x", "color": "red"}, BO
 @given(value=st.none() | st.booleans() | st.integers() | st.text() | DATES | st.sampled_from(SAMPLES))
 @example(value="2026-01-31")
 @example(value="2026-01-31T09:30:00+01:00")
-def test_what_is_taken_pydantic_takes_as_the_same(kind, value):
+def test_pydantic_accepts_the_same_values(kind, value):
     reader = ArgumentReader()
     found = kind_of(kind).read(value, "value", reader)
     if reader.problems:

@@ -203,7 +203,7 @@ def test_an_ignore_file_outranks_every_gitignore(tmp_path):
     assert ours == judged == ["d/a.x"]
 
 
-def test_rules_above_a_repository_do_not_count_in_it(tmp_path):
+def test_rules_above_a_repository_do_not_count_inside(tmp_path):
     inner = tmp_path / "inner"
     inner.mkdir()
     (tmp_path / ".gitignore").write_text("*.x\n")
@@ -237,7 +237,7 @@ def test_each_exclusion_names_the_rule_that_git_names(repository):
     assert kept.negated
 
 
-def test_comments_and_blank_lines_are_no_rules():
+def test_comments_and_blank_lines_are_not_rules():
     assert read_rules(b"# a\n\n   \n\r\n/\n!\n!/\n", "f") == []
 
 

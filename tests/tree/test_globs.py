@@ -47,7 +47,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("glob", "yes", "no"), TABLE)
-def test_what_a_glob_matches(glob, yes, no):
+def test_a_glob_matches_these_paths(glob, yes, no):
     for hidden in (True, False):
         matches = compile_globs([glob], hidden=hidden)
         assert [path for path in yes if not matches(path)] == []

@@ -130,7 +130,7 @@ def test_without_a_repository_nothing_above_the_root_holds(tmp_path):
     assert listed(tmp_path / "root")[0] == ["a.x"]
 
 
-def test_where_the_root_is_the_top_of_a_repository_nothing_above_holds(repository):
+def test_no_rule_above_the_top_of_a_repository_holds(repository):
     make(repository, "root/a.x")
     (repository / ".gitignore").write_text("*.x\n")
     git("init", "-q", "root", cwd=repository)

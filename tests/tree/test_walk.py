@@ -75,7 +75,7 @@ def test_ripgrep_lists_the_same_files(root, tmp_path):
     assert files_of(walk_of(root)) == sorted(judged, key=path_order)
 
 
-def test_what_is_skipped_is_counted_by_reason(root, tmp_path):
+def test_skipped_names_are_counted_by_reason(root, tmp_path):
     make(tmp_path, ".git/config", ".hid", ".d/x", "a.log", "b.log", "out/x", "ok", "s/.HG/x")
     (tmp_path / ".gitignore").write_text("*.log\nout/\n")
     os.symlink("ok", tmp_path / "link")
@@ -101,7 +101,7 @@ def test_a_git_file_of_a_worktree_is_left_out_too(root, tmp_path):
     assert files_of(walk_of(root, hidden=True)) == ["a"]
 
 
-def test_what_the_path_names_is_entered_even_if_ignored(root, tmp_path):
+def test_a_named_directory_is_entered_even_if_ignored(root, tmp_path):
     make(tmp_path, "out/a", "out/b.log", ".h/c")
     (tmp_path / ".gitignore").write_text("/out/\n*.log\n")
     assert files_of(walk_of(root, "out")) == ["out/a"]
@@ -292,7 +292,7 @@ def test_a_walk_left_early_closes_its_directories(root, tmp_path):
 @pytest.mark.parametrize(
     ("path", "code"), [("no", "not_found"), ("f", "not_a_directory"), ("..", "outside_workspace")]
 )
-def test_a_start_that_is_no_directory_is_a_typed_error(root, tmp_path, path, code):
+def test_a_start_that_is_not_a_directory_is_a_typed_error(root, tmp_path, path, code):
     make(tmp_path, "f")
     with pytest.raises(AgentFSError) as caught:
         list(walk_of(root, path))
