@@ -116,7 +116,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
                 "limit": "Maximum number of lines to read, by default 2000.",
             },
             preset={"line_ids": True},
-            hide=("column",),
+            hide=("column", "encoding", "raw"),
         ),
         ToolSpec(write, parameters=file),
         ToolSpec(edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),
