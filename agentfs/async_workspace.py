@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from agentfs import call_context
-from agentfs.history.recording import Recording
+from agentfs.history.timeline import Recording
 from agentfs.tools.declaration import declarations
 from agentfs.tools.run import Runner
 from agentfs.workspace import Workspace

@@ -59,12 +59,12 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
 
         Args:
             path: Path to file (relative to project root or absolute).
-            content: Content to write to the file.
+            content: Content to write to the file, with the line ends to write.
         """
         try:
-            return workspace.write(path, content)
+            return workspace.write(path, content, newline="given")
         except EncodingError:  # the encoding of the old file cannot hold the content
-            return workspace.write(path, content, encoding="utf-8")
+            return workspace.write(path, content, newline="given", encoding="utf-8")
 
     def glob(pattern: str, path: str = ".") -> GlobResult:
         """Find files matching a glob pattern, sorted alphabetically, at most 100.
