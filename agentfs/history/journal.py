@@ -89,7 +89,7 @@ class Journal:
     @contextmanager
     def recording(self, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
         """Record the changes that the block makes as one step; none if it fails."""
-        kept = tuple(self.store.keep(change) for change in changes)
+        kept = tuple(map(self.store.keep, changes))
         with self._lock:
             if not kept:
                 yield kept
