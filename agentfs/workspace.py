@@ -577,20 +577,27 @@ class Workspace:
         )
 
     @tool(effect="manage")
-    def delete(self, path: Path) -> DeleteResult:
-        """Delete a file, a link, or an empty directory; undo brings it back.
+    def delete(
+        self, path: Path, recursive: bool = False, *, expect: int | None = None, preview: bool = False
+    ) -> DeleteResult:
+        """Delete a file, a link, or a directory; undo brings it back.
 
         Args:
-            path: File, link or empty directory, relative to the workspace root.
+            path: File, link or directory, relative to the workspace root.
+            recursive: Delete a directory with its contents, even hidden and ignored files.
+            expect: How many files and links to delete; with any other number nothing is deleted.
+            preview: Return the result and delete nothing.
 
         Returns:
-            What was deleted.
+            What was deleted, with the number of files.
 
         Raises:
-            AgentFSError: `not_a_file` for a directory that is not empty, `too_large` for a file whose content
-                is too large to keep for undo, `refused`, `read_only`.
+            AgentFSError: `not_a_file` for a directory that is not empty, without `recursive`; `too_large` for
+                contents that are too large or too many to keep for undo; `stale` if there are not `expect`
+                files; `protected`, `refused`, `read_only`. Nothing is deleted then.
         """
-        return editing.delete_move.delete_path(self._root, self.limits, fspath(path))
+        options = editing.delete_move.DeleteOptions(fspath(path), recursive, expect, preview)
+        return editing.delete_move.delete_path(self._root, self.limits, options)
 
     @tool(effect="manage")
     def move(self, path: Path, to: Path) -> MoveResult:
