@@ -751,10 +751,11 @@ class Workspace:
             changed_within: Only entries changed since: `2d`, `90min`, or a date.
             changed_before: Only entries changed before: `2weeks`, or a date.
             full_path: Find `pattern` in the path relative to the root.
-            case: The case of letters; "smart" ignores case unless `pattern` has a capital.
+            case: The case of letters; "smart" ignores it in a `pattern` without a capital, "insensitive" in
+                `glob` too.
             sort: The order: by path, newest first or largest first.
             timeout: Seconds that the search may take.
-            unique: List a file with several links once, by the first of its paths.
+            unique: List a file with several links once, by its own path or the first link that leads to it.
 
         Returns:
             The entries in order of path, and what was left out.
@@ -863,7 +864,7 @@ class Workspace:
             dot_all: With `multiline`, let `.` match line ends.
             samples: Matches of each file in a summary.
             overlap: Give each match all its context lines, even lines that belong to another match.
-            unique: Search a file with several links once, by the first of its paths.
+            unique: Search a file with several links once, by its own path or the first link.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
