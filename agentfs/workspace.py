@@ -823,7 +823,7 @@ class Workspace:
         max_count: int | None = None,
         max_filesize: int | str | None = None,
         encoding: str | None = None,
-        sort: Literal["path", "modified", "oldest", "size"] = "path",
+        sort: Literal["path", "reverse", "modified", "oldest", "size"] = "path",
         timeout: float | None = None,
         line_ids: bool = False,
         whole_line: bool = False,
@@ -860,7 +860,7 @@ class Workspace:
             max_count: Most matching lines of one file.
             max_filesize: Size of the largest file to search: bytes, or for example `500K`.
             encoding: Codec of files that are not UTF-8 and have no byte order mark.
-            sort: The order of the files: by path, newest, oldest or largest first.
+            sort: The order of the files: by path, the reverse, newest, oldest or largest first.
             timeout: Seconds that the search may take.
             line_numbers: Number the lines in the text.
             line_ids: Give each matching line an id before its `|`, for edit_lines.

@@ -177,8 +177,8 @@ class FileSource:
 
     def _sorted(self, files: Iterable[str]) -> list[str]:
         """Return files in the requested order; files with equal keys in order of path."""
-        if self._options.sort == "path":
-            return sorted(files, key=path_order)
+        if self._options.sort in {"path", "reverse"}:
+            return sorted(files, key=path_order, reverse=self._options.sort == "reverse")
         keyed: list[tuple[float, list[str], str]] = []
         for path in files:
             call_context.step(0)

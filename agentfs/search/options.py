@@ -172,7 +172,7 @@ class GrepOptions:
     max_count: int | None = None
     max_filesize: int | str | None = None
     encoding: str | None = None
-    sort: Literal["path", "modified", "oldest", "size"] = "path"
+    sort: Literal["path", "reverse", "modified", "oldest", "size"] = "path"
     timeout: float | None = None
     line_ids: bool = False
     whole_line: bool = False
