@@ -756,10 +756,11 @@ class Workspace:
             changed_within: Only entries changed since: `2d`, `90min`, or a date.
             changed_before: Only entries changed before: `2weeks`, or a date.
             full_path: Find `pattern` in the path relative to the root.
-            case: The case of letters; "smart" ignores case unless `pattern` has a capital.
+            case: The case of letters; "smart" ignores it in a `pattern` without a capital, "insensitive" in
+                `glob` too.
             sort: The order: by path, newest first or largest first.
             timeout: Seconds that the search may take.
-            unique: List a file with several links once, by the first of its paths.
+            unique: List a file with several links once, by its own path or the first link that leads to it.
 
         Returns:
             The entries in order of path, and what was left out.
@@ -822,7 +823,7 @@ class Workspace:
         max_count: int | None = None,
         max_filesize: int | str | None = None,
         encoding: str | None = None,
-        sort: Literal["path", "modified", "oldest", "size"] = "path",
+        sort: Literal["path", "reverse", "modified", "oldest", "size"] = "path",
         timeout: float | None = None,
         line_ids: bool = False,
         whole_line: bool = False,
@@ -859,7 +860,7 @@ class Workspace:
             max_count: Most matching lines of one file.
             max_filesize: Size of the largest file to search: bytes, or for example `500K`.
             encoding: Codec of files that are not UTF-8 and have no byte order mark.
-            sort: The order of the files: by path, newest, oldest or largest first.
+            sort: The order of the files: by path, the reverse, newest, oldest or largest first.
             timeout: Seconds that the search may take.
             line_numbers: Number the lines in the text.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
@@ -868,7 +869,7 @@ class Workspace:
             dot_all: With `multiline`, let `.` match line ends.
             samples: Matches of each file in a summary.
             overlap: Give each match all its context lines, even lines that belong to another match.
-            unique: Search a file with several links once, by the first of its paths.
+            unique: Search a file with several links once, by its own path or the first link.
 
         Returns:
             The matches in order of path, with totals, and what was left out.

@@ -14,7 +14,8 @@ from functools import cache
 
 import pytest
 
-from agentfs import Policy, ToolResult, Workspace, dialects
+from agentfs import Policy, Protect, ToolResult, Workspace, dialects
+from tests.dialects.trees import lay_out
 from tests.tool_calls import accepts
 
 EDITOR = "str_replace_based_edit_tool"
@@ -339,6 +340,34 @@ def test_permissions_hold(tmp_path, dialect, policy, reads, changes):
     changed = edits and "edit" in say
     assert (tmp_path / "src/a.txt").read_text() == ("changed\n" if changed else "secret\n")
     assert (tmp_path / "src/new.txt").exists() is (changes and "write" in say)
+
+
+@pytest.mark.parametrize("policy", [
+    Policy(),
+    Policy(permission=lambda _: True),
+    Policy(mode="bypass"),
+    Policy(mode="bypass", allow=("*(**)",), overwrite="always"),
+])  # fmt: skip
+@pytest.mark.parametrize("path", ["key.pem", "link"])
+def test_no_permission_answer_opens_a_protected_file(tmp_path, dialect, policy, path):
+    lay_out(tmp_path, {"key.pem": "KEY=secret\n", ".git/config": "[core]\n"})
+    (tmp_path / "link").symlink_to("key.pem")
+    with Workspace(tmp_path, policy=policy) as ws:
+        say = Speaker(ws, dialect)
+        for act in {"read", "search", "write", "edit"} & {*say.words}:
+            answer = say.at(act, path)
+            assert (answer.success, answer.error and answer.error["code"]) in {
+                "edit": {(False, "protected"), (False, "unread")},
+                "search": {(False, "protected"), (True, None)},
+            }.get(act, {(False, "protected")})
+            assert "KEY=" not in answer.content
+        assert "write" not in say or say.at("write", ".git/config").error["code"] == "protected"
+        assert "look" not in say or "key.pem" in say("look", ".").content
+        assert "search" not in say or "KEY=" not in say("search", "secret", ".").content
+    assert (tmp_path / "key.pem").read_text() == "KEY=secret\n"
+    with Workspace(tmp_path, policy=Policy(protect=Protect(read=()))) as ws:
+        say = Speaker(ws, dialect)
+        assert "read" not in say or "secret" in say.at("read", path).content, "the policy decides"
 
 
 def test_a_permission_request_has_the_tool_and_the_diff(tmp_path, dialect):

@@ -141,7 +141,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         """
         given = read_arguments(rg_args)
         try:
-            return workspace.grep(pattern, path, overlap=True, dot_all=False, **given.options)
+            return workspace.grep(pattern, path, overlap=True, **given.options)
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")

@@ -188,6 +188,9 @@ def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> li
 
 def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult:
     includes, excludes = None, list[str]()
+    case: Literal["smart", "sensitive", "insensitive"] = "smart"
+    if given.glob and given.pattern:  # smart case, as in fd
+        case = "sensitive" if any(map(str.isupper, given.pattern)) else "insensitive"
     if isinstance(given, ContentQuery):
         includes, excludes = given.include_globs, _excluded(given)
     try:
@@ -206,6 +209,7 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
             changed_within=given.changed_within,
             changed_before=given.changed_before,
             full_path=given.full_path_match,
+            case=case,
             limit=min(given.limit, MAX_LIMIT),
             **options,
         )
