@@ -28,6 +28,7 @@ CONTENTS = [
     b"needle \xff latin\r\nneedle\r\n",
     b"x" * 40_000,
     b"hay\n" * 3000,
+    b"hay\n" * 9000 + b"needle\n",
     "neeſdle ſ\n".encode(),
 ]
 
