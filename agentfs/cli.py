@@ -113,6 +113,7 @@ _SHORT = {
         "follow_symlinks": "-L",
     },
     "glob": {"types": "-t", "exclude": "-E"},
+    "delete": {"recursive": "-r"},
 }
 _OUTPUT_MODES = {
     "-l": ("--files-with-matches", "files_with_matches", "print only the paths of files with matches"),
