@@ -180,6 +180,8 @@ def _perform(
     changes: bool,
 ) -> Any:
     """Run a method, and add the nearest names to the error for a path that does not exist."""
+    if call_context.is_rehearsed(changes=changes) and kwargs.get("preview") is not True:
+        raise call_context.Cancelled
 
     def work() -> Any:
         try:

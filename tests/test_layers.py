@@ -31,7 +31,7 @@ LAYERS = [
     {"async_workspace"},
     {"remote"},
     {"dialects"},
-    {"mcp", "terminal", "completion"},
+    {"mcp", "terminal", "completion", "frameworks"},
     {"cli"},
     {"__init__", "__main__"},  # the public names and `python -m`
 ]
