@@ -113,6 +113,7 @@ _SHORT = {
         "follow_symlinks": "-L",
     },
     "glob": {"types": "-t", "exclude": "-E"},
+    "delete": {"recursive": "-r"},
 }
 _RULES = {"deny": "refuse these calls", "ask": "ask the user first", "allow": "of all changes, allow these"}
 _OUTPUT_MODES = {

@@ -38,7 +38,7 @@ from agentfs.outputs import OutputStore
 from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, Permission, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.read_tracker import ReadTracker
-from agentfs.results import ReplaceResult
+from agentfs.results import DeleteResult, ReplaceResult
 from agentfs.text.nearest import nearest
 from agentfs.tools.declaration import declaration_of, declarations, declare
 from agentfs.tools.hints import ArgumentChecker, checks_arguments, resolve_hints
@@ -211,6 +211,7 @@ class _Preview(NamedTuple):
     paths: tuple[str, ...]
     grant: _Grant  # the access of the call if these paths are allowed
     error: AgentFSError | None  # raised by the call
+    files: int | None = None  # the number of files to delete
 
 
 class _GuardedCall:
@@ -317,6 +318,8 @@ class _GuardedCall:
             raise preview.error
         if preview.revision is not None:
             self.arguments["expect_revision"] = preview.revision
+        elif preview.files is not None:
+            self.arguments["expect"] = preview.files
         elif (now := self._preview()).error is not None or now.diff != preview.diff:
             raise now.error or StaleError(
                 "The files have changed since the call was allowed; nothing was changed.",
@@ -329,7 +332,8 @@ class _GuardedCall:
         tool = one_line(context.tool) if context and context.tool else None
         arguments = {name: value for name, value in self.arguments.items() if name != "preview"}
         shown, diff = tuple(map(one_line, preview.paths)), visible(preview.diff)
-        request = PermissionRequest(self.name, self._present_effect(), arguments, shown, diff, tool)
+        effect = self._present_effect()
+        request = PermissionRequest(self.name, effect, arguments, shown, diff, tool, preview.files)
         answer = call_context.ask(permission, request)
         if answer is True:
             return Allow()
@@ -351,12 +355,15 @@ class _GuardedCall:
         # Without a test, the diff or the error could show any other file.
         test = _within(paths, globs) if paths else None
         grant, shown = _Grant(test, test), paths
-        revision, diff, error = None, "", None
+        revision, diff, error, files = None, "", None, None
         try:
             revision = self._revision()
             if not self.arguments.get("preview", True):  # False only if the method can preview and does not
                 result = self._call(grant, preview=True)
-                diff = result.diff
+                if isinstance(result, DeleteResult):
+                    files = result.files
+                else:
+                    diff = result.diff
                 if isinstance(result, ReplaceResult):
                     shown = self._resolved(result.files)
                     grant = _Grant(test, _within(shown))
@@ -367,7 +374,7 @@ class _GuardedCall:
                 error = raised  # it may quote contents that need permission
             else:
                 raise
-        return _Preview(revision, diff, shown, grant, error)
+        return _Preview(revision, diff, shown, grant, error, files)
 
     def _revision(self) -> str | None:
         """Return the current revision of the file, if the method has `expect_revision` and needs it."""

@@ -62,7 +62,7 @@ SIGNATURES = {
     "glob": "pattern, path='.', limit=None, offset=0, include_ignored=False",
     "find": "path='.', pattern=None, glob=None, types=None, limit=None, offset=0, include_ignored=False",
     "replace": "old_string, new_string, path='.', glob=None, expect=None",
-    "delete": "path",
+    "delete": "path, recursive=False",
     "move": "path, to",
     "undo": "steps=1, paths=None",
     "redo": "steps=1",

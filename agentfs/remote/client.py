@@ -20,7 +20,7 @@ from agentfs import call_context
 from agentfs.enforcement import check_arguments
 from agentfs.errors import AgentFSError, InvalidArgumentError, closed
 from agentfs.events import OnEvent
-from agentfs.history.recording import Recording
+from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
