@@ -13,9 +13,10 @@ from agentfs.workspace import Workspace
 
 @dataclass(frozen=True)
 class Part:
-    """The part of a workspace that a client may use, and the tools on it."""
+    """The part of a workspace that a client may use, the directory of its paths, and its tools."""
 
     workspace: Workspace
+    directory: str
     tools: Toolset
 
 
@@ -57,8 +58,8 @@ class ClientRoots:
         workspace = self._whole.workspace
         only = await asyncio.to_thread(_inside, workspace.root, roots)
         if only != self._only:
-            view = await asyncio.to_thread(_view_of, workspace, only)
-            self._part = Part(view, self._make_tools(view))
+            view, directory = await asyncio.to_thread(_view_of, workspace, only)
+            self._part = Part(view, directory, self._make_tools(view))
             self._only = only
 
 
@@ -81,9 +82,11 @@ def _inside(root: str, uris: Sequence[str]) -> list[str] | None:
     return [os.path.relpath(path, root) for path in paths if os.path.commonpath([root, path]) == root]
 
 
-def _view_of(workspace: Workspace, only: list[str] | None) -> Workspace:
-    """Return a view on some directories; with a single one, paths are relative to it."""
+def _view_of(workspace: Workspace, only: list[str] | None) -> tuple[Workspace, str]:
+    """Return a view on some directories, and where its paths start; with a single one, they start there."""
     if only is None:
-        return workspace
-    single = len(only) == 1 and os.path.isdir(os.path.join(workspace.root, only[0]))
-    return workspace.view(only=only, workdir=only[0] if single else None)
+        return workspace, workspace.root
+    single = os.path.join(workspace.root, only[0]) if len(only) == 1 else ""
+    if not os.path.isdir(single):
+        return workspace.view(only=only), workspace.root
+    return workspace.view(only=only, workdir=only[0]), single

@@ -1,19 +1,22 @@
 """The MCP server of one workspace's tools, narrowed by the client's roots."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from mcp import types
+from mcp import MCPError, types
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 import agentfs
 from agentfs.advice import plural
+from agentfs.async_workspace import AsyncWorkspace
 from agentfs.errors import AgentFSError
 from agentfs.limits import MIB, Limits
+from agentfs.mcp import resources
 from agentfs.mcp.questions import InputRequired, Questions
 from agentfs.mcp.roots import ClientRoots, Part
 from agentfs.mcp.stdio import stdio
@@ -30,6 +33,8 @@ LIMITS = Limits(watch_bytes=128 * MIB)
 # Of the request that is being answered.
 _questions: ContextVar[Questions | None] = ContextVar("agentfs_mcp_questions", default=None)
 
+_A = TypeVar("_A")
+_R = TypeVar("_R")
 _Context = Any  # the SDK's ServerRequestContext, a generic type
 
 
@@ -89,16 +94,20 @@ class WorkspaceServer:
                 command, root, policy=self._policy, limits=limits, state=state, watch=watch
             )
         try:
-            self._whole = Part(self._workspace, self._toolset(self._workspace))
+            self._whole = Part(self._workspace, self._workspace.root, self._toolset(self._workspace))
         except AgentFSError:
             self._workspace.close()
             raise
+        self._files = AsyncWorkspace(self._workspace)
         self.server: Server[Any] = Server(
             "agentfs",
             version=agentfs.__version__,
             instructions=self._whole.tools.instructions(),
             on_list_tools=self._list,
             on_call_tool=self._call,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
         )
         # A client that sends a request again must send the server's own state, unchanged.
         security = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="agentfs")
@@ -142,23 +151,62 @@ class WorkspaceServer:
     async def _call(
         self, context: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        questions = Questions(context, params)
-        try:
-            tools = (await self._part_of(context, questions)).tools
-        except InputRequired as question:
-            return question.result
-        except AgentFSError as error:
-            result = from_error(error)
-        else:
-            asked = _questions.set(questions)
+        with self._asking(context, params) as questions:
             try:
+                tools = (await self._part_of(context, questions)).tools
                 progress = _progress_reporter(context)
                 result = await tools.acall(params.name, params.arguments, on_progress=progress)
-            finally:
-                _questions.reset(asked)
+            except InputRequired as question:
+                return question.result
+            except AgentFSError as error:
+                result = from_error(error)
         if questions.required is not None:
             return questions.required
         return types.CallToolResult.model_validate(call_result(result, structured=self._structured))
+
+    async def _list_resources(
+        self, context: _Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        cursor = None if params is None else params.cursor
+        result = await self._answer(context, params, resources.listed, cursor)
+        if isinstance(result, types.InputRequiredResult):
+            question = "The client must be asked before this list, and the protocol cannot do that here"
+            raise MCPError(code=types.INVALID_PARAMS, message=f"{question}: use the tools or the template.")
+        return result
+
+    async def _list_templates(self, context: _Context, params: Any) -> types.ListResourceTemplatesResult:
+        del context, params
+        return types.ListResourceTemplatesResult(resource_templates=[resources.TEMPLATE])
+
+    async def _read_resource(
+        self, context: _Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        return await self._answer(context, params, resources.contents, params.uri)
+
+    async def _answer(
+        self, context: _Context, params: Any, function: Callable[[Part, _A], _R], argument: _A
+    ) -> _R | types.InputRequiredResult:
+        """Call a function in a thread with the client's part; return its result or a question."""
+        with self._asking(context, params) as questions:
+            try:
+                part = await self._part_of(context, questions)
+                return await self._files.run(function, part, argument)
+            except InputRequired as question:
+                return question.result
+            except AgentFSError as error:
+                if questions.required is not None:
+                    return questions.required
+                raise resources.protocol_error(error) from None
+
+    @contextmanager
+    def _asking(self, context: _Context, params: Any) -> Generator[Questions]:
+        """Ask the client of a request during the block."""
+        questions = Questions(context, params)
+        outer = _questions.set(questions)
+        try:
+            yield questions
+        finally:
+            _questions.reset(outer)
 
     async def _roots_changed(self, context: _Context, params: Any) -> None:
         del params
