@@ -74,7 +74,7 @@ class Seen(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """What decides, besides the directories themselves, which paths a scan covers."""
+    """The settings and rule files that decide which paths a scan covers."""
 
     ignored: bool  # True if ignored files are covered
     limits: tuple[int, int]
