@@ -247,25 +247,23 @@ class _Scan:
             self._young_after = time.time_ns() - (_TICK if local else TIME_RESOLUTION)
             now = self._present_basis(root, () if basis is None else basis.rule_files)
             tree = None if current.tree is None else root.watch
-            touched = None if tree is None else tree.take_touched()
-            if basis is None or basis[:-1] != now[:-1] or (tree is not None and not by_events):
+            events = None if tree is None else tree.take_touched()
+            if basis is None or basis[:-1] != now[:-1]:
                 touched = None
-            elif tree is None:
+            elif by_events and events is not None:
+                unseen = [path for path, seen in self._old.items() if _may_change_unseen(seen)]
+                touched = events.union(path.rpartition("/")[0] for path in unseen)
+            else:
+                if tree is not None:
+                    self._watch(current, ["."])
                 touched = self._directories_with_another_status()
                 if now.top != basis.top:
                     touched.add("")
-            elif touched is not None:
-                touched |= {
-                    path.rpartition("/")[0] for path, seen in self._old.items() if _may_change_unseen(seen)
-                }
             if touched is not None and len(touched) * _LISTING_COSTS > len(self._old):
                 touched = None
             if self._is_young(now.top):
                 now = now._replace(top=None)
-            if touched is not None and not touched:
-                self.partial, self.is_watched, self.basis = True, tree is not None, now
-                return self._old
-            if touched is not None and self._look_into(current, touched, now):
+            if touched is not None and (not touched or self._look_into(current, touched, now)):
                 self.partial, self.basis = True, now
             else:
                 if tree is not None:
@@ -275,6 +273,8 @@ class _Scan:
                 is_final = not any(map(self._is_young, after.rule_files.values()))
                 self.basis = after._replace(top=now.top) if is_final else None
             self.is_watched = tree is not None and not tree.report.not_watched
+            if touched is not None and not touched:
+                return self._old
         self.not_covered.update(seen.reason for seen in self._paths.values() if seen.reason)
         return self._paths
 
