@@ -105,7 +105,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
                 "limit": "Maximum number of lines to read, by default 2000.",
             },
             preset={"line_ids": True},
-            hide=("column",),
+            hide=("column", "encoding", "raw"),
         ),
         ToolSpec(
             workspace.write,

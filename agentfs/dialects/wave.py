@@ -151,7 +151,11 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
 
     return (
         ToolSpec(
-            workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_DESCRIPTION, hide=("column",)
+            workspace.read,
+            name="Read",
+            parameters=_FILE,
+            descriptions=_FILE_DESCRIPTION,
+            hide=("column", "encoding", "raw"),
         ),
         ToolSpec(
             workspace.write,
