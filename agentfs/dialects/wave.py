@@ -17,6 +17,7 @@ from agentfs.dialects.toolkit import (
     ToolSpec,
     edited_text,
     first_line,
+    globs_from_root,
     literal,
     plural,
     visible,
@@ -116,8 +117,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             multiline: Let a match span lines, and `.` match line ends.
         """
         around = context if (context, before, after) != (None, None, None) else 0
+        globs = globs_from_root(workspace, path, glob)
         return workspace.grep(
-            pattern=pattern, path=path, glob=glob, type=type, output_mode=output_mode, context=around,
+            pattern=pattern, path=path, glob=globs, type=type, output_mode=output_mode, context=around,
             before=before, after=after, line_numbers=line_numbers, ignore_case=ignore_case,
             multiline=multiline, limit=limit or None,
         )  # fmt: skip
