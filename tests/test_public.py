@@ -15,8 +15,8 @@ from agentfs.errors import FileIOError
 
 NAMES = """
 AccessError AgentFSError Allow ArgumentError AsyncWorkspace ContentError Deny Edit EditError Event
-LineChange Limits OperationalError PathError PermissionRequest Policy Protect ToolResult Toolset
-Workspace connect
+LineChange Limits OperationalError PathError PermissionRequest Policy PolicyFile Protect ToolResult
+Toolset Workspace connect
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 PYTHON_ERRORS = {

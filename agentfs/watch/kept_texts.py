@@ -17,6 +17,8 @@ from agentfs.fs.syscalls import Mounts
 from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
+_FIRST_KEPT = 1000  # directories and texts that the first call may keep; each call may keep twice as many
+_MAX_DOUBLED = 40
 _FILE_WATCHES_SHARE = 4  # file watches take at most this part (one fourth) of the user's limit
 _COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, the clock of file times
 _TICK = 20_000_000  # nanoseconds, longer than one step of that clock
@@ -48,8 +50,14 @@ class KeptTexts:
         self._linked: set[KeptFile] = set()
         self._unwatched: set[KeptFile] = set()
         self._unsettled: set[KeptFile] = set()
+        self.may_keep = 0  # how many directories and texts this call may still keep
         self.names_changed = False  # an unwatched file may have got another name
         self.events_lost = False  # any file may have changed
+
+    def begin_call(self) -> None:
+        """Begin a call. It keeps only a part of a large tree, so it is not much slower than a cold call."""
+        self.may_keep = _FIRST_KEPT << min(self.blocks.search, _MAX_DOUBLED)
+        self.blocks.search += 1
 
     def changed(self, watch: int) -> None:
         """Drop the cached content of the file with this watch."""
@@ -79,6 +87,7 @@ class KeptTexts:
         settled = _is_settled(changed)
         if linked and not settled:
             return False
+        self.may_keep -= 1
         block = self.blocks.reserve(size)
         if block is None:
             return False

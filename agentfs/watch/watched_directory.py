@@ -71,7 +71,10 @@ class WatchedDirectory(Directory):
         self, entries: Sequence[Any], read: Callable[[Any], _O | None], *, linked: bool = True
     ) -> Iterator[tuple[Any, _O | OSError | AccessError]]:
         """Read one regular file after the other; `read` gets a kept text or a descriptor."""
-        del linked  # no protected file is kept, and other files are identified when they are read
+        if self._texts.may_keep <= 0 and not any(entry.is_kept for entry in entries):
+            yield from super().read_files(entries, read, linked=linked)
+            return
+        # No protected file is kept, and other files are identified when they are read.
         for entry in entries:
             try:
                 outcome = self._read_file(entry, read)
