@@ -38,7 +38,7 @@ class KeptTexts:
     ) -> None:
         self.max_file = max_file  # size of the largest text that is kept
         self.blocks = TextBlocks(max_bytes)
-        self.mark_used, self.containing = self.blocks.mark_used, self.blocks.containing
+        self.containing = self.blocks.containing
         self._context = context
         self._queue = queue
         self._mounts = mounts
@@ -57,7 +57,18 @@ class KeptTexts:
     def begin_call(self) -> None:
         """Begin a call. It keeps only a part of a large tree, so it is not much slower than a cold call."""
         self.may_keep = _FIRST_KEPT << min(self.blocks.search, _MAX_DOUBLED)
-        self.blocks.search += 1
+        self.blocks.begin_search()
+
+    def is_kept_or_wanted(self, file: KeptFile) -> bool:
+        """Return True if a file is kept, or if this call may keep it and there may be room for it."""
+        return file.is_kept or (self.may_keep > 0 and file.use_before > self.blocks.full_for)
+
+    def mark_used(self, entries: Iterable[object]) -> None:
+        """Note that this search needed the texts of some files, unless memory is plentiful."""
+        if self.blocks.is_scarce:
+            for entry in entries:
+                if isinstance(entry, KeptFile):
+                    self.blocks.mark_used(entry)
 
     def changed(self, watch: int) -> None:
         """Drop the cached content of the file with this watch."""
@@ -88,7 +99,7 @@ class KeptTexts:
         if linked and not settled:
             return False
         self.may_keep -= 1
-        block = self.blocks.reserve(size)
+        block = self.blocks.reserve(size, file.use_before)
         if block is None:
             return False
         signature = signature_of(status)
