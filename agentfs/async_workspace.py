@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from agentfs import call_context
-from agentfs.history.recording import Recording
+from agentfs.history.timeline import Recording
 from agentfs.tools.declaration import declarations
 from agentfs.tools.run import Runner
 from agentfs.workspace import Workspace
@@ -139,7 +139,10 @@ class AsyncWorkspace:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.workspace.close()
+        if exc is None or isinstance(exc, Exception):
+            await self.run(self.workspace.close)
+        else:  # cancelled: nothing can be awaited
+            self.workspace.close()
 
     def __repr__(self) -> str:
         return f"AsyncWorkspace({self.workspace!r})"

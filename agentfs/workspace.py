@@ -13,10 +13,8 @@ from agentfs import watch as watching
 from agentfs.enforcement import check_rules, guard_methods, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
-from agentfs.history import methods
-from agentfs.history.recording import Recording
 from agentfs.history.state import open_history
-from agentfs.history.transaction import Transaction
+from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
 from agentfs.outputs import OutputStore
 from agentfs.policy import Durability, Policy
@@ -579,20 +577,27 @@ class Workspace:
         )
 
     @tool(effect="manage")
-    def delete(self, path: Path) -> DeleteResult:
-        """Delete a file, a link, or an empty directory; undo brings it back.
+    def delete(
+        self, path: Path, recursive: bool = False, *, expect: int | None = None, preview: bool = False
+    ) -> DeleteResult:
+        """Delete a file, a link, or a directory; undo brings it back.
 
         Args:
-            path: File, link or empty directory, relative to the workspace root.
+            path: File, link or directory, relative to the workspace root.
+            recursive: Delete a directory with its contents, even hidden and ignored files.
+            expect: How many files and links to delete; with any other number nothing is deleted.
+            preview: Return the result and delete nothing.
 
         Returns:
-            What was deleted.
+            What was deleted, with the number of files.
 
         Raises:
-            AgentFSError: `not_a_file` for a directory that is not empty, `too_large` for a file whose content
-                is too large to keep for undo, `refused`, `read_only`.
+            AgentFSError: `not_a_file` for a directory that is not empty, without `recursive`; `too_large` for
+                contents that are too large or too many to keep for undo; `stale` if there are not `expect`
+                files; `protected`, `refused`, `read_only`. Nothing is deleted then.
         """
-        return editing.delete_move.delete_path(self._root, self.limits, fspath(path))
+        options = editing.delete_move.DeleteOptions(fspath(path), recursive, expect, preview)
+        return editing.delete_move.delete_path(self._root, self.limits, options)
 
     @tool(effect="manage")
     def move(self, path: Path, to: Path) -> MoveResult:
@@ -751,10 +756,11 @@ class Workspace:
             changed_within: Only entries changed since: `2d`, `90min`, or a date.
             changed_before: Only entries changed before: `2weeks`, or a date.
             full_path: Find `pattern` in the path relative to the root.
-            case: The case of letters; "smart" ignores case unless `pattern` has a capital.
+            case: The case of letters; "smart" ignores it in a `pattern` without a capital, "insensitive" in
+                `glob` too.
             sort: The order: by path, newest first or largest first.
             timeout: Seconds that the search may take.
-            unique: List a file with several links once, by the first of its paths.
+            unique: List a file with several links once, by its own path or the first link that leads to it.
 
         Returns:
             The entries in order of path, and what was left out.
@@ -817,7 +823,7 @@ class Workspace:
         max_count: int | None = None,
         max_filesize: int | str | None = None,
         encoding: str | None = None,
-        sort: Literal["path", "modified", "oldest", "size"] = "path",
+        sort: Literal["path", "reverse", "modified", "oldest", "size"] = "path",
         timeout: float | None = None,
         line_ids: bool = False,
         whole_line: bool = False,
@@ -854,7 +860,7 @@ class Workspace:
             max_count: Most matching lines of one file.
             max_filesize: Size of the largest file to search: bytes, or for example `500K`.
             encoding: Codec of files that are not UTF-8 and have no byte order mark.
-            sort: The order of the files: by path, newest, oldest or largest first.
+            sort: The order of the files: by path, the reverse, newest, oldest or largest first.
             timeout: Seconds that the search may take.
             line_numbers: Number the lines in the text.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
@@ -863,7 +869,7 @@ class Workspace:
             dot_all: With `multiline`, let `.` match line ends.
             samples: Matches of each file in a summary.
             overlap: Give each match all its context lines, even lines that belong to another match.
-            unique: Search a file with several links once, by the first of its paths.
+            unique: Search a file with several links once, by its own path or the first link.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -926,7 +932,7 @@ class Workspace:
             AgentFSError: `conflict` if another program has changed the same lines of a file, with the lines
                 and the call for the other paths; `invalid_argument` if there are fewer steps.
         """
-        return methods.undo(self._journal, self._root, self._read_tracker, self.limits, steps, paths)
+        return history.methods.undo(self._journal, self._root, self._read_tracker, self.limits, steps, paths)
 
     @tool(effect="manage")
     def redo(self, steps: int = 1) -> UndoResult:
@@ -941,7 +947,7 @@ class Workspace:
         Raises:
             AgentFSError: `conflict` as `undo`; `invalid_argument` if fewer steps were undone.
         """
-        return methods.redo(self._journal, self._root, self._read_tracker, self.limits, steps)
+        return history.methods.redo(self._journal, self._root, self._read_tracker, self.limits, steps)
 
     @tool(effect="none")
     def checkpoint(self, name: str | None = None) -> CheckpointResult:
@@ -956,7 +962,7 @@ class Workspace:
         Raises:
             AgentFSError: `invalid_argument` for an empty name or one over 200 characters.
         """
-        return methods.checkpoint(self._journal, name)
+        return history.methods.checkpoint(self._journal, name)
 
     @tool(effect="manage")
     def rollback(self, to: str, paths: Files | None = None) -> UndoResult:
@@ -972,7 +978,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `conflict` as `undo`.
         """
-        return methods.rollback(self._journal, self._root, self._read_tracker, self.limits, to, paths)
+        return history.methods.rollback(self._journal, self._root, self._read_tracker, self.limits, to, paths)
 
     def forget(self) -> None:
         """Forget which files were read, for example after the loop has cut the model's history.
@@ -1000,7 +1006,7 @@ class Workspace:
             AgentFSError: `stale` at the end, with the diff, if another program or call has changed a file
                 since the transaction first changed it; nothing is changed then.
         """
-        staged = Transaction(self._root, self._journal, self._read_tracker, self.limits)
+        staged = history.transaction.Transaction(self._root, self._journal, self._read_tracker, self.limits)
         inner = copy(self)
         inner.__dict__.update(_root=staged.root, _journal=staged.journal, _state=None, _guarded_by="")
         with closing(staged):
@@ -1026,12 +1032,12 @@ class Workspace:
                 `too_large` for a tree with more names than `Limits.walk_entries`.
         """
         given = self._journal, self._root, self.limits
-        opened = methods.begin_recording(*given, label, include_ignored=include_ignored)
+        opened = history.methods.begin_recording(*given, label, include_ignored=include_ignored)
         recorded = Recording(label)
         try:
             yield recorded
         finally:
-            recorded.result = methods.end_recording(*given, opened)
+            recorded.result = history.methods.end_recording(*given, opened)
 
     def recorded(self, function: _Function) -> _Function:
         """Return a function that records each of its calls; wrap the shell tool of a loop with it.
@@ -1062,7 +1068,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `refused`.
         """
-        return methods.changes(self._journal, self._root, since, paths, self.limits.file_bytes)
+        return history.methods.changes(self._journal, self._root, since, paths, self.limits.file_bytes)
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` accept as a path.

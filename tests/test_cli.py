@@ -587,3 +587,14 @@ def test_few_descriptors_are_not_an_error_of_standard_output(tmp_path):
     )
     assert done.returncode != 0
     assert "Standard output" not in done.stderr
+
+
+def test_delete_takes_r_for_a_directory_with_its_contents(tmp_path):
+    (tmp_path / "d/e").mkdir(parents=True)
+    (tmp_path / "d/e/f").write_text("x\n")
+    refused = run("delete", "d", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--recursive" in refused.stderr
+    done = run("delete", "-r", "d", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, 'Deleted "d" (directory, 1 file).\n')
+    assert not (tmp_path / "d").exists()

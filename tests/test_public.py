@@ -15,8 +15,8 @@ from agentfs.errors import FileIOError
 
 NAMES = """
 AccessError AgentFSError Allow ArgumentError AsyncWorkspace ContentError Deny Edit EditError Event
-LineChange Limits OperationalError PathError PermissionRequest Policy Protect ToolResult Toolset
-Workspace connect
+LineChange Limits OperationalError PathError PermissionRequest Policy PolicyFile Protect ToolResult
+Toolset Workspace connect
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 PYTHON_ERRORS = {
@@ -62,7 +62,7 @@ SIGNATURES = {
     "glob": "pattern, path='.', limit=None, offset=0, include_ignored=False",
     "find": "path='.', pattern=None, glob=None, types=None, limit=None, offset=0, include_ignored=False",
     "replace": "old_string, new_string, path='.', glob=None, expect=None",
-    "delete": "path",
+    "delete": "path, recursive=False",
     "move": "path, to",
     "undo": "steps=1, paths=None",
     "redo": "steps=1",

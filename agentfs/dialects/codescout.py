@@ -286,6 +286,8 @@ def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dic
         page["file_id"] = workspace.keep(read, kind="file")
     if read.encoding != "utf-8" and read.total_lines:
         page["encoding"] = read.encoding
+    if read.bom and read.start_line == 1:
+        page["note"] = "the byte order mark of the file is left out of content"
     return page
 
 

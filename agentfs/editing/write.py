@@ -126,6 +126,8 @@ def _fitted(
             known = encoding != UNKNOWN_8BIT
             mark = _CODECS_WITH_BOM.get(codecs.lookup(encoding).name, b"") if known else b""
         target = Decoded(content, codec_name(encoding), mark)
+        if marked and not notes and not (mark or content.startswith("\ufeff")):
+            notes.append("the byte order mark of the file was removed")
     elif present.bom:
         notes.append(f"the byte order mark of the file was kept ({present.encoding})")
     elif (named := declared_encoding(content)) not in {None, present.encoding}:

@@ -519,6 +519,11 @@ class Root:
         """Return the node at a real path, or None. A link at the end is not followed."""
         return node_at(self._context, real_path, max_bytes)
 
+    def check_may_change(self, real_path: str) -> None:
+        """Raise `protected`, or `refused` for a permission rule, if a path may not be changed."""
+        with resolve_real(self._context, real_path, create_parents=True) as resolved:
+            resolved.check_may_change()
+
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Raise the error that replacing or creating a file would raise. It names `path`."""
         with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:

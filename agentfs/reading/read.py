@@ -67,6 +67,7 @@ def read_path(
             path=path,
             kind="directory",
             total_lines=found.total,
+            truncated_by="lines" if found.truncated and request.limit is None else None,
             text=found.text,
             notes=found.notes,
             next=found.next,

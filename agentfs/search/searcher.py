@@ -150,6 +150,8 @@ class _Searcher:
                         found.searched -= len(every) - every.index(entry) - 1
                 if found.full:
                     return
+        if self.root.texts is not None:
+            self.root.texts.mark_used(every)
 
     def _outcomes(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
         """Read files; files whose encoding was named are read whole, because the prefilter expects UTF-8."""
@@ -189,7 +191,6 @@ class _Searcher:
             if self.found.searched + len(entries) < _FEW_FILES:
                 return entries
             self.candidates = candidates = texts.containing(self.prefilter.finders, self._check_time)
-        texts.mark_used(entries)
         try:
             read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
             if self.names:

@@ -291,7 +291,7 @@ HABITS: dict[str, Habits] = {
         ),
     ),
     "edit_lines": Habits(_DRY_RUN, ("preview",), (_one_path("edit_lines"),)),
-    "delete": Habits(foreign=(_one_path("delete"),)),
+    "delete": Habits({"recursive": _RECURSIVE, **_DRY_RUN}, ("preview",), foreign=(_one_path("delete"),)),
     "ls": Habits(
         {"hidden": _HIDDEN, **_PATHS},
         ("hidden", "ignore"),

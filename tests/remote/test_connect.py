@@ -30,6 +30,7 @@ from agentfs.errors import (
     RefusedError,
     StaleError,
     TooLargeError,
+    UnreadError,
 )
 from agentfs.remote import connection, protocol
 from agentfs.remote.client import RemoteWorkspace
@@ -168,6 +169,27 @@ def test_a_transaction_is_made_completely_or_not_at_all(remote, tmp_path):
         remote.undo()
     (tmp_path / "a.txt").write_text("1\n")
     assert len(remote.undo().files) == 2  # both in one step
+
+
+def test_a_call_after_a_failed_transaction_knows_nothing_that_was_staged(remote, tmp_path):
+    names = [f"{number}.txt" for number in range(8)]
+    for name in names:
+        (tmp_path / name).write_text(
+            "1\n2\n" + "3" * 1_000_000
+        )  # large, so that the staging takes time to forget
+        remote.read(name, 1, 1)
+
+    def fail():
+        with remote.transaction() as changes:
+            for name in names:
+                changes.edit(name, "2\n", "two\n")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with pytest.raises(UnreadError) as caught:
+        remote.write(names[-1], "x\n")
+    assert caught.value.details["unread_lines"] == [[2, 3]]
 
 
 def test_views_narrow_and_are_sent_again_with_each_call(remote, tmp_path):

@@ -113,7 +113,7 @@ def test_a_search_without_depth_stays_in_its_directory(ws):
     ("multi_edit", {**READ, "edits": [{"old_string": "a", "new_string": "b"}], "replace_all": True}, "own"),
     ("glob", {"pattern": "**/*.py", "recursive": False}, "recursive"),
     ("grep", {"pattern": "x", "invert_match": True}, 'no parameter "invert_match"'),
-    ("delete", {"path": "src", "recursive": True}, 'no parameter "recursive"'),
+    ("delete", {"path": "src", "force": True}, 'no parameter "force"'),
     ("move", {"path": "top.py", "to": "src/foo.py", "overwrite": True}, 'no parameter "overwrite"'),
     ("read", {**READ, "end_line": 5, "limit": 2}, "`limit` is given twice"),
 ])  # fmt: skip
