@@ -138,18 +138,14 @@ def edited(path: str, before: list[str], at: int, new: str) -> list[str]:
 
 def missed(path: str, old: str) -> list[str]:
     """Return what the peers say of an old text that a file does not have."""
+    where = "It must match exactly, including whitespace, indentation, and line endings."
+    advice = "Ensure you're not escaping content incorrectly and check whitespace, indentation, and context."
     return [
         f"String to replace not found in file.\nString: {old}",
         f"Failed to find expected lines in /workspace/{path}:\n{old}",
-        (
-            "Could not find oldString in the file. It must match exactly, including whitespace, indentation, and "
-            "line endings."
-        ),
-        (
-            f"Failed to edit, 0 occurrences found for old_string in /workspace/{path}. No edits made. The exact "
-            "text in old_string was not found. Ensure you're not escaping content incorrectly and check "
-            "whitespace, indentation, and context. Use read_file tool to verify."
-        ),
+        f"Could not find oldString in the file. {where}",
+        (f"Failed to edit, 0 occurrences found for old_string in /workspace/{path}. No edits made. "
+        f"The exact text in old_string was not found. {advice} Use read_file tool to verify."),
     ]
 
 
