@@ -370,7 +370,7 @@ class ReadManyResult(Result):
 
 @dataclass(frozen=True)
 class WriteResult(Result):
-    """The result of `write`.
+    """The result of `write` and `append`.
 
     Attributes:
         path: The path relative to the root.
@@ -481,6 +481,25 @@ class MoveResult(Result):
     to: str
     type: EntryType
     files: int = 1
+
+
+@dataclass(frozen=True)
+class CopyResult(Result):
+    """The result of `copy`.
+
+    Attributes:
+        path: The copied path, relative to the root.
+        to: The path of the copy.
+        type: The kind of entry that was copied.
+        files: The number of files and links that were copied.
+        replaced: True if the copy replaced a file or link.
+    """
+
+    path: str
+    to: str
+    type: EntryType
+    files: int = 1
+    replaced: bool = False
 
 
 @dataclass(frozen=True)

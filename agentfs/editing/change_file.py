@@ -17,7 +17,7 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.fs import Current, Root, quote
+from agentfs.fs import Changed, Current, Root, quote
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.media import check_notebook, check_text
@@ -193,17 +193,23 @@ class ExternalChanges(NamedTuple):
     hunks: tuple[Hunk, ...]
 
 
-def change_file(
-    target: EditTarget, compute: Callable[[Draft], Edited], *, unit: str, diff_if_many: bool = True
-) -> EditResult:
-    """Change a text file.
+class FileChanged(NamedTuple):
+    """The outcome of `make_change`."""
+
+    changed: Changed
+    draft: Draft
+    edited: Edited
+    external: ExternalChanges | None
+    diff: str
+
+
+def make_change(target: EditTarget, compute: Callable[[Draft], Edited]) -> FileChanged:
+    """Change a text file and record the change in the read history.
 
     Args:
         target: The file and the terms.
         compute: Changes the draft and returns the edit. It is called again if another program changes the
             file meanwhile.
-        unit: The noun for one replacement.
-        diff_if_many: Show the diff even if there are several replacements.
     """
     tracker, limits, preview = target.tracker, target.limits, target.preview
 
@@ -230,6 +236,22 @@ def change_file(
     if not preview and tracker.knows(changed.real_path):
         before, after = (draft.revision, draft.decoded.text), (changed.revision, edited.text)
         record_edit(tracker, changed.real_path, before, after, edited.hunks, external)
+    return FileChanged(changed, draft, edited, external, diff)
+
+
+def change_file(
+    target: EditTarget, compute: Callable[[Draft], Edited], *, unit: str, diff_if_many: bool = True
+) -> EditResult:
+    """Change a text file and render the result.
+
+    Args:
+        target: The file and the terms.
+        compute: As in `make_change`.
+        unit: The noun for one replacement.
+        diff_if_many: Show the diff even if there are several replacements.
+    """
+    limits, preview = target.limits, target.preview
+    changed, draft, edited, external, diff = make_change(target, compute)
     ranges = changed_ranges(edited.hunks, count_lines(edited.text))
     result = EditResult(
         path=changed.path,

@@ -404,8 +404,7 @@ class Toolset:
         try:
             tool = self._named(name)
             if tool is None:
-                tool, arguments, renamed = find_meant(self._tools, name, arguments)
-                coercions = (renamed,)
+                tool, arguments, coercions = find_meant(self._tools, name, arguments)
             tool, values, coerced, problems = bind_call(self._tools, tool, parse_arguments(arguments))
             coercions += tuple(coerced)
             if problems:
