@@ -3,8 +3,8 @@
 No earlier read is required, because nothing in the file is replaced.
 """
 
-from agentfs.advice import Joined, ParameterName
-from agentfs.editing.change_file import Draft, Edited, EditTarget, changed_ranges, make_change, nul_error
+from agentfs.advice import ParameterName
+from agentfs.editing.change_file import Draft, Edited, EditTarget, make_change, nul_error
 from agentfs.editing.rendering import with_diff
 from agentfs.editing.write import write_file
 from agentfs.errors import AlreadyExistsError, NotFoundError
@@ -12,7 +12,7 @@ from agentfs.fs import quote
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.oserrors import kept_changing
 from agentfs.results import WriteResult
-from agentfs.text import LfView, Replacement, count_lines, line_ranges, plural
+from agentfs.text import Replacement, count_lines, plural
 
 
 def append_to_file(target: EditTarget, content: str) -> WriteResult:
@@ -41,18 +41,18 @@ def append_to_file(target: EditTarget, content: str) -> WriteResult:
 
 def _append(target: EditTarget, content: str) -> WriteResult:
     def compute(draft: Draft) -> Edited:
-        if not draft.text:
-            draft.text = content  # there is no line end to follow
+        view = draft.view
+        if not view.text:
+            draft.view = view.after(content)  # there is no line end to follow
             return draft.edited("offset")
-        view = LfView(draft.text)
         end = len(view.text)
         lines = view.lf(content)
         starts = lines and not view.text.endswith("\n")
-        draft.replace(view, [Replacement(end, end, f"\n{lines}" if starts else lines)])
+        draft.replace([Replacement(end, end, f"\n{lines}" if starts else lines)])
         notes = ("the last line of the file had no line end; one was added before the text",)
         return draft.edited("offset")._replace(notes=notes if starts else ())
 
-    changed, _, edited, external, diff = make_change(target, compute)
+    changed, _, edited, external, diff, shown = make_change(target, compute)
     result = WriteResult(
         path=changed.path,
         created=False,
@@ -64,7 +64,6 @@ def _append(target: EditTarget, content: str) -> WriteResult:
     total = count_lines(edited.text)
     done = "Would append (preview: nothing was written)" if target.preview else "Appended"
     size = f"{plural(total, 'line')}, {plural(len(changed.after), 'byte')}"
-    where = line_ranges(changed_ranges(edited.hunks, total))
-    head = Joined("", f"{done} to {quote(changed.path)}: ", where, f" (now {size}).")
+    head = f"{done} to {quote(changed.path)}: {shown.where} (now {size})."
     # The model has just sent the lines.
     return with_diff(result, target.limits, head, "", external.diff if external else ())
