@@ -15,6 +15,7 @@ from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history.state import open_history
 from agentfs.history.timeline import Recording
+from agentfs.html_output import html_table
 from agentfs.limits import Limits
 from agentfs.outputs import OutputStore
 from agentfs.policy import Durability, Policy
@@ -42,6 +43,7 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
+from agentfs.visible import quoted
 
 if TYPE_CHECKING:
     from agentfs.history.state import MakeLedger
@@ -198,6 +200,12 @@ class Workspace:
 
     def __repr__(self) -> str:
         return f"Workspace({self.root!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the root and its settings, as a notebook displays them."""
+        may = "read only" if self.policy.read_only else "read and change"
+        rows = (("root", quoted(self.root)), ("policy", f"{may}, mode {self.policy.mode}"))
+        return html_table(type(self).__name__, ("", ""), rows)
 
     def tools(
         self,

@@ -12,9 +12,10 @@ from string import Formatter
 from typing import Any, Self
 
 from agentfs import call_context
-from agentfs.advice import METHODS, Names
+from agentfs.advice import METHODS, Names, plural
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent
+from agentfs.html_output import html_table
 from agentfs.lazy import find_dialect
 from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
@@ -24,7 +25,7 @@ from agentfs.tools.arguments import bind_call, find_meant, parse_arguments, refu
 from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.hints import checks_arguments
 from agentfs.tools.kinds import short_repr
-from agentfs.tools.result import ToolNames, from_error, from_exception, from_value
+from agentfs.tools.result import ToolNames, first_line, from_error, from_exception, from_value
 from agentfs.tools.run import Runner, complete, has_event_loop, plain_function
 from agentfs.tools.spec import (
     RenderContext,
@@ -122,6 +123,11 @@ class Toolset:
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
+
+    def _repr_html_(self) -> str:
+        """Return a table of the tools, as a notebook displays it."""
+        rows = ((tool.name, tool.effect or "unknown", first_line(tool.description)) for tool in self)
+        return html_table(f"Toolset: {plural(len(self), 'tool')}", ("name", "effect", "description"), rows)
 
     def __add__(self, more: Iterable[Callable[..., Any] | ToolSpec | Tool]) -> Self:
         """Return a toolset with more tools and the same settings; the added tools do not get its `render`."""
