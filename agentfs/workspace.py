@@ -120,7 +120,7 @@ class Workspace:
             policy: The rules for changes; by default, any file inside the root that was read may change.
             limits: The bounds of one result, one file and one search.
             state: A directory outside the tree that keeps the journal and read history across processes.
-            on_event: Called with an event for each tool call, in the thread that runs the call.
+            on_event: Called with the events of each call, of tools and of methods, in the thread of the call.
             watch: Keep names, and texts up to `Limits.watch_bytes`, in memory. Searches give the same
                 results, several times faster. `Workspace.watch` reports what is kept.
 
