@@ -1,6 +1,5 @@
 """Large files are searched in windows, with the results of a search of the full text."""
 
-import os
 import re
 import threading
 import time
@@ -11,9 +10,7 @@ from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
 from agentfs.search import searcher
-from tests.conftest import program
 
-RG = os.environ.get("AGENTFS_RG") or program("rg")
 MODES = ["content", "files_with_matches", "count", "summary", "total"]
 FACTS = ("total_matches", "total_lines", "total_files", "exact", "searched_files", "truncated")
 
