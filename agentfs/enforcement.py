@@ -284,7 +284,8 @@ class _GuardedCall:
                     test = functools.partial(_matches, rule.glob)
                     return _Grant(test, test, asking)
         unanswered = effect in CHANGING and policy.allow
-        return None if policy.permissions or unanswered else _Grant(unasked=asking)
+        asks_always = policy.permissions and not asking
+        return None if asks_always or unanswered else _Grant(unasked=asking)
 
     def _is_asked_by(self, rule: Rule, effect: Effect, paths: Sequence[str]) -> bool:
         """Return True if an ask rule covers the call, or a file that it names and would read."""

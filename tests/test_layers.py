@@ -28,7 +28,7 @@ LAYERS = [
     {"tools"},
     {"enforcement"},
     {"workspace"},
-    {"async_workspace"},
+    {"async_workspace", "policy_file"},
     {"remote"},
     {"dialects"},
     {"mcp", "terminal", "completion", "frameworks"},

@@ -32,6 +32,7 @@ NOT_FOR_USERS = {
     "text",
     "allow_rules",
     "deny_rules",
+    "ask_rules",
     "guards",
     "permissions",
     "summary",
