@@ -180,6 +180,8 @@ def _perform(
     changes: bool,
 ) -> Any:
     """Run a method, and add the nearest names to the error for a path that does not exist."""
+    if call_context.is_rehearsed(changes=changes) and kwargs.get("preview") is not True:
+        raise call_context.Cancelled
 
     def work() -> Any:
         try:
@@ -282,7 +284,8 @@ class _GuardedCall:
                     test = functools.partial(_matches, rule.glob)
                     return _Grant(test, test, asking)
         unanswered = effect in CHANGING and policy.allow
-        return None if policy.permissions or unanswered else _Grant(unasked=asking)
+        asks_always = policy.permissions and not asking
+        return None if asks_always or unanswered else _Grant(unasked=asking)
 
     def _is_asked_by(self, rule: Rule, effect: Effect, paths: Sequence[str]) -> bool:
         """Return True if an ask rule covers the call, or a file that it names and would read."""

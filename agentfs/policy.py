@@ -123,8 +123,9 @@ class Policy:
         allow: Rules for calls that are allowed without asking, such as `edit(src/**)`. With rules but no
             `permission`, all other changes are refused.
         deny: Rules for calls that are always refused.
-        ask: Rules for calls that `permission` decides, even if `allow` covers them. Without a callback they
-            are refused. A search skips files that a rule asks about, unless the search itself was allowed.
+        ask: Rules for calls that `permission` decides, even if `allow` covers them; without a callback they
+            are refused. If there are such rules, the callback decides nothing else except changes that
+            `allow` does not cover. A search skips files that a rule asks about.
     """
 
     read_only: bool = False

@@ -41,6 +41,7 @@ class ReadRecord(NamedTuple):
         is_read: False if only line ids were made.
         text: The text while it is cached.
         ids: The ids of the lines, joined by blanks, or None.
+        unit: What the ranges count: "line", or "cell", "page" or "row" of a file that is read by sections.
     """
 
     revision: str
@@ -50,6 +51,7 @@ class ReadRecord(NamedTuple):
     is_read: bool = True
     text: str | None = None
     ids: str | None = None
+    unit: str = "line"
 
     def missing(self) -> tuple[Range, ...]:
         """Return the ranges that have not been read."""
@@ -97,12 +99,19 @@ class ReadTracker:
         self._lock = Lock()
 
     def record_read(
-        self, real_path: str, revision: str, text: str | None, first: int, last: int, total: int
+        self,
+        real_path: str,
+        revision: str,
+        text: str | None,
+        first: int,
+        last: int,
+        total: int,
+        unit: str = "line",
     ) -> None:
         """Record that the lines from `first` to `last` were read; no line if `last` is less than `first`."""
         with self._updating():
             added = ((max(first, 1), min(last, total)),) if first <= last else ()
-            self._put(real_path, self._united(real_path, revision, added, total)._replace(text=text))
+            self._put(real_path, self._united(real_path, revision, added, total, unit)._replace(text=text))
 
     def record_write(self, real_path: str, revision: str, text: str | None) -> None:
         """Record that this workspace wrote the file. All of it then counts as read."""
@@ -110,10 +119,19 @@ class ReadTracker:
             self._set_latest_ids(real_path, None)
             self._put(real_path, ReadRecord(revision, whole=True, text=text))
 
-    def record_edit(self, real_path: str, before: str, after: str, text: str, hunks: Sequence[Hunk]) -> None:
+    def record_edit(
+        self,
+        real_path: str,
+        before: str,
+        after: str,
+        text: str,
+        hunks: Sequence[Hunk],
+        cells: int | None = None,
+    ) -> None:
         """Carry the read lines of the revision `before` an edit over to the revision `after` it.
 
-        Read lines stay read, and a file that was never read stays unread.
+        Read lines stay read, and a file that was never read stays unread. If a notebook was edited by cell,
+        `cells` is their number, and there are no hunks.
         """
         with self._updating():
             self._set_latest_ids(real_path, None)
@@ -123,9 +141,9 @@ class ReadTracker:
             record = present or ReadRecord(after, is_read=False)
             if known.is_read:
                 # An edit can restore an earlier revision, so unite the ranges of both.
-                total = count_lines(text)
-                ranges = ranges_after_edit(known.ranges, hunks, total)
-                record = self._united(real_path, after, ranges, total)
+                total, unit = (count_lines(text), "line") if cells is None else (cells, "cell")
+                ranges = ranges_after_edit(known.ranges if known.unit == unit else (), hunks, total)
+                record = self._united(real_path, after, ranges, total, unit)
                 record = record._replace(whole=record.whole or known.whole)
             if known.ids is not None and record.ids is None and text.count("\n") <= MAX_LINES_WITH_IDS:
                 record = record._replace(ids=self._make_ids(real_path, text, known))
@@ -138,7 +156,8 @@ class ReadTracker:
             if not versions or any(version.revision == revision for version in versions):
                 return
             total = count_lines(text)
-            ranges = unchanged_ranges(versions[-1].read_ranges, hunks, total)
+            read = versions[-1].read_ranges if versions[-1].unit == "line" else ()
+            ranges = unchanged_ranges(read, hunks, total)
             record = record_of(revision, ranges, total)
             self._put(real_path, record._replace(whole=False, text=text))
 
@@ -281,15 +300,18 @@ class ReadTracker:
     def _read_versions(self, path: str) -> list[ReadRecord]:
         return [record for record in self._versions(path) if record.is_read]
 
-    def _united(self, path: str, revision: str, ranges: Sequence[Range], total: int) -> ReadRecord:
-        """Return the record of a revision after more ranges were read."""
+    def _united(
+        self, path: str, revision: str, ranges: Sequence[Range], total: int, unit: str = "line"
+    ) -> ReadRecord:
+        """Return the record of a revision after more ranges were read. Ranges of another unit are dropped."""
         known = self._get(path, revision)
         if known is None:
-            return record_of(revision, ranges, total)
+            return record_of(revision, ranges, total)._replace(unit=unit)
         if known.whole:
             return known
-        record = record_of(revision, (*known.ranges, *ranges), total)
-        return record._replace(text=known.text, ids=known.ids)
+        before = known.ranges if known.unit == unit else ()
+        record = record_of(revision, (*before, *ranges), total)
+        return record._replace(text=known.text, ids=known.ids, unit=unit)
 
     def _make_ids(self, path: str, text: str, before: ReadRecord | None = None) -> str:
         """Return ids for the lines of a text; lines of `before`, or of the latest revision, keep theirs."""

@@ -269,10 +269,10 @@ class Workspace:
         offset: int = 1,
         limit: int | None = None,
         column: int = 1,
-        *,
-        line_ids: bool = False,
         encoding: str | None = None,
         raw: bool = False,
+        *,
+        line_ids: bool = False,
     ) -> ReadResult:
         """Read a file; each line of text is shown as its number, `|`, and the line.
 
@@ -281,9 +281,9 @@ class Workspace:
             offset: First line, from 1; negative counts from the end (-20: the last 20).
             limit: Most lines to show; by default as many as fit.
             column: First character of each line to show, from 1.
-            line_ids: Show an id before the `|` of each line, for edit_lines.
             encoding: The codec of the text, if the bytes do not show it.
-            raw: Show a notebook as its JSON, and binary content in hexadecimal.
+            raw: Show a notebook as JSON, binary content in hexadecimal.
+            line_ids: Show an id before the `|` of each line, for edit_lines.
 
         Returns:
             The lines, the facts about the file, and the call that shows the following lines. Images are in
@@ -378,6 +378,7 @@ class Workspace:
         old_string: str,
         new_string: str,
         replace_all: bool = False,
+        raw: bool = False,
         *,
         insert_line: int | None = None,
         expect: int | None = None,
@@ -385,7 +386,6 @@ class Workspace:
         match: Literal["tolerant", "exact"] | None = None,
         encoding: str | None = None,
         preview: bool = False,
-        raw: bool = False,
     ) -> EditResult:
         """Replace a piece of text in a file; the rest stays as it is.
 
@@ -395,6 +395,7 @@ class Workspace:
                 once, so include enough lines around it.
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
+            raw: Edit a notebook as JSON, not by its cells.
             insert_line: With an empty `old_string`, the line after which `new_string` is inserted as lines of
                 its own; 0 is the beginning of the file.
             expect: How many replacements to make; with any other number nothing is changed.
@@ -403,7 +404,6 @@ class Workspace:
                 one place only; None leaves it to the policy.
             encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
-            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The change as a unified diff.
@@ -426,12 +426,12 @@ class Workspace:
         self,
         path: Path,
         edits: Edits,
+        raw: bool = False,
         *,
         expect_revision: str | None = None,
         match: Literal["tolerant", "exact"] | None = None,
         encoding: str | None = None,
         preview: bool = False,
-        raw: bool = False,
     ) -> EditResult:
         """Make several replacements in one file, in order, each on the result of the previous one.
 
@@ -440,12 +440,12 @@ class Workspace:
         Args:
             path: File, relative to the workspace root.
             edits: The replacements, each as in edit.
+            raw: As in edit.
             expect_revision: The only version of the file to change, as `read` names it.
             match: "tolerant" also finds a text that differs only in white space and the like, if it is at
                 one place only; None leaves it to the policy.
             encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
-            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The change as a unified diff.
@@ -756,10 +756,11 @@ class Workspace:
             changed_within: Only entries changed since: `2d`, `90min`, or a date.
             changed_before: Only entries changed before: `2weeks`, or a date.
             full_path: Find `pattern` in the path relative to the root.
-            case: The case of letters; "smart" ignores case unless `pattern` has a capital.
+            case: The case of letters; "smart" ignores it in a `pattern` without a capital, "insensitive" in
+                `glob` too.
             sort: The order: by path, newest first or largest first.
             timeout: Seconds that the search may take.
-            unique: List a file with several links once, by the first of its paths.
+            unique: List a file with several links once, by its own path or the first link that leads to it.
 
         Returns:
             The entries in order of path, and what was left out.
@@ -822,7 +823,7 @@ class Workspace:
         max_count: int | None = None,
         max_filesize: int | str | None = None,
         encoding: str | None = None,
-        sort: Literal["path", "modified", "oldest", "size"] = "path",
+        sort: Literal["path", "reverse", "modified", "oldest", "size"] = "path",
         timeout: float | None = None,
         line_ids: bool = False,
         whole_line: bool = False,
@@ -859,7 +860,7 @@ class Workspace:
             max_count: Most matching lines of one file.
             max_filesize: Size of the largest file to search: bytes, or for example `500K`.
             encoding: Codec of files that are not UTF-8 and have no byte order mark.
-            sort: The order of the files: by path, newest, oldest or largest first.
+            sort: The order of the files: by path, the reverse, newest, oldest or largest first.
             timeout: Seconds that the search may take.
             line_numbers: Number the lines in the text.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
@@ -868,7 +869,7 @@ class Workspace:
             dot_all: With `multiline`, let `.` match line ends.
             samples: Matches of each file in a summary.
             overlap: Give each match all its context lines, even lines that belong to another match.
-            unique: Search a file with several links once, by the first of its paths.
+            unique: Search a file with several links once, by its own path or the first link.
 
         Returns:
             The matches in order of path, with totals, and what was left out.

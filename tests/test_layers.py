@@ -28,10 +28,10 @@ LAYERS = [
     {"tools"},
     {"enforcement"},
     {"workspace"},
-    {"async_workspace"},
+    {"async_workspace", "policy_file"},
     {"remote"},
     {"dialects"},
-    {"mcp", "terminal", "completion"},
+    {"mcp", "terminal", "completion", "frameworks"},
     {"cli"},
     {"__init__", "__main__"},  # the public names and `python -m`
 ]

@@ -43,7 +43,6 @@ from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.text import (
     Hunk,
-    LfView,
     Replacement,
     Shrink,
     cut_line,
@@ -285,7 +284,7 @@ def _changed_file(
         raise NotFoundError(f"{quote(path)} is no longer a file.")
     current = Current(path, real_path, node.load(), node.digest)
     draft = Draft(current, limits, raw=options.raw)
-    view = LfView(draft.text)
+    view = draft.view
     new = view.lf(options.new_string)
     doubled = _Doubled(view.text, new)
     if matcher is None:
@@ -296,7 +295,7 @@ def _changed_file(
         edited = apply_edits(draft, [options.edit], "exact")
     else:
         replacements = _replacements(draft, matcher, view.text, new, options)
-        draft.replace(view, doubled.noting(replacements))
+        draft.replace(doubled.noting(replacements))
         edited = draft.edited("exact")
     root.check_replaceable(real_path, path)
     before, hunks = draft.decoded.text, edited.hunks

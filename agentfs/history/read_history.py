@@ -119,7 +119,8 @@ class PersistentReadTracker(ReadTracker):
         record = ReadRecord(revision, is_read=False)
         if "ranges" in plain:
             ranges = tuple((first, last) for first, last in plain["ranges"])
-            record = ReadRecord(revision, ranges, plain["total"], plain["whole"])
+            unit = plain.get("unit", "line")
+            record = ReadRecord(revision, ranges, plain["total"], plain["whole"], unit=unit)
         ids = plain.get("ids") if text is not None else None
         self._put(path, record._replace(text=text, ids=ids))
         if ids is not None and plain["latest"]:
@@ -171,6 +172,7 @@ class PersistentReadTracker(ReadTracker):
         plain: dict[str, Any] = {}
         if record.is_read:
             plain |= {"ranges": record.ranges, "total": record.total, "whole": record.whole}
+            plain |= {"unit": record.unit}
         if record.ids is not None:
             plain |= {"ids": record.ids, "latest": self._latest_ids.get(path) == record.revision}
         return plain

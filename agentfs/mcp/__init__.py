@@ -1,5 +1,5 @@
 """The MCP server for one workspace, on the official SDK (the extra `mcp`): `agentfs mcp --root DIR`."""
 
-from agentfs.mcp.workspace_server import WATCH_BYTES, WorkspaceServer
+from agentfs.mcp.workspace_server import LIMITS, WorkspaceServer
 
-__all__ = ["WATCH_BYTES", "WorkspaceServer"]
+__all__ = ["LIMITS", "WorkspaceServer"]

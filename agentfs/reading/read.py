@@ -47,6 +47,7 @@ _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest
 _MOST_MATCHES = 10_000  # files of one glob, which is more than any budget holds
 _MIN_TOKENS = 40  # if fewer tokens are left, the next call reads the next file
 _MAX_NAMED = 5  # left out files that are named; the next call has all of them
+_UNITS = {"notebook": "cell", "pdf": "page"}
 _NO_IDS = "no line ids: the file is too large to keep them"
 
 
@@ -80,10 +81,10 @@ def read_file(
     """Return one page of a file and record what was read. A binary file is described, not shown."""
     with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
-        result, note = read_media(file, head, limits, request)
-        if result is not None:
-            return _record_media(tracker, file, result)
-        notes = [*root.link_notes(file.path, file.real_path), *filter(None, [note])]
+        media = read_media(file, head, limits, request)
+        if media.result is not None:
+            return _record_media(tracker, file, media.result, media.text)
+        notes = [*root.link_notes(file.path, file.real_path), *filter(None, [media.note])]
         if file.stat.st_size <= limits.file_bytes:
             data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
@@ -181,11 +182,13 @@ def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[lis
     return list(dict.fromkeys(files)), [], notes
 
 
-def _record_media(tracker: ReadTracker, file: OpenFile, result: ReadResult) -> ReadResult:
+def _record_media(
+    tracker: ReadTracker, file: OpenFile, result: ReadResult, text: str | None = None
+) -> ReadResult:
     """Record which cells, pages or rows were shown, or that an image was shown."""
     if result.end_line or result.images:
         lines = (result.start_line, result.end_line, result.total_lines)
-        tracker.record_read(file.real_path, result.revision, None, *lines)
+        tracker.record_read(file.real_path, result.revision, text, *lines, _UNITS.get(result.kind, "row"))
     return result
 
 

@@ -265,7 +265,14 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         given = {
             key: replace(each, next=None) if isinstance(each, Result) else each for key, each in arguments
         }
-        return self._call(name, given, returns(), changes=changes and given.get("preview") is not True)  # pyright: ignore[reportPrivateUsage] - a method of the class
+        makes_change = changes and given.get("preview") is not True
+        if makes_change and call_context.is_rehearsed(changes=True):
+            # The remote side asks and acts in one exchange. So a rehearsal always asks, without a diff.
+            request = PermissionRequest(name, effect, given, ())
+            for permission in self.policy.permissions:
+                call_context.ask(permission, request)
+            raise call_context.Cancelled
+        return self._call(name, given, returns(), changes=makes_change)  # pyright: ignore[reportPrivateUsage] - a method of the class
 
     return check_arguments(remote)
 

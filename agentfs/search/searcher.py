@@ -136,6 +136,8 @@ class _Searcher:
                         found.searched -= len(every) - every.index(entry) - 1
                 if found.full:
                     return
+        if self.root.texts is not None:
+            self.root.texts.mark_used(every)
 
     def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
         """Leave out kept texts without a required literal, by one pass over all kept texts."""
@@ -143,7 +145,6 @@ class _Searcher:
             if self.found.searched + len(entries) < _FEW_FILES:
                 return entries
             self.candidates = candidates = texts.containing(self.prefilter.finders, self._check_time)
-        texts.mark_used(entries)
         try:
             read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
         except AttributeError:  # some entries are not in a kept tree

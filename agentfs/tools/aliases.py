@@ -237,7 +237,7 @@ _STEPS = {"steps": ("count", "n", "num", "number", "times", "num_steps")}
 HABITS: dict[str, Habits] = {
     "read": Habits(
         {"limit": ("head",)},  # with `tail`, the filesystem server of MCP
-        ("encoding",),  # several servers of MCP
+        (),
         (
             # Gemini CLI and Cline; VS Code and Windsurf in camel case. Cursor has `…_one_indexed…`, SWE-agent
             # `line_number`.

@@ -385,7 +385,7 @@ class Toolset:
 
     async def _dispatch(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
         """Execute a call and report its events; `on_loop` is True if an event loop runs it."""
-        if not self._events.active:
+        if not self._events.active or call_context.is_rehearsed(changes=True):
             return await self._execute(name, arguments, on_loop=on_loop)
         started, at = self._events.report_start(name, arguments), time.perf_counter()
         # Reported if the call is cancelled or the program ends.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Policy, Workspace
+from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.fs import inotify
 from tests.fs.mechanisms import force
 
@@ -60,6 +60,7 @@ def arena(tmp_path, request):
         text = SECRET if way.name == "out" else "inside"
         (way / "t").write_text(text)
         (way / "sub" / "t").write_text(text)
+        (way / "large").write_text(f"{text}\n" * 20)
     (tmp_path / "out" / "outside-name").write_text(SECRET)
     (top / "a" / "decoy").symlink_to(tmp_path / "out")
     pause = str(getattr(request, "param", 0))
@@ -107,10 +108,15 @@ def transaction(ws: Workspace) -> str:
 def hammer(
     top: Path, operations: int, mix: Sequence[str] = MIX, *, names: bool = True, watch: bool = False
 ) -> Counter[str]:
-    """Make calls and count their outcomes. With `names`, a name from outside in an answer is an escape."""
+    """Make calls and count their outcomes. With `names`, a name from outside in an answer is an escape.
+
+    A watched workspace searches the larger files in windows.
+    """
+    limits = Limits(file_bytes=64) if watch else None
+    policy = Policy(overwrite="always", durability="fast")
     outside = snapshot(top.parent / "out")
     outcomes: Counter[str] = Counter()
-    with Workspace(top, policy=Policy(overwrite="always", durability="fast"), watch=watch) as ws:
+    with Workspace(top, policy=policy, limits=limits, watch=watch) as ws:
         kinds = calls(ws)
         for number in range(operations):
             try:
@@ -158,7 +164,12 @@ def test_a_million_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, m
 # Without a pause thousands of events wait for each call.
 @pytest.mark.parametrize(
     ("arena", "operations"),
-    [(0, 100), (0.0001, 500), pytest.param(0.0001, 1_000_000, marks=pytest.mark.long)],
+    [
+        (0, 100),
+        (0.0001, 500),
+        pytest.param(0.0001, 50_000, marks=pytest.mark.long),
+        pytest.param(0.0001, 1_000_000, marks=pytest.mark.long),
+    ],
     indirect=["arena"],
 )
 def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, mechanism, events, operations):
