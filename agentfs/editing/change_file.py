@@ -38,6 +38,7 @@ from agentfs.text import (
     first_names,
     footer,
     lf_view,
+    likely_encoding,
     line_changes,
     line_ranges,
     newline_of,
@@ -206,14 +207,31 @@ class Draft:
         if "\x00" in new:
             raise nul_error("the new text")
         if not new.isascii():
-            self.decoded.encode(new)
+            self._encode(new)
+
+    def _encode(self, text: str) -> bytes:
+        try:
+            return self.decoded.encode(text)
+        except EncodingError as error:
+            hint = Joined(" ", error.hint, self.encoding_hint)
+            raise EncodingError(error.message, hint=hint, details=error.details) from None
+
+    @property
+    def encoding_hint(self) -> str:
+        """A sentence on how to name the encoding, if it is not known."""
+        if self.decoded.encoding != UNKNOWN_8BIT:
+            return ""
+        read = call("read", path=self.path, encoding=likely_encoding(self.current.data or b""))
+        return Advice(
+            "The encoding of the file is not known. If you know it, name it first, as in ", read, "."
+        )
 
     def edited(self, applied_via: str, lines: int | None = None) -> Edited:
         """Encode the text and return the edit. Refuse an edit that changes nothing or breaks the file."""
         path, before = self.path, self.current.data or b""
         self.check_size(len(self.text))
         decoded = self.decoded
-        encoded = decoded.encode(self.text)
+        encoded = self._encode(self.text)
         if decoded.encoding not in _EXACT and encoded.decode(decoded.encoding) != self.text:
             raise EncodingError(
                 f"The encoding {decoded.encoding} does not keep the new text: some characters would change.",
@@ -286,7 +304,10 @@ def make_change(
     def change(
         current: Current,
     ) -> tuple[bytes, tuple[Draft, Edited, ExternalChanges | None, str, ShownChange]]:
-        draft = Draft(current, limits, encoding=target.encoding, raw=target.raw, by_cell=by_cell)
+        encoding = target.encoding or tracker.encoding_of(
+            current.real_path, current.data or b"", current.revision
+        )
+        draft = Draft(current, limits, encoding=encoding, raw=target.raw, by_cell=by_cell)
         if target.expect_revision not in {None, current.revision}:
             raise _unexpected_revision(draft, tracker, target.expect_revision or "")
         edited = compute(draft)

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from itertools import groupby
 from string import Formatter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from agentfs import call_context
 from agentfs.advice import METHODS, Names, plural
@@ -35,6 +35,9 @@ from agentfs.tools.spec import (
     tool_schemas,
     undescribed,
 )
+
+if TYPE_CHECKING:
+    from agentfs.providers import sdk_types as sdk
 
 _INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
 _INSTRUCTIONS_END = (
@@ -205,7 +208,26 @@ class Toolset:
         """The names of the tools, in order."""
         return tuple(self._tools)
 
-    def schemas(self, format: str = "openai", *, strict: bool = False) -> list[dict[str, Any]]:  # noqa: A002 - the published name
+    @overload
+    def schemas(
+        self, format: Literal["openai"] = "openai", *, strict: bool = False
+    ) -> "list[sdk.OpenAITool]": ...
+    @overload
+    def schemas(
+        self, format: Literal["openai-responses"], *, strict: bool = False
+    ) -> "list[sdk.ResponsesTool]": ...
+    @overload
+    def schemas(self, format: Literal["anthropic"], *, strict: bool = False) -> "list[sdk.AnthropicTool]": ...
+    @overload
+    def schemas(self, format: Literal["gemini"], *, strict: bool = False) -> "list[sdk.GeminiTool]": ...
+    @overload
+    def schemas(
+        self, format: Literal["mcp", "mcp-structured"], *, strict: bool = False
+    ) -> list[dict[str, Any]]: ...
+    @overload
+    def schemas(self, format: str, *, strict: bool = False) -> list[Any]: ...
+
+    def schemas(self, format: str = "openai", *, strict: bool = False) -> Any:  # noqa: A002
         """Return the schemas of the tools for a provider's API.
 
         Args:
@@ -295,7 +317,20 @@ class Toolset:
             return await self._run(name, arguments, on_loop=True)
         return await self._runner.run_off_loop(self.call, name, arguments, tool=name, on_progress=on_progress)
 
-    def reply(self, call: Any) -> Message:
+    @overload
+    def reply(self, call: "sdk.OpenAICall") -> "sdk.OpenAIAnswer": ...
+    @overload
+    def reply(self, call: "sdk.ResponsesCall") -> "sdk.ResponsesMessage": ...
+    @overload
+    def reply(self, call: "sdk.AnthropicCall") -> "sdk.AnthropicMessage": ...
+    @overload
+    def reply(self, call: "sdk.GeminiCall") -> "sdk.GeminiMessage": ...
+    @overload
+    def reply(self, call: Mapping[str, Any]) -> Message: ...
+    @overload
+    def reply(self, call: Any) -> Any: ...
+
+    def reply(self, call: Any) -> Any:
         """Run a provider's tool call and return the message to append.
 
         Args:
@@ -311,7 +346,20 @@ class Toolset:
         sent = read_call(call)
         return sent.provider.reply(sent, self._answer(sent))
 
-    async def areply(self, call: Any) -> Message:
+    @overload
+    async def areply(self, call: "sdk.OpenAICall") -> "sdk.OpenAIAnswer": ...
+    @overload
+    async def areply(self, call: "sdk.ResponsesCall") -> "sdk.ResponsesMessage": ...
+    @overload
+    async def areply(self, call: "sdk.AnthropicCall") -> "sdk.AnthropicMessage": ...
+    @overload
+    async def areply(self, call: "sdk.GeminiCall") -> "sdk.GeminiMessage": ...
+    @overload
+    async def areply(self, call: Mapping[str, Any]) -> Message: ...
+    @overload
+    async def areply(self, call: Any) -> Any: ...
+
+    async def areply(self, call: Any) -> Any:
         """Run a provider's tool call like `reply`, off the event loop.
 
         Args:
@@ -334,7 +382,20 @@ class Toolset:
         with provider_call(sent.id):
             return await self.acall(sent.name, self._arguments(sent))
 
-    def run(self, calls: Iterable[Any]) -> list[Message]:
+    @overload
+    def run(self, calls: "Iterable[sdk.OpenAICall]") -> "list[sdk.OpenAIMessage]": ...
+    @overload
+    def run(self, calls: "Iterable[sdk.ResponsesCall]") -> "list[sdk.ResponsesMessage]": ...
+    @overload
+    def run(self, calls: "Iterable[sdk.AnthropicCall]") -> "list[sdk.AnthropicMessage]": ...
+    @overload
+    def run(self, calls: "Iterable[sdk.GeminiCall]") -> "list[sdk.GeminiMessage]": ...
+    @overload
+    def run(self, calls: Iterable[Mapping[str, Any]]) -> list[Message]: ...
+    @overload
+    def run(self, calls: Iterable[Any]) -> list[Any]: ...
+
+    def run(self, calls: Iterable[Any]) -> Any:
         """Run the tool calls of one turn and return the messages to append.
 
         Calls that only read run in parallel. A call that may change something runs alone, in its place.
@@ -358,7 +419,20 @@ class Toolset:
             results += self._runner.run_side_by_side(self._answer, [(each,) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
-    async def arun(self, calls: Iterable[Any]) -> list[Message]:
+    @overload
+    async def arun(self, calls: "Iterable[sdk.OpenAICall]") -> "list[sdk.OpenAIMessage]": ...
+    @overload
+    async def arun(self, calls: "Iterable[sdk.ResponsesCall]") -> "list[sdk.ResponsesMessage]": ...
+    @overload
+    async def arun(self, calls: "Iterable[sdk.AnthropicCall]") -> "list[sdk.AnthropicMessage]": ...
+    @overload
+    async def arun(self, calls: "Iterable[sdk.GeminiCall]") -> "list[sdk.GeminiMessage]": ...
+    @overload
+    async def arun(self, calls: Iterable[Mapping[str, Any]]) -> list[Message]: ...
+    @overload
+    async def arun(self, calls: Iterable[Any]) -> list[Any]: ...
+
+    async def arun(self, calls: Iterable[Any]) -> Any:
         """Run the tool calls of one turn like `run`, off the event loop.
 
         Args:
