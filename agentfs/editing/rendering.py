@@ -118,7 +118,7 @@ def placeholder_notes(diff: str) -> list[str]:
 
 
 def _escaped_line_end(diff: str) -> str:
-    """Return the first added line that has `\\n` outside quotes, probably in place of a line end, or ""."""
+    r"""Return the first added line that has `\n` outside quotes, probably in place of a line end, or ""."""
     for found in islice(_ESCAPED_LINE_END.finditer(diff), _MOST_CANDIDATES):
         if not any(found[1].count(quote) % 2 for quote in "'\"`"):
             return diff[found.start() + 1 : diff.find("\n", found.start())].strip()[:_WARNING_CHARS]
