@@ -2,7 +2,8 @@
 
 Parsing is as lenient as OpenAI's own: it takes blanks around markers, a heredoc around the patch, a first
 hunk without `@@`, and blank lines between hunks or as blank context. It also takes a code fence. Locating is
-stricter: the lines of a hunk must occur exactly once. `docs/reference/dialects/apply-patch.md` compares it with the contract.
+stricter: the lines of a hunk must occur exactly once. `docs/reference/dialects/apply-patch.md` compares it
+with the contract.
 """
 
 import re
