@@ -91,6 +91,7 @@ class _Searcher:
         self.texts = root.texts if self.prefilter.finders else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
             self.texts = None
+        self.scarce_texts = root.texts if root.texts is not None and root.texts.blocks.is_scarce else None
         # The distance from the first match of a line up to which other matches can be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
@@ -136,8 +137,8 @@ class _Searcher:
                         found.searched -= len(every) - every.index(entry) - 1
                 if found.full:
                     return
-        if self.root.texts is not None:
-            self.root.texts.mark_used(every)
+        if self.scarce_texts is not None:
+            self.scarce_texts.mark_used(every)
 
     def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
         """Leave out kept texts without a required literal, by one pass over all kept texts."""

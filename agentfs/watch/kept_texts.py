@@ -66,11 +66,10 @@ class KeptTexts:
         return file.is_kept or (self.may_keep > 0 and file.use_before > self.blocks.full_for)
 
     def mark_used(self, entries: Iterable[object]) -> None:
-        """Note that this search needed the texts of some files, unless memory is plentiful."""
-        if self.blocks.is_scarce:
-            for entry in entries:
-                if isinstance(entry, KeptFile):
-                    self.blocks.mark_used(entry)
+        """Note that this search needed the texts of some files."""
+        for entry in entries:
+            if isinstance(entry, KeptFile):
+                self.blocks.mark_used(entry)
 
     def changed(self, watch: int) -> None:
         """Drop the cached content of the file with this watch."""
