@@ -1,10 +1,9 @@
 """`Toolset`: the tools that a model may call, their schemas for each provider, and their calls."""
 
 import inspect
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from copy import copy
 from dataclasses import replace
 from itertools import groupby
@@ -12,9 +11,10 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from agentfs import call_context
-from agentfs.advice import METHODS, Names
+from agentfs.advice import METHODS, Names, plural
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
-from agentfs.events import EventEmitter, OnEvent
+from agentfs.events import EventEmitter, OnEvent, answering
+from agentfs.html_output import html_table
 from agentfs.lazy import find_dialect
 from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
@@ -24,7 +24,7 @@ from agentfs.tools.arguments import bind_call, find_meant, parse_arguments, refu
 from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.hints import checks_arguments
 from agentfs.tools.kinds import short_repr
-from agentfs.tools.result import ToolNames, from_error, from_exception, from_value
+from agentfs.tools.result import ToolNames, first_line, from_error, from_exception, from_value
 from agentfs.tools.run import Runner, complete, has_event_loop, plain_function
 from agentfs.tools.spec import (
     RenderContext,
@@ -125,6 +125,11 @@ class Toolset:
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
+
+    def _repr_html_(self) -> str:
+        """Return a table of the tools, as a notebook displays it."""
+        rows = ((tool.name, tool.effect or "unknown", first_line(tool.description)) for tool in self)
+        return html_table(f"Toolset: {plural(len(self), 'tool')}", ("name", "effect", "description"), rows)
 
     def __add__(self, more: Iterable[Callable[..., Any] | ToolSpec | Tool]) -> Self:
         """Return a toolset with more tools and the same settings; the added tools do not get its `render`."""
@@ -339,7 +344,7 @@ class Toolset:
             InvalidArgumentError: It is not a tool call (`invalid_argument`).
         """
         sent = read_call(call)
-        return sent.provider.reply(sent, self.call(sent.name, self._arguments(sent)))
+        return sent.provider.reply(sent, self._answer(sent))
 
     @overload
     async def areply(self, call: "sdk.OpenAICall") -> "sdk.OpenAIAnswer": ...
@@ -367,7 +372,15 @@ class Toolset:
             InvalidArgumentError: It is not a tool call (`invalid_argument`).
         """
         sent = read_call(call)
-        return sent.provider.reply(sent, await self.acall(sent.name, self._arguments(sent)))
+        return sent.provider.reply(sent, await self._answer_async(sent))
+
+    def _answer(self, sent: ToolCall) -> ToolResult:
+        with answering(sent.id):
+            return self.call(sent.name, self._arguments(sent))
+
+    async def _answer_async(self, sent: ToolCall) -> ToolResult:
+        with answering(sent.id):
+            return await self.acall(sent.name, self._arguments(sent))
 
     @overload
     def run(self, calls: "Iterable[sdk.OpenAICall]") -> "list[sdk.OpenAIMessage]": ...
@@ -401,10 +414,9 @@ class Toolset:
         results: list[ToolResult] = []
         for group in self._groups(sent):
             if len(group) == 1:
-                results.append(self.call(group[0].name, self._arguments(group[0])))
+                results.append(self._answer(group[0]))
                 continue
-            work = [(each.name, self._arguments(each)) for each in group]
-            results += self._runner.run_side_by_side(self.call, work)
+            results += self._runner.run_side_by_side(self._answer, [(each,) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
     @overload
@@ -435,8 +447,7 @@ class Toolset:
         sent = [read_call(call) for call in calls]
         results: list[ToolResult] = []
         for group in self._groups(sent):
-            work = [(each.name, self._arguments(each)) for each in group]
-            results += await self._runner.run_tasks(self.acall, work)
+            results += await self._runner.run_tasks(self._answer_async, [(each,) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
     def functions(self) -> list[Callable[..., Any]]:
@@ -461,13 +472,12 @@ class Toolset:
         """Execute a call and report its events; `on_loop` is True if an event loop runs it."""
         if not self._events.active or call_context.is_rehearsed(changes=True):
             return await self._execute(name, arguments, on_loop=on_loop)
-        started, at = self._events.report_start(name, arguments), time.perf_counter()
-        # Reported if the call is cancelled or the program ends.
-        result = ToolResult(False, "", error={"code": "cancelled", "message": "The call was cancelled."})
-        try:
-            result = await self._execute(name, arguments, on_loop=on_loop)
-        finally:
-            self._events.report_end(started, time.perf_counter() - at, result)
+        given: Mapping[Any, Any] = {}
+        with suppress(AgentFSError):  # reported by the call
+            given = parse_arguments(arguments)
+        sent_chars = len(arguments) if isinstance(arguments, str) else 0
+        with self._events.reporting(name, given, sent_chars=sent_chars) as outcome:
+            outcome.value = result = await self._execute(name, arguments, on_loop=on_loop)
         return result
 
     async def _execute(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
@@ -478,8 +488,7 @@ class Toolset:
         try:
             tool = self._named(name)
             if tool is None:
-                tool, arguments, renamed = find_meant(self._tools, name, arguments)
-                coercions = (renamed,)
+                tool, arguments, coercions = find_meant(self._tools, name, arguments)
             tool, values, coerced, problems = bind_call(self._tools, tool, parse_arguments(arguments))
             coercions += tuple(coerced)
             if problems:
