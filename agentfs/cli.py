@@ -669,7 +669,7 @@ def _diff(arguments: argparse.Namespace) -> int:
 def _schemas(arguments: argparse.Namespace) -> int:
     with Workspace(arguments.root) as workspace:
         tools = workspace.tools(dialect=arguments.dialect)
-        schemas = tools.schemas(arguments.format, strict=arguments.strict)
+        schemas = tools.schemas(cast("str", arguments.format), strict=arguments.strict)
     print_text(to_json(schemas, indent=2))
     return 0
 

@@ -15,6 +15,7 @@ from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history.state import open_history
 from agentfs.history.timeline import Recording
+from agentfs.html_output import html_table
 from agentfs.limits import Limits
 from agentfs.outputs import OutputStore
 from agentfs.policy import Durability, Policy
@@ -23,9 +24,11 @@ from agentfs.results import (
     ChangesResult,
     CheckpointResult,
     Containment,
+    CopyResult,
     DeleteResult,
     Edit,
     EditResult,
+    Entry,
     GlobResult,
     GrepResult,
     LineChange,
@@ -40,6 +43,7 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
+from agentfs.visible import quoted
 
 if TYPE_CHECKING:
     from agentfs.history.state import MakeLedger
@@ -116,7 +120,7 @@ class Workspace:
             policy: The rules for changes; by default, any file inside the root that was read may change.
             limits: The bounds of one result, one file and one search.
             state: A directory outside the tree that keeps the journal and read history across processes.
-            on_event: Called with an event for each tool call, in the thread that runs the call.
+            on_event: Called with the events of each call, of tools and of methods, in the thread of the call.
             watch: Keep names, and texts up to `Limits.watch_bytes`, in memory. Searches give the same
                 results, several times faster. `Workspace.watch` reports what is kept.
 
@@ -197,6 +201,12 @@ class Workspace:
     def __repr__(self) -> str:
         return f"Workspace({self.root!r})"
 
+    def _repr_html_(self) -> str:
+        """Return the root and its settings, as a notebook displays them."""
+        may = "read only" if self.policy.read_only else "read and change"
+        rows = (("root", quoted(self.root)), ("policy", f"{may}, mode {self.policy.mode}"))
+        return html_table(type(self).__name__, ("", ""), rows)
+
     def tools(
         self,
         names: str | Sequence[str] | None = None,
@@ -269,10 +279,10 @@ class Workspace:
         offset: int = 1,
         limit: int | None = None,
         column: int = 1,
-        *,
-        line_ids: bool = False,
         encoding: str | None = None,
         raw: bool = False,
+        *,
+        line_ids: bool = False,
     ) -> ReadResult:
         """Read a file; each line of text is shown as its number, `|`, and the line.
 
@@ -281,9 +291,9 @@ class Workspace:
             offset: First line, from 1; negative counts from the end (-20: the last 20).
             limit: Most lines to show; by default as many as fit.
             column: First character of each line to show, from 1.
-            line_ids: Show an id before the `|` of each line, for edit_lines.
             encoding: The codec of the text, if the bytes do not show it.
-            raw: Show a notebook as its JSON, and binary content in hexadecimal.
+            raw: Show a notebook as JSON, binary content in hexadecimal.
+            line_ids: Show an id before the `|` of each line, for edit_lines.
 
         Returns:
             The lines, the facts about the file, and the call that shows the following lines. Images are in
@@ -367,6 +377,35 @@ class Workspace:
             raw=raw,
         )
 
+    @tool(effect="write")
+    def append(
+        self,
+        path: Path,
+        content: str,
+        *,
+        encoding: str | None = None,
+        preview: bool = False,
+        raw: bool = False,
+    ) -> WriteResult:
+        """Add lines to the end of a file, or create it; no earlier read is needed.
+
+        Args:
+            path: File, relative to the workspace root; missing directories are made.
+            content: The lines to add.
+            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
+            preview: Return the result and write nothing.
+            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
+
+        Returns:
+            The lines that were added, and the change as a unified diff in `diff`.
+
+        Raises:
+            AgentFSError: `no_change` for an empty text, `binary`, `encoding`, `too_large`, `not_a_file`,
+                `protected`, `read_only`, `outside_workspace`.
+        """
+        target = self._edit_target(path, encoding, None, preview, raw)
+        return editing.append.append_to_file(target, content)
+
     @tool(
         effect="edit",
         default=True,
@@ -378,6 +417,7 @@ class Workspace:
         old_string: str,
         new_string: str,
         replace_all: bool = False,
+        raw: bool = False,
         *,
         insert_line: int | None = None,
         expect: int | None = None,
@@ -385,7 +425,6 @@ class Workspace:
         match: Literal["tolerant", "exact"] | None = None,
         encoding: str | None = None,
         preview: bool = False,
-        raw: bool = False,
     ) -> EditResult:
         """Replace a piece of text in a file; the rest stays as it is.
 
@@ -395,6 +434,7 @@ class Workspace:
                 once, so include enough lines around it.
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
+            raw: Edit a notebook as JSON, not by its cells.
             insert_line: With an empty `old_string`, the line after which `new_string` is inserted as lines of
                 its own; 0 is the beginning of the file.
             expect: How many replacements to make; with any other number nothing is changed.
@@ -403,7 +443,6 @@ class Workspace:
                 one place only; None leaves it to the policy.
             encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
-            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The change as a unified diff.
@@ -426,12 +465,12 @@ class Workspace:
         self,
         path: Path,
         edits: Edits,
+        raw: bool = False,
         *,
         expect_revision: str | None = None,
         match: Literal["tolerant", "exact"] | None = None,
         encoding: str | None = None,
         preview: bool = False,
-        raw: bool = False,
     ) -> EditResult:
         """Make several replacements in one file, in order, each on the result of the previous one.
 
@@ -440,12 +479,12 @@ class Workspace:
         Args:
             path: File, relative to the workspace root.
             edits: The replacements, each as in edit.
+            raw: As in edit.
             expect_revision: The only version of the file to change, as `read` names it.
             match: "tolerant" also finds a text that differs only in white space and the like, if it is at
                 one place only; None leaves it to the policy.
             encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
-            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The change as a unified diff.
@@ -619,6 +658,57 @@ class Workspace:
             self._root, self._read_tracker, self.limits, fspath(path), fspath(to)
         )
 
+    @tool(effect="write")
+    def copy(self, path: Path, to: Path, *, overwrite: bool = False) -> CopyResult:
+        """Copy a file, a link, or a directory with its contents.
+
+        Args:
+            path: File, link or directory, relative to the workspace root.
+            to: The path of the copy, which must be free; missing directories are made.
+            overwrite: Replace a file or link at `to`, but never a directory.
+
+        Returns:
+            What was copied.
+
+        Raises:
+            AgentFSError: `already_exists` if `to` exists, `invalid_argument` if a directory would be copied
+                into itself, `not_found`, `read_only`. For a file, even inside a copied directory:
+                `protected`, `refused`, `not_regular`, `too_large`, `stale`. Nothing is copied then.
+        """
+        return editing.delete_move.copy_path(
+            self._root, self._read_tracker, self.limits, fspath(path), fspath(to), overwrite=overwrite
+        )
+
+    @tool(effect="search", for_models=False)
+    def exists(self, path: Path) -> bool:
+        """Return True if something exists at a path; for programs.
+
+        Args:
+            path: Any path inside the workspace root. A link exists even if its target does not.
+
+        Returns:
+            True for a file, a directory, a link, or any other entry, even if it is hidden or ignored.
+
+        Raises:
+            AgentFSError: `outside_workspace`, `invalid_path`, `refused`.
+        """
+        return self._root.exists(fspath(path))
+
+    @tool(effect="search", for_models=False)
+    def stat(self, path: Path) -> Entry:
+        """Return the kind, size and time of a file or directory, as `ls` lists it; for programs.
+
+        Args:
+            path: File, link or directory, relative to the workspace root. A link is not followed.
+
+        Returns:
+            The entry.
+
+        Raises:
+            AgentFSError: `not_found`, `outside_workspace`, `invalid_path`, `refused`.
+        """
+        return self._root.entry(fspath(path))
+
     @tool(effect="search", default=True)
     def ls(
         self,
@@ -756,10 +846,11 @@ class Workspace:
             changed_within: Only entries changed since: `2d`, `90min`, or a date.
             changed_before: Only entries changed before: `2weeks`, or a date.
             full_path: Find `pattern` in the path relative to the root.
-            case: The case of letters; "smart" ignores case unless `pattern` has a capital.
+            case: The case of letters; "smart" ignores it in a `pattern` without a capital, "insensitive" in
+                `glob` too.
             sort: The order: by path, newest first or largest first.
             timeout: Seconds that the search may take.
-            unique: List a file with several links once, by the first of its paths.
+            unique: List a file with several links once, by its own path or the first link that leads to it.
 
         Returns:
             The entries in order of path, and what was left out.
@@ -822,7 +913,7 @@ class Workspace:
         max_count: int | None = None,
         max_filesize: int | str | None = None,
         encoding: str | None = None,
-        sort: Literal["path", "modified", "oldest", "size"] = "path",
+        sort: Literal["path", "reverse", "modified", "oldest", "size"] = "path",
         timeout: float | None = None,
         line_ids: bool = False,
         whole_line: bool = False,
@@ -859,7 +950,7 @@ class Workspace:
             max_count: Most matching lines of one file.
             max_filesize: Size of the largest file to search: bytes, or for example `500K`.
             encoding: Codec of files that are not UTF-8 and have no byte order mark.
-            sort: The order of the files: by path, newest, oldest or largest first.
+            sort: The order of the files: by path, the reverse, newest, oldest or largest first.
             timeout: Seconds that the search may take.
             line_numbers: Number the lines in the text.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
@@ -868,7 +959,7 @@ class Workspace:
             dot_all: With `multiline`, let `.` match line ends.
             samples: Matches of each file in a summary.
             overlap: Give each match all its context lines, even lines that belong to another match.
-            unique: Search a file with several links once, by the first of its paths.
+            unique: Search a file with several links once, by its own path or the first link.
 
         Returns:
             The matches in order of path, with totals, and what was left out.

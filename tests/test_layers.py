@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 
 # From the bottom up. Packages on one line may not import one another.
 LAYERS = [
-    {"visible", "forks", "lazy"},
+    {"visible", "html_output", "forks", "lazy"},
     {"advice"},
     {"errors"},
     {"call_context", "permissions"},
@@ -31,7 +31,7 @@ LAYERS = [
     {"async_workspace", "policy_file"},
     {"remote"},
     {"dialects"},
-    {"mcp", "terminal", "completion"},
+    {"mcp", "terminal", "completion", "frameworks"},
     {"cli"},
     {"__init__", "__main__"},  # the public names and `python -m`
 ]

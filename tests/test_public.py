@@ -53,10 +53,14 @@ timeout busy io closed unsupported disconnected
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 SIGNATURES = {
-    "read": "path, offset=1, limit=None, column=1",
+    "read": "path, offset=1, limit=None, column=1, encoding=None, raw=False",
     "write": "path, content",
-    "edit": "path, old_string, new_string, replace_all=False",
-    "multi_edit": "path, edits",
+    "append": "path, content",
+    "copy": "path, to",
+    "exists": "path",
+    "stat": "path",
+    "edit": "path, old_string, new_string, replace_all=False, raw=False",
+    "multi_edit": "path, edits, raw=False",
     "edit_lines": "path, changes",
     "ls": "path='.', depth=1, limit=None, offset=0, include_ignored=False",
     "glob": "pattern, path='.', limit=None, offset=0, include_ignored=False",

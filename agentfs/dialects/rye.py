@@ -16,6 +16,7 @@ from agentfs.dialects.toolkit import (
     ToolSpec,
     as_json,
     content_of,
+    globs_from_root,
     left_out_field,
     lines_of,
     problem_of,
@@ -79,8 +80,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: Directory to search in, or a file; by default the project root.
             glob: File glob filter (e.g. `*.py`).
         """
+        globs = globs_from_root(workspace, path, glob)
         return workspace.grep(
-            pattern, path, glob, context=0, include_ignored=True, exclude=_EXCLUDE, line_ids=True
+            pattern, path, globs, context=0, include_ignored=True, exclude=_EXCLUDE, line_ids=True
         )
 
     def ls(path: str = ".") -> ListResult:
@@ -105,7 +107,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
                 "limit": "Maximum number of lines to read, by default 2000.",
             },
             preset={"line_ids": True},
-            hide=("column",),
+            hide=("column", "encoding", "raw"),
         ),
         ToolSpec(
             workspace.write,

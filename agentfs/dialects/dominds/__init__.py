@@ -22,6 +22,7 @@ from agentfs.dialects.toolkit import (
     call,
     case_options,
     cut_lines,
+    globs_from_root,
     last_line,
     left_out,
     lines_of,
@@ -88,6 +89,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             globs: Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
+        globs = globs_from_root(workspace, path, globs)
         return workspace.grep(
             pattern, path, globs, output_mode="files_with_matches", context=0, **case_options(case)
         )
@@ -139,9 +141,10 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: File or directory to search, relative to the workspace root.
             rg_args: More rg arguments, such as `-i -C2 -g '*.py'`.
         """
-        given = read_arguments(rg_args)
+        options = read_arguments(rg_args).options
+        options["glob"] = globs_from_root(workspace, path, options["glob"])
         try:
-            return workspace.grep(pattern, path, overlap=True, dot_all=False, **given.options)
+            return workspace.grep(pattern, path, overlap=True, **options)
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
