@@ -13,8 +13,9 @@ from hashlib import blake2b
 from threading import Lock
 from typing import NamedTuple
 
+from agentfs.errors import BinaryError, EncodingError
 from agentfs.forks import watch_forks
-from agentfs.text import Hunk, bodies_of, changed_lines, count_lines
+from agentfs.text import UNKNOWN_8BIT, Decoded, Hunk, bodies_of, changed_lines, count_lines, decode, decode_in
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16
@@ -67,6 +68,25 @@ class ReadRecord(NamedTuple):
         return ((1, sys.maxsize),) if self.whole else self.ranges
 
 
+class NamedEncoding(NamedTuple):
+    """The encoding that a read named for a file, and the revision that it was named for."""
+
+    name: str
+    revision: str
+
+    def applies_to(self, data: bytes, revision: str | None) -> bool:
+        """Return True for the revision itself, and for bytes whose encoding is not known otherwise."""
+        if revision == self.revision:
+            return True
+        if _shown_encoding(data) != UNKNOWN_8BIT:
+            return False
+        try:
+            decode_in(data, self.name)
+        except EncodingError:
+            return False
+        return True
+
+
 _NOTHING = OrderedDict[str, ReadRecord]()
 
 
@@ -87,6 +107,7 @@ class ReadTracker:
         self._files = OrderedDict[str, OrderedDict[str, ReadRecord]]()
         self._texts = OrderedDict[Key, int]()  # sizes of cached texts, the oldest first
         self._size = 0
+        self._encodings = dict[str, NamedEncoding]()  # by path
         self._latest_ids = dict[str, str]()  # by path: the revision whose ids a model saw last
         # Grows when ids are dropped, and salts new ids, so that a dropped id never names another line.
         self._generation = 0
@@ -113,6 +134,36 @@ class ReadTracker:
             added = ((max(first, 1), min(last, total)),) if first <= last else ()
             self._put(real_path, self._united(real_path, revision, added, total, unit)._replace(text=text))
 
+    def name_encoding(self, real_path: str, revision: str, encoding: str, data: bytes) -> None:
+        """Remember the encoding that a call named for a recorded revision, unless the bytes show it."""
+        is_shown = encoding == "utf-8" or _shown_encoding(data) == encoding
+        named = None if is_shown else NamedEncoding(encoding, revision)
+        with self._updating():
+            if named != self._encodings.get(real_path):
+                self._set_encoding(real_path, named)
+                self._changed(real_path, revision)
+
+    def encoding_of(self, real_path: str, data: bytes, revision: str | None) -> str | None:
+        """Return the encoding that a read has named for these bytes of a file, or None."""
+        with self._lock:
+            named = self._encodings.get(real_path)
+        return named.name if named is not None and named.applies_to(data, revision) else None
+
+    def decode(self, real_path: str, data: bytes, revision: str | None) -> Decoded:
+        """Decode a file in the encoding that a read has named for it, or else in the one that it shows."""
+        encoding = self.encoding_of(real_path, data, revision)
+        return decode(data) if encoding is None else decode_in(data, encoding)
+
+    def encodings(self) -> dict[str, NamedEncoding]:
+        """Return the encodings that reads have named, by real path."""
+        with self._lock:
+            return {**self._encodings}
+
+    def _set_encoding(self, path: str, named: NamedEncoding | None) -> None:
+        self._encodings.pop(path, None)
+        if named is not None:
+            self._encodings[path] = named
+
     def record_write(self, real_path: str, revision: str, text: str | None) -> None:
         """Record that this workspace wrote the file. All of it then counts as read."""
         with self._updating():
@@ -138,6 +189,9 @@ class ReadTracker:
             known, present = self._get(real_path, before), self._get(real_path, after)
             if known is None:
                 return
+            named = self._encodings.get(real_path)
+            if named is not None and named.revision == before:
+                self._set_encoding(real_path, named._replace(revision=after))
             record = present or ReadRecord(after, is_read=False)
             if known.is_read:
                 # An edit can restore an earlier revision, so unite the ranges of both.
@@ -174,9 +228,11 @@ class ReadTracker:
             if self._get(real_path, revision) is not None:
                 self._drop(real_path, revision)
 
-    def record_move(self, real_path: str, to: str) -> None:
-        """Copy the read history of a moved file to its new path."""
+    def record_copy(self, real_path: str, to: str) -> None:
+        """Copy the read history of a moved or copied file to its new path."""
         with self._updating():
+            if (named := self._encodings.get(real_path)) is not None:
+                self._set_encoding(to, named)
             for record in self._read_versions(real_path):
                 self._put(to, record._replace(ids=None))
 
@@ -374,11 +430,20 @@ class ReadTracker:
             del self._files[path][revision]
             if not self._files[path]:
                 del self._files[path]
+                self._set_encoding(path, None)
         self._changed(path, revision)
 
     def _drop_file(self, path: str) -> None:
         for revision in [*self._files[path]]:
             self._drop(path, revision)
+
+
+def _shown_encoding(data: bytes) -> str:
+    """Return the encoding that the bytes of a file show, or "" for a binary file."""
+    try:
+        return decode(data).encoding
+    except BinaryError:
+        return ""
 
 
 def _size_of(text: str) -> int:

@@ -18,7 +18,7 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.fs import Current, Root, quote
+from agentfs.fs import Changed, Current, Root, quote
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.media import check_notebook, check_text
@@ -38,6 +38,7 @@ from agentfs.text import (
     first_names,
     footer,
     lf_view,
+    likely_encoding,
     line_changes,
     line_ranges,
     newline_of,
@@ -206,14 +207,31 @@ class Draft:
         if "\x00" in new:
             raise nul_error("the new text")
         if not new.isascii():
-            self.decoded.encode(new)
+            self._encode(new)
+
+    def _encode(self, text: str) -> bytes:
+        try:
+            return self.decoded.encode(text)
+        except EncodingError as error:
+            hint = Joined(" ", error.hint, self.encoding_hint)
+            raise EncodingError(error.message, hint=hint, details=error.details) from None
+
+    @property
+    def encoding_hint(self) -> str:
+        """A sentence on how to name the encoding, if it is not known."""
+        if self.decoded.encoding != UNKNOWN_8BIT:
+            return ""
+        read = call("read", path=self.path, encoding=likely_encoding(self.current.data or b""))
+        return Advice(
+            "The encoding of the file is not known. If you know it, name it first, as in ", read, "."
+        )
 
     def edited(self, applied_via: str, lines: int | None = None) -> Edited:
         """Encode the text and return the edit. Refuse an edit that changes nothing or breaks the file."""
         path, before = self.path, self.current.data or b""
         self.check_size(len(self.text))
         decoded = self.decoded
-        encoded = decoded.encode(self.text)
+        encoded = self._encode(self.text)
         if decoded.encoding not in _EXACT and encoded.decode(decoded.encoding) != self.text:
             raise EncodingError(
                 f"The encoding {decoded.encoding} does not keep the new text: some characters would change.",
@@ -259,22 +277,26 @@ class ExternalChanges(NamedTuple):
     hunks: tuple[Hunk, ...]
 
 
-def change_file(
-    target: EditTarget,
-    compute: Callable[[Draft], Edited],
-    *,
-    unit: str,
-    diff_if_many: bool = True,
-    by_cell: bool = False,
-) -> EditResult:
-    """Change a text file.
+class FileChanged(NamedTuple):
+    """The changed file, the edit, and its diff as a program and as a model sees it."""
+
+    changed: Changed
+    draft: Draft
+    edited: Edited
+    external: ExternalChanges | None
+    diff: str
+    shown: ShownChange
+
+
+def make_change(
+    target: EditTarget, compute: Callable[[Draft], Edited], *, by_cell: bool = False
+) -> FileChanged:
+    """Change a text file and record the change in the read history.
 
     Args:
         target: The file and the terms.
         compute: Changes the draft and returns the edit. It is called again if another program changes the
             file meanwhile.
-        unit: The noun for one replacement.
-        diff_if_many: Show the diff even if there are several replacements.
         by_cell: Edit a notebook by its cells.
     """
     tracker, limits, preview = target.tracker, target.limits, target.preview
@@ -282,7 +304,10 @@ def change_file(
     def change(
         current: Current,
     ) -> tuple[bytes, tuple[Draft, Edited, ExternalChanges | None, str, ShownChange]]:
-        draft = Draft(current, limits, encoding=target.encoding, raw=target.raw, by_cell=by_cell)
+        encoding = target.encoding or tracker.encoding_of(
+            current.real_path, current.data or b"", current.revision
+        )
+        draft = Draft(current, limits, encoding=encoding, raw=target.raw, by_cell=by_cell)
         if target.expect_revision not in {None, current.revision}:
             raise _unexpected_revision(draft, tracker, target.expect_revision or "")
         edited = compute(draft)
@@ -307,6 +332,28 @@ def change_file(
         before, after = (draft.revision, draft.decoded.text), (changed.revision, edited.text)
         cells = len(draft.original.cells) if draft.by_cell else None
         record_edit(tracker, changed.real_path, before, after, edited.hunks, external, cells)
+    return FileChanged(changed, draft, edited, external, diff, shown)
+
+
+def change_file(
+    target: EditTarget,
+    compute: Callable[[Draft], Edited],
+    *,
+    unit: str,
+    diff_if_many: bool = True,
+    by_cell: bool = False,
+) -> EditResult:
+    """Change a text file and render the result.
+
+    Args:
+        target: The file and the terms.
+        compute: As in `make_change`.
+        unit: The noun for one replacement.
+        diff_if_many: Show the diff even if there are several replacements.
+        by_cell: Edit a notebook by its cells.
+    """
+    limits, preview = target.limits, target.preview
+    changed, draft, edited, external, diff, shown = make_change(target, compute, by_cell=by_cell)
     result = EditResult(
         path=changed.path,
         replacements=edited.replacements,

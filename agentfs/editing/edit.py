@@ -278,6 +278,8 @@ def _not_once(draft: Draft, view: EditView, old: str, new: str, known: KnownText
     if len(starts) > 1:
         return explain_ambiguous(text, old, starts, path, names)
     error = explain_no_match(text, old, new, path, known, names)
+    if not old.isascii() and (hint := draft.encoding_hint):
+        return NoMatchError(error.message, hint=Joined(" ", error.hint, hint), details=error.details)
     if not draft.by_cell or error.details["cause"] not in {"near", "absent"}:
         return error
     if old in lf_view(draft.text):

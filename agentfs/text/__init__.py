@@ -12,6 +12,7 @@ from agentfs.text.decoding import decode as decode
 from agentfs.text.decoding import decode_in as decode_in
 from agentfs.text.decoding import encode as encode
 from agentfs.text.decoding import is_binary as is_binary
+from agentfs.text.decoding import likely_encoding as likely_encoding
 from agentfs.text.diff import Blob as Blob
 from agentfs.text.diff import Hunk as Hunk
 from agentfs.text.diff import bounded_lines as bounded_lines
