@@ -76,6 +76,7 @@ class AsyncWorkspace:
     read = _awaitable(Workspace.read)
     read_many = _awaitable(Workspace.read_many)
     write = _awaitable(Workspace.write)
+    append = _awaitable(Workspace.append)
     edit = _awaitable(Workspace.edit)
     multi_edit = _awaitable(Workspace.multi_edit)
     edit_lines = _awaitable(Workspace.edit_lines)
@@ -83,6 +84,9 @@ class AsyncWorkspace:
     replace = _awaitable(Workspace.replace)
     delete = _awaitable(Workspace.delete)
     move = _awaitable(Workspace.move)
+    copy = _awaitable(Workspace.copy)
+    exists = _awaitable(Workspace.exists)
+    stat = _awaitable(Workspace.stat)
     ls = _awaitable(Workspace.ls)
     glob = _awaitable(Workspace.glob)
     find = _awaitable(Workspace.find)
@@ -146,3 +150,7 @@ class AsyncWorkspace:
 
     def __repr__(self) -> str:
         return f"AsyncWorkspace({self.workspace!r})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook displays for the workspace."""
+        return self.workspace._repr_html_()  # pyright: ignore[reportPrivateUsage] - notebooks call it

@@ -30,6 +30,7 @@ from agentfs.errors import (
     StaleError,
     UnreadError,
 )
+from agentfs.events import reports_calls
 from agentfs.fs import Root, quote, revision_of
 from agentfs.fs.protect import fold_letters
 from agentfs.history import Journal
@@ -90,6 +91,7 @@ def guard_methods(cls: _C) -> _C:
                 declare(method, declared)
             effect = declared.effect if declared else "none"
             checked = check_arguments(method) if effect == "none" else _check_call(method, effect)
+            checked = checked if declared is None else reports_calls(checked)
             checked.__dict__["_agentfs_guarded"] = True
             setattr(cls, name, checked)
     return cls

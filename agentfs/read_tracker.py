@@ -228,8 +228,8 @@ class ReadTracker:
             if self._get(real_path, revision) is not None:
                 self._drop(real_path, revision)
 
-    def record_move(self, real_path: str, to: str) -> None:
-        """Copy the read history of a moved file to its new path."""
+    def record_copy(self, real_path: str, to: str) -> None:
+        """Copy the read history of a moved or copied file to its new path."""
         with self._updating():
             if (named := self._encodings.get(real_path)) is not None:
                 self._set_encoding(to, named)

@@ -15,6 +15,7 @@ from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history.state import open_history
 from agentfs.history.timeline import Recording
+from agentfs.html_output import html_table
 from agentfs.limits import Limits
 from agentfs.outputs import OutputStore
 from agentfs.policy import Durability, Policy
@@ -23,9 +24,11 @@ from agentfs.results import (
     ChangesResult,
     CheckpointResult,
     Containment,
+    CopyResult,
     DeleteResult,
     Edit,
     EditResult,
+    Entry,
     GlobResult,
     GrepResult,
     LineChange,
@@ -40,6 +43,7 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
+from agentfs.visible import quoted
 
 if TYPE_CHECKING:
     from agentfs.history.state import MakeLedger
@@ -79,7 +83,8 @@ class Workspace:
     * "openat2" (Linux 5.6 or newer): the kernel confines each open. Nothing outside is read, listed or
       changed, even while another process swaps directories for links. Processes of one user lose no update.
     * "fd-walk" (older or filtered Linux, macOS, BSD): the same guarantees. Each path is opened name by name,
-      on descriptors. It is tested on Linux without openat2; macOS and BSD should work, but are not tested.
+      on descriptors. It is tested on Linux without openat2; macOS and BSD are expected to work, not run by
+      us.
 
     Windows is not supported: opening a workspace there is an error, but importing agentfs and making schemas
     work.
@@ -116,7 +121,7 @@ class Workspace:
             policy: The rules for changes; by default, any file inside the root that was read may change.
             limits: The bounds of one result, one file and one search.
             state: A directory outside the tree that keeps the journal and read history across processes.
-            on_event: Called with an event for each tool call, in the thread that runs the call.
+            on_event: Called with the events of each call, of tools and of methods, in the thread of the call.
             watch: Keep names, and texts up to `Limits.watch_bytes`, in memory. Searches give the same
                 results, several times faster. `Workspace.watch` reports what is kept.
 
@@ -196,6 +201,12 @@ class Workspace:
 
     def __repr__(self) -> str:
         return f"Workspace({self.root!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the root and its settings, as a notebook displays them."""
+        may = "read only" if self.policy.read_only else "read and change"
+        rows = (("root", quoted(self.root)), ("policy", f"{may}, mode {self.policy.mode}"))
+        return html_table(type(self).__name__, ("", ""), rows)
 
     def tools(
         self,
@@ -366,6 +377,35 @@ class Workspace:
             preview=preview,
             raw=raw,
         )
+
+    @tool(effect="write")
+    def append(
+        self,
+        path: Path,
+        content: str,
+        *,
+        encoding: str | None = None,
+        preview: bool = False,
+        raw: bool = False,
+    ) -> WriteResult:
+        """Add lines to the end of a file, or create it; no earlier read is needed.
+
+        Args:
+            path: File, relative to the workspace root; missing directories are made.
+            content: The lines to add.
+            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
+            preview: Return the result and write nothing.
+            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
+
+        Returns:
+            The lines that were added, and the change as a unified diff in `diff`.
+
+        Raises:
+            AgentFSError: `no_change` for an empty text, `binary`, `encoding`, `too_large`, `not_a_file`,
+                `protected`, `read_only`, `outside_workspace`.
+        """
+        target = self._edit_target(path, encoding, None, preview, raw)
+        return editing.append.append_to_file(target, content)
 
     @tool(
         effect="edit",
@@ -618,6 +658,57 @@ class Workspace:
         return editing.delete_move.move_path(
             self._root, self._read_tracker, self.limits, fspath(path), fspath(to)
         )
+
+    @tool(effect="write")
+    def copy(self, path: Path, to: Path, *, overwrite: bool = False) -> CopyResult:
+        """Copy a file, a link, or a directory with its contents.
+
+        Args:
+            path: File, link or directory, relative to the workspace root.
+            to: The path of the copy, which must be free; missing directories are made.
+            overwrite: Replace a file or link at `to`, but never a directory.
+
+        Returns:
+            What was copied.
+
+        Raises:
+            AgentFSError: `already_exists` if `to` exists, `invalid_argument` if a directory would be copied
+                into itself, `not_found`, `read_only`. For a file, even inside a copied directory:
+                `protected`, `refused`, `not_regular`, `too_large`, `stale`. Nothing is copied then.
+        """
+        return editing.delete_move.copy_path(
+            self._root, self._read_tracker, self.limits, fspath(path), fspath(to), overwrite=overwrite
+        )
+
+    @tool(effect="search", for_models=False)
+    def exists(self, path: Path) -> bool:
+        """Return True if something exists at a path; for programs.
+
+        Args:
+            path: Any path inside the workspace root. A link exists even if its target does not.
+
+        Returns:
+            True for a file, a directory, a link, or any other entry, even if it is hidden or ignored.
+
+        Raises:
+            AgentFSError: `outside_workspace`, `invalid_path`, `refused`.
+        """
+        return self._root.exists(fspath(path))
+
+    @tool(effect="search", for_models=False)
+    def stat(self, path: Path) -> Entry:
+        """Return the kind, size and time of a file or directory, as `ls` lists it; for programs.
+
+        Args:
+            path: File, link or directory, relative to the workspace root. A link is not followed.
+
+        Returns:
+            The entry.
+
+        Raises:
+            AgentFSError: `not_found`, `outside_workspace`, `invalid_path`, `refused`.
+        """
+        return self._root.entry(fspath(path))
 
     @tool(effect="search", default=True)
     def ls(

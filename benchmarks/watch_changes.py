@@ -2,9 +2,9 @@
 
     python benchmarks/watch_changes.py TREE [--changes 1000] [--rounds 6] [--pattern get_template_names]
 
-The first table has ten kinds of change in a copy of TREE: the medians of a search for PATTERN before and
-after the change, their ratio, and the median of a cold search. All files of the copy are new, as after a
-checkout.
+The first table has ten kinds of change in a copy of TREE: the medians of the processor time of a search for
+PATTERN before and after the change, their ratio, and the median of a cold search. All files of the copy are
+new, as after a checkout.
 
 The second table uses a copy that git tracks. `git checkout` switches between two commits that differ in
 CHANGES files; one file in twenty is in only one of them. Then the same files are written 8,000 times
@@ -129,7 +129,7 @@ def measure_kinds(top: Path, pattern: str, rounds: int) -> None:
     watched, cold = Workspace(top, limits=LIMITS, watch=True), Workspace(top, limits=LIMITS)
 
     def search(workspace: Workspace = watched) -> float:
-        return timed(lambda: workspace.grep(pattern, context=0))[0]
+        return timed(lambda: workspace.grep(pattern, context=0))[1]
 
     def row(name: str, change: Callable[[], object]) -> float:
         before: list[float] = []

@@ -55,6 +55,10 @@ timeout busy io closed unsupported disconnected
 SIGNATURES = {
     "read": "path, offset=1, limit=None, column=1, encoding=None, raw=False",
     "write": "path, content",
+    "append": "path, content",
+    "copy": "path, to",
+    "exists": "path",
+    "stat": "path",
     "edit": "path, old_string, new_string, replace_all=False, raw=False",
     "multi_edit": "path, edits, raw=False",
     "edit_lines": "path, changes",

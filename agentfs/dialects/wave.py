@@ -300,9 +300,8 @@ class ToolPlugin:
 def plugins(workspace: Workspace) -> list[ToolPlugin]:
     """Return the tools of a workspace as plugins."""
     tools = DIALECT.tools(workspace)
-    return [
-        ToolPlugin(schema["function"]["name"], schema, workspace, tools) for schema in tools.schemas("openai")
-    ]
+    schemas: list[Any] = tools.schemas("openai")
+    return [ToolPlugin(schema["function"]["name"], schema, workspace, tools) for schema in schemas]
 
 
 def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, Any]) -> Policy:

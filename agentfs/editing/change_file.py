@@ -18,7 +18,7 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.fs import Current, Root, quote
+from agentfs.fs import Changed, Current, Root, quote
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.media import check_notebook, check_text
@@ -277,22 +277,26 @@ class ExternalChanges(NamedTuple):
     hunks: tuple[Hunk, ...]
 
 
-def change_file(
-    target: EditTarget,
-    compute: Callable[[Draft], Edited],
-    *,
-    unit: str,
-    diff_if_many: bool = True,
-    by_cell: bool = False,
-) -> EditResult:
-    """Change a text file.
+class FileChanged(NamedTuple):
+    """The changed file, the edit, and its diff as a program and as a model sees it."""
+
+    changed: Changed
+    draft: Draft
+    edited: Edited
+    external: ExternalChanges | None
+    diff: str
+    shown: ShownChange
+
+
+def make_change(
+    target: EditTarget, compute: Callable[[Draft], Edited], *, by_cell: bool = False
+) -> FileChanged:
+    """Change a text file and record the change in the read history.
 
     Args:
         target: The file and the terms.
         compute: Changes the draft and returns the edit. It is called again if another program changes the
             file meanwhile.
-        unit: The noun for one replacement.
-        diff_if_many: Show the diff even if there are several replacements.
         by_cell: Edit a notebook by its cells.
     """
     tracker, limits, preview = target.tracker, target.limits, target.preview
@@ -328,6 +332,28 @@ def change_file(
         before, after = (draft.revision, draft.decoded.text), (changed.revision, edited.text)
         cells = len(draft.original.cells) if draft.by_cell else None
         record_edit(tracker, changed.real_path, before, after, edited.hunks, external, cells)
+    return FileChanged(changed, draft, edited, external, diff, shown)
+
+
+def change_file(
+    target: EditTarget,
+    compute: Callable[[Draft], Edited],
+    *,
+    unit: str,
+    diff_if_many: bool = True,
+    by_cell: bool = False,
+) -> EditResult:
+    """Change a text file and render the result.
+
+    Args:
+        target: The file and the terms.
+        compute: As in `make_change`.
+        unit: The noun for one replacement.
+        diff_if_many: Show the diff even if there are several replacements.
+        by_cell: Edit a notebook by its cells.
+    """
+    limits, preview = target.limits, target.preview
+    changed, draft, edited, external, diff, shown = make_change(target, compute, by_cell=by_cell)
     result = EditResult(
         path=changed.path,
         replacements=edited.replacements,

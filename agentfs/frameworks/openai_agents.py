@@ -29,7 +29,7 @@ def tools(toolset: Toolset, *, strict: bool = False) -> list[FunctionTool]:
     Returns:
         One tool for each, in order.
     """
-    schemas = toolset.schemas("openai-responses", strict=strict)
+    schemas: list[Any] = toolset.schemas("openai-responses", strict=strict)
     return [_tool(toolset, tool, schema) for tool, schema in zip(toolset, schemas, strict=True)]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from mcp import MCPError, types
+from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -75,7 +76,11 @@ class Questions:
         try:
             if not self.resends:
                 async with asyncio.timeout(ROOTS_SECONDS):
-                    listed = await self._session.send_request(types.ListRootsRequest(), types.ListRootsResult)
+                    listed = await self._session.send_request(
+                        types.ListRootsRequest(),
+                        types.ListRootsResult,
+                        metadata=ServerMessageMetadata(related_request_id=self._request_id),
+                    )
                 return [str(root.uri) for root in listed.roots]
         except (MCPError, TimeoutError, ValidationError) as error:
             raise RefusedError(

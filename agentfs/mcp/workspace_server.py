@@ -1,4 +1,4 @@
-"""The MCP server of one workspace's tools, narrowed by the client's roots."""
+"""The MCP server of one workspace's tools and files, narrowed by the client's roots."""
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
@@ -20,6 +20,7 @@ from agentfs.mcp import resources
 from agentfs.mcp.questions import InputRequired, Questions
 from agentfs.mcp.roots import ClientRoots, Part
 from agentfs.mcp.stdio import stdio
+from agentfs.mcp.streamable_http import HttpAddress
 from agentfs.permissions import Deny, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.providers.mcp_format import call_result
@@ -39,10 +40,10 @@ _Context = Any  # the SDK's ServerRequestContext, a generic type
 
 
 class WorkspaceServer:
-    """The tools of one workspace for one client.
+    """The tools and files of one workspace for its clients.
 
     A client's roots only narrow the tree: roots outside it are ignored. The workspace stays the same, so read
-    history and journal outlive a change of roots.
+    history and journal outlive a change of roots. Clients of one server share them.
     """
 
     def __init__(
@@ -117,13 +118,21 @@ class WorkspaceServer:
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
 
-    def run(self) -> None:
+    def run(self, address: HttpAddress | None = None) -> None:
         """Run `serve` on its own event loop."""
-        asyncio.run(self.serve())
+        asyncio.run(self.serve(address))
 
-    async def serve(self) -> None:
-        """Serve one client over standard input and output until it leaves."""
+    async def serve(self, address: HttpAddress | None = None) -> None:
+        """Serve one client over standard input and output, or several over HTTP.
+
+        Args:
+            address: The address for HTTP. By default, standard input and output are used until the client
+                leaves.
+        """
         try:
+            if address is not None:
+                await address.serve(self.server)
+                return
             async with stdio() as (incoming, outgoing):
                 await self.server.run(incoming, outgoing, self.server.create_initialization_options())
         except* BrokenPipeError:
@@ -154,7 +163,7 @@ class WorkspaceServer:
         with self._asking(context, params) as questions:
             try:
                 tools = (await self._part_of(context, questions)).tools
-                progress = _progress_reporter(context)
+                progress = progress_reporter(context)
                 result = await tools.acall(params.name, params.arguments, on_progress=progress)
             except InputRequired as question:
                 return question.result
@@ -170,7 +179,7 @@ class WorkspaceServer:
         cursor = None if params is None else params.cursor
         result = await self._answer(context, params, resources.listed, cursor)
         if isinstance(result, types.InputRequiredResult):
-            question = "The client must be asked before this list, and the protocol cannot do that here"
+            question = "The user must be asked before this list, and the protocol cannot do that here"
             raise MCPError(code=types.INVALID_PARAMS, message=f"{question}: use the tools or the template.")
         return result
 
@@ -214,7 +223,9 @@ class WorkspaceServer:
 
     async def _part_of(self, context: _Context, questions: Questions) -> Part:
         """Return the part of the workspace inside the client's roots."""
-        if self._is_remote or not questions.has_roots:
+        # From 2026-07-28 on, a list cannot end with a question.
+        cannot_ask = questions.resends and context.method == "resources/list"
+        if self._is_remote or cannot_ask or not questions.has_roots:
             return self._whole
         return await self._roots_of(context).part(questions)
 
@@ -235,7 +246,7 @@ def _ask_client(request: PermissionRequest) -> Any:
     return Deny("There is nobody to ask") if questions is None else questions.permission(request)
 
 
-def _progress_reporter(context: _Context) -> Callable[[int], None]:
+def progress_reporter(context: Any) -> Callable[[int], None]:
     """Return a callback that sends progress from a call's thread; the SDK drops progress nobody requested."""
     loop = asyncio.get_running_loop()
 

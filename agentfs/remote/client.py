@@ -19,7 +19,7 @@ from typing import Any, Self, cast
 from agentfs import call_context
 from agentfs.enforcement import check_arguments
 from agentfs.errors import AgentFSError, InvalidArgumentError, closed
-from agentfs.events import OnEvent
+from agentfs.events import OnEvent, reports_calls
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
@@ -274,7 +274,8 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
             raise call_context.Cancelled
         return self._call(name, given, returns(), changes=makes_change)  # pyright: ignore[reportPrivateUsage] - a method of the class
 
-    return check_arguments(remote)
+    checked = check_arguments(remote)
+    return checked if declared is None else reports_calls(checked)
 
 
 for _name in protocol.REMOTE_METHODS:

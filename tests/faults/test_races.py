@@ -88,6 +88,11 @@ def calls(ws: Workspace):
         "entry": lambda: str(ws._root.entry("a/b/t")),
         "edit": lambda: ws.edit("a/b/t", "inside", "inside", preview=True).text,
         "make": lambda: ws.write("a/b/outside-name", "made").text,
+        "append": lambda: ws.append("a/b/made", "appended\n").text,
+        "copy": lambda: ws.copy("a/b", "copy").text,
+        "delete copy": lambda: ws.delete("copy", recursive=True).text,
+        "delete all": lambda: ws.delete("a/b", recursive=True).text,
+        "stat": lambda: str(ws.stat("a/b/t")),
         "delete": lambda: ws.delete("a/b/outside-name").text,
         "move": lambda: ws.move("a/b/t", "a/b/t2").text,
         "move back": lambda: ws.move("a/b/t2", "a/b/t").text,
@@ -188,12 +193,14 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(aren
     force(monkeypatch, mechanism)
     (arena / "moving").write_text("inside")
     mix = ["make", "delete", "move", "move back", "move out", "move in", "edit", "transaction", "undo"]
+    mix += ["make", "append", "copy", "stat", "delete copy", "delete all", "undo"]
     outcomes = hammer(arena, 3000, mix, names=False)
     others = {"already_exists", "refused", "stale", "conflict", "no_change", "invalid_argument", "no_match"}
     assert set(outcomes) <= ALLOWED | others, outcomes
     assert outcomes["inside"] > 20
     assert outcomes["outside_workspace"] + outcomes["link_loop"] + outcomes["refused"] > 100
     assert not [path for path in arena.rglob("*") if ".agentfs-" in path.name]
+    assert not [path for path in arena.rglob("*") if path.is_file() and SECRET in path.read_text()]
 
 
 def test_the_same_attack_beats_checking_before_opening(arena):

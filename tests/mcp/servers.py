@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 from os.path import normpath
@@ -9,6 +10,8 @@ from pathlib import Path
 from unittest import mock
 
 from mcp import Client, StdioServerParameters, types
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from agentfs.cli import main
 from agentfs.mcp import WorkspaceServer
@@ -24,6 +27,37 @@ async def process_client(tree, *options, **settings):
         yield connected
 
 
+class HttpServer:
+    """A server in its own process that listens on a free port of this machine."""
+
+    def __init__(self, tree, *options, address="127.0.0.1:0", token=None):
+        command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree), "--http", address, *options]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        if token is not None:
+            command += ["--token-env", "AGENTFS_TOKEN"]
+            environment["AGENTFS_TOKEN"] = token
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        self.said = self.process.stderr.readline()
+        self.url = self.said.split()[-1] if " serving " in self.said else ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(30)
+        self.process.stderr.close()
+
+    @asynccontextmanager
+    async def client(self, token=None, **settings):
+        """A client that sends a token."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        async with create_mcp_http_client(headers=headers) as http:
+            transport = streamable_http_client(self.url, http_client=http)
+            async with asyncio.timeout(60), Client(transport, **settings) as connected:
+                yield connected
+
+
 @asynccontextmanager
 async def served(server, **settings):
     """A client of a server in this process."""
@@ -37,7 +71,7 @@ async def served(server, **settings):
 def made(tree, *options):
     """The server that a command line starts."""
     servers = []
-    with mock.patch.object(WorkspaceServer, "run", lambda server: servers.append(server)):  # noqa: PLW0108 - a method of a list would not be bound
+    with mock.patch.object(WorkspaceServer, "run", lambda server, _: servers.append(server)):
         assert main(["mcp", "--root", str(tree), *options]) == 0
     return servers[0]
 

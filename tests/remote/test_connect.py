@@ -54,7 +54,7 @@ def test_signatures_docstrings_and_schemas_equal_those_of_a_local_workspace(remo
         for format_ in ("openai", "anthropic", "mcp-structured"):
             assert remote.tools("all").schemas(format_) == local.tools("all").schemas(format_)
         assert remote.tools().instructions() == local.tools().instructions()
-        for name in [*local.tool_names(), "splice", "keep", "forget"]:
+        for name in [*local.tool_names(), "splice", "exists", "stat", "keep", "forget"]:
             there, here = getattr(remote, name), getattr(local, name)
             assert inspect.signature(there) == inspect.signature(here)
             assert there.__doc__ == here.__doc__
@@ -75,7 +75,14 @@ def test_each_public_method_is_one_request(remote, tmp_path):
         ("splice", "a.txt", [(0, 1, "i")]),
         ("replace", "II", "ii"),
         *(("ls",), ("glob", "*"), ("find",), ("grep", "ii"), ("checkpoint",), ("undo",), ("redo",)),
-        *(("rollback", "1"), ("changes",), ("move", "b.txt", "c.txt"), ("delete", "c.txt")),
+        *(
+            ("rollback", "1"),
+            ("changes",),
+            ("move", "b.txt", "c.txt"),
+            ("delete", "c.txt"),
+            ("append", "a.txt", "x"),
+        ),
+        *(("copy", "a.txt", "c.txt"), ("exists", "c.txt"), ("stat", "c.txt")),
         *(("keep", "text"), ("forget",), ("view",)),
     ]
     for name, *arguments in calls:

@@ -105,7 +105,7 @@ def test_a_search_without_depth_stays_in_its_directory(ws):
     ("read", {**READ, "start_line": 2, "offset": 3}, "given twice"),
     ("read", {**READ, "start_line": "two"}, "`start_line` must be an integer"),
     ("glob", {"pattern": "*.py", "case_sensitive": False}, "[Rr]eadme"),
-    ("write", {"path": "new", "content": "x", "append": True}, "to append"),
+    ("write", {"path": "new", "content": "x", "append": True}, 'call append(path="new", content="x")'),
     ("edit", {**READ, "old_string": "line 3", "new_string": "x", "expected_replacements": "no"}, "integer"),
     ("edit", {**READ, "old_string": "line 3", "new_string": "x", "expected_replacements": 0}, "1 or more"),
     ("move", {"path": "src/foo.py", "new_name": "bar.py"}, 'move(path="src/foo.py", to="src/bar.py")'),
@@ -303,7 +303,6 @@ def test_an_unknown_name_gets_the_nearest_name_and_the_tools(ws):
      ['grep(pattern="foo", path=".")', 'glob(pattern="*foo*", path=".")']),
     ("tree", {"path": "src"}, ['ls(path="src", depth=0)']),
     ("revert", {}, ["undo()"]),
-    ("codebase_search", {"query": "foo", "explanation": "x"}, ['grep(pattern="foo")']),
 ])  # fmt: skip
 def test_an_ambiguous_name_gets_calls_to_make(ws, tool, sent, calls):
     ws.write("made.txt", "x")
