@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
-from agentfs.results import Coercion, ReadResult, Result, ToolResult
+from agentfs.results import Coercion, ReadResult, Result, Skipped, ToolResult
 from agentfs.text import estimate_tokens
 from agentfs.visible import one_line
 
@@ -205,7 +205,8 @@ class _Outcome:
             case Result() as result:
                 images = result.images if isinstance(result, ReadResult) else ()
                 path = getattr(result, "path", None)
-                skipped = {"skipped": vars(found)} if (found := getattr(result, "skipped", None)) else {}
+                found = getattr(result, "skipped", None)
+                skipped: dict[str, Any] = {"skipped": vars(found)} if isinstance(found, Skipped) else {}
                 summary = result.summary or _first_line(result.text)
                 return ToolResult(True, result.text, summary, images=images, file_path=path, data=skipped)
             case AgentFSError() as error:
