@@ -31,7 +31,8 @@ LAYERS = [
     {"async_workspace", "policy_file", "otel"},
     {"remote"},
     {"dialects"},
-    {"mcp", "terminal", "completion", "frameworks"},
+    {"mcp", "terminal", "completion"},
+    {"frameworks"},
     {"cli"},
     {"__init__", "__main__"},  # the public names and `python -m`
 ]
