@@ -163,7 +163,7 @@ class WorkspaceServer:
         with self._asking(context, params) as questions:
             try:
                 tools = (await self._part_of(context, questions)).tools
-                progress = _progress_reporter(context)
+                progress = progress_reporter(context)
                 result = await tools.acall(params.name, params.arguments, on_progress=progress)
             except InputRequired as question:
                 return question.result
@@ -179,7 +179,7 @@ class WorkspaceServer:
         cursor = None if params is None else params.cursor
         result = await self._answer(context, params, resources.listed, cursor)
         if isinstance(result, types.InputRequiredResult):
-            question = "The client must be asked before this list, and the protocol cannot do that here"
+            question = "The user must be asked before this list, and the protocol cannot do that here"
             raise MCPError(code=types.INVALID_PARAMS, message=f"{question}: use the tools or the template.")
         return result
 
@@ -223,7 +223,9 @@ class WorkspaceServer:
 
     async def _part_of(self, context: _Context, questions: Questions) -> Part:
         """Return the part of the workspace inside the client's roots."""
-        if self._is_remote or not questions.has_roots:
+        # From 2026-07-28 on, a list cannot end with a question.
+        cannot_ask = questions.resends and context.method == "resources/list"
+        if self._is_remote or cannot_ask or not questions.has_roots:
             return self._whole
         return await self._roots_of(context).part(questions)
 
@@ -244,7 +246,7 @@ def _ask_client(request: PermissionRequest) -> Any:
     return Deny("There is nobody to ask") if questions is None else questions.permission(request)
 
 
-def _progress_reporter(context: _Context) -> Callable[[int], None]:
+def progress_reporter(context: Any) -> Callable[[int], None]:
     """Return a callback that sends progress from a call's thread; the SDK drops progress nobody requested."""
     loop = asyncio.get_running_loop()
 
