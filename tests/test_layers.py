@@ -28,7 +28,7 @@ LAYERS = [
     {"tools"},
     {"enforcement"},
     {"workspace"},
-    {"async_workspace", "policy_file"},
+    {"async_workspace", "policy_file", "otel"},
     {"remote"},
     {"dialects"},
     {"mcp", "terminal", "completion"},

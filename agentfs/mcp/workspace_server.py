@@ -179,7 +179,7 @@ class WorkspaceServer:
         cursor = None if params is None else params.cursor
         result = await self._answer(context, params, resources.listed, cursor)
         if isinstance(result, types.InputRequiredResult):
-            question = "The client must be asked before this list, and the protocol cannot do that here"
+            question = "The user must be asked before this list, and the protocol cannot do that here"
             raise MCPError(code=types.INVALID_PARAMS, message=f"{question}: use the tools or the template.")
         return result
 
@@ -223,7 +223,9 @@ class WorkspaceServer:
 
     async def _part_of(self, context: _Context, questions: Questions) -> Part:
         """Return the part of the workspace inside the client's roots."""
-        if self._is_remote or not questions.has_roots:
+        # From 2026-07-28 on, a list cannot end with a question.
+        cannot_ask = questions.resends and context.method == "resources/list"
+        if self._is_remote or cannot_ask or not questions.has_roots:
             return self._whole
         return await self._roots_of(context).part(questions)
 

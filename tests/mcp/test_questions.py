@@ -1,6 +1,10 @@
 """The user is asked about calls that ask rules cover, in both ways that the protocol has."""
 
 import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from mcp import MCPError, types
@@ -226,3 +230,21 @@ async def test_control_characters_in_a_question_are_visible(tree):
     for message in user.asked:
         assert "\x1b" not in message
         assert "\u202e" not in message
+
+
+def test_the_example_of_a_policy_file_asks_about_two_calls():
+    command = [sys.executable, str(Path(__file__).parents[2] / "examples" / "mcp_policy.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line[:2] in ("? ", "> ")] == [
+        "? edit wants to change README.md. Allow it?", "> yes",
+        "? delete wants to change src/app.py. Allow it?", "> no",
+    ]  # fmt: skip
+    assert [line for line in lines if re.match(r"[a-z]+ \S+: ", line)] == [
+        'read notes.private: "notes.private" is protected: its contents are neither shown nor changed.',
+        "edit uv.lock: The rule `change(*.lock)` denies this call.",
+        'edit src/app.py: Edited "src/app.py": 1 replacement, line 1.',
+        'edit README.md: Edited "README.md": 1 replacement, line 1.',
+        "delete src/app.py: The user did not allow this call.",
+    ]

@@ -141,12 +141,10 @@ async def test_a_clients_roots_narrow_the_resources(tree, mode):
             assert "outside the allowed directories" in await text_of(connected, tree / path)
         templates = (await connected.list_resource_templates()).resource_templates
         assert str(tree) not in str(templates)
-        if mode == "legacy":
-            listed, _ = await every(connected)
-            assert [str(resource.uri) for resource in listed] == [(tree / "sub" / "c.txt").as_uri()]
-        else:
-            with pytest.raises(MCPError, match="must be asked"):
-                await connected.list_resources()
+        listed, _ = await every(connected)
+        names = [(tree / name).as_uri() for name in ("a.txt", "other/d.txt", "sub/c.txt")]
+        # From 2026-07-28 on, a list cannot ask for roots.
+        assert [str(resource.uri) for resource in listed] == names[2:] if mode == "legacy" else names
 
 
 @MODES
@@ -158,6 +156,17 @@ async def test_the_user_is_asked_before_a_resource_is_read(tree, mode):
         assert await text_of(connected, tree / "sub" / "c.txt") == "three\n"
         assert "did not allow" in await text_of(connected, tree / "sub" / "c.txt")
     assert [message.partition(".")[0] for message in user.asked] == ["read wants to use sub/c"] * 2
+
+
+async def test_a_list_that_needs_an_answer_is_an_error_if_the_protocol_cannot_ask(tree):
+    for mode, answers in (("legacy", ["accept"]), ("auto", [])):
+        user = User(*answers)
+        async with client(tree, "--ask", "search", mode=mode, elicitation_callback=user) as connected:
+            if answers:
+                assert len((await connected.list_resources()).resources) == 3
+            else:
+                with pytest.raises(MCPError, match="must be asked"):
+                    await connected.list_resources()
 
 
 async def test_resources_of_another_machine(tree):

@@ -168,10 +168,12 @@ async def test_a_dialect_is_served(tree):
     (["sub", "other"], ["sub/c.txt", "other/d.txt"]),
     (["/nowhere/else"], []),
     (["sub/../../elsewhere"], []),
+    ([], ["a.txt", "sub/c.txt", "other/d.txt"]),
 ])  # fmt: skip
-async def test_a_clients_roots_only_narrow(tree, roots, sees):
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_clients_roots_only_narrow(tree, roots, sees, mode):
     listed = roots_of(tree, *roots)
-    async with client(tree, mode="legacy", list_roots_callback=listed) as connected:
+    async with client(tree, mode=mode, list_roots_callback=listed) as connected:
         seen = []
         for path in ("a.txt", "sub/c.txt", "other/d.txt", "c.txt"):
             if not (await connected.call_tool("read", {"path": path})).is_error:
