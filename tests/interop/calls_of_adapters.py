@@ -104,6 +104,10 @@ def langchain(tools):
     done = asyncio.run(agent.ainvoke(Command(resume=resume), config))
     messages = {each.tool_call_id: each for each in done["messages"] if isinstance(each, ToolMessage)}
     seen["answers"] = {key: [message.status, message.text] for key, message in messages.items()}
+    for tool in adapter.tools(tools):
+        for odd in ("self", "config", "run_manager", "args"):
+            call = {"type": "tool_call", "id": "1", "name": tool.name, "args": {odd: 1}}
+            assert tool.invoke(call).status == asyncio.run(tool.ainvoke(call)).status == "error"
     assert messages["image"].artifact["data"]["kind"] == "image"
     return seen | {"image": messages["image"].content[1]["base64"]}
 
