@@ -96,7 +96,7 @@ def redacting(on_event: OnEvent, redact: Callable[[Event], Mapping[str, Any]]) -
 
 
 @contextmanager
-def answering(call_id: str | None) -> Generator[None]:
+def provider_call(call_id: str | None) -> Generator[None]:
     """Set the provider's id of the tool call that the block runs."""
     token = _call_id.set(call_id or "")
     try:

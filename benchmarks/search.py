@@ -72,7 +72,7 @@ PATTERNS = {
 OURS = """
 from agentfs import Limits, Workspace
 ws = Workspace(tree, limits=Limits(timeout=30, file_bytes=2**26, watch_bytes=2**31), watch=WATCH)
-for _ in range(8 if WATCH else 0):  # each keeps a part of the tree
+for _ in range(9 if WATCH else 0):  # each keeps a part of the tree
     ws.grep("zz_no_such_name_zz", context=0)
 def run(task):
     found = ws.grep(task["pattern"], ignore_case="i" in task["options"], multiline="m" in task["options"],

@@ -8,8 +8,6 @@ these files, and `llms-full.txt` has all of them in one.
 """
 
 import functools
-import inspect
-import pydoc
 import re
 import shutil
 import subprocess
@@ -18,10 +16,12 @@ import tempfile
 import threading
 import tomllib
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+import griffe
 
 from scripts.browser import running
 from scripts.pages import with_files
@@ -85,26 +85,34 @@ def markdown(page: Path) -> str:
 
 def described(name: str, options: str) -> str:
     """Return the signature and docstring of a public name, and of its members."""
-    value: Any = pydoc.locate(name)
-    parts = [described_alone(name, value)]
-    if inspect.isclass(value):
+    value = target(_package()[name.removeprefix("agentfs.")])
+    parts = [entry(name, value)]
+    if value.is_class:
         given = MEMBERS.search(options)
-        own = [member for member in vars(value) if not member.startswith("_")]
+        own = [member for member in value.members if not member.startswith("_")]
         shown = own if given is None else (given[1] or "").replace(",", " ").split()
-        members = [(member, inspect.getattr_static(value, member)) for member in shown]
-        parts += [described_alone(f"{name}.{member}", defined) for member, defined in members]
+        parts += [entry(f"{name}.{member}", target(value[member])) for member in shown]
     return "\n".join(filter(None, parts))
 
 
-def described_alone(name: str, value: Any) -> str:
-    """Return the signature and docstring of a class, a function or a property, and "" for anything else."""
-    signature = ""
-    if inspect.isclass(value) or inspect.isfunction(value):
-        with suppress(ValueError):  # a TypedDict has none
-            signature = str(inspect.signature(value))
-    elif not isinstance(value, property | functools.cached_property):
+def entry(name: str, value: griffe.Object) -> str:
+    """Return the signature and docstring of one name, and "" if it has no docstring."""
+    if value.docstring is None:
         return ""
-    return f"### `{name}{signature}`\n\n{inspect.getdoc(value) or ''}\n"
+    called = isinstance(value, griffe.Class | griffe.Function)
+    signature = value.signature().removeprefix(value.name) if called else ""
+    return f"### `{name}{signature}`\n\n{value.docstring.value}\n"
+
+
+def target(value: griffe.Object | griffe.Alias) -> griffe.Object:
+    """Return the object that a name means where it is imported."""
+    return value.final_target if isinstance(value, griffe.Alias) else value
+
+
+@functools.cache
+def _package() -> griffe.Module | griffe.Alias:
+    """Return what mkdocstrings also reads: the sources, since some modules import a framework."""
+    return griffe.load("agentfs", search_paths=[str(ROOT)])
 
 
 def summary_of(text: str) -> tuple[str, str]:

@@ -28,10 +28,11 @@ LAYERS = [
     {"tools"},
     {"enforcement"},
     {"workspace"},
-    {"async_workspace", "policy_file"},
+    {"async_workspace", "policy_file", "otel"},
     {"remote"},
     {"dialects"},
-    {"mcp", "terminal", "completion", "frameworks"},
+    {"mcp", "terminal", "completion"},
+    {"frameworks"},
     {"cli"},
     {"__init__", "__main__"},  # the public names and `python -m`
 ]

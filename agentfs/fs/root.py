@@ -93,7 +93,7 @@ class Root:
         if sys.platform == "win32":
             raise UnsupportedSystemError(
                 "A workspace cannot be opened on Windows, which does not open files relative to a directory.",
-                hint="Run it on Linux, for example in WSL or a container; macOS is expected to work.",
+                hint="Run it on Linux, for example in WSL or a container.",
             )
         given = os.path.abspath(path)
         if "\0" in given:

@@ -163,7 +163,7 @@ class WorkspaceServer:
         with self._asking(context, params) as questions:
             try:
                 tools = (await self._part_of(context, questions)).tools
-                progress = _progress_reporter(context)
+                progress = progress_reporter(context)
                 result = await tools.acall(params.name, params.arguments, on_progress=progress)
             except InputRequired as question:
                 return question.result
@@ -246,7 +246,7 @@ def _ask_client(request: PermissionRequest) -> Any:
     return Deny("There is nobody to ask") if questions is None else questions.permission(request)
 
 
-def _progress_reporter(context: _Context) -> Callable[[int], None]:
+def progress_reporter(context: Any) -> Callable[[int], None]:
     """Return a callback that sends progress from a call's thread; the SDK drops progress nobody requested."""
     loop = asyncio.get_running_loop()
 

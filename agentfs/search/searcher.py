@@ -105,6 +105,7 @@ class _Searcher:
         self.texts = root.texts if self.prefilter.finders else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
             self.texts = None
+        self.scarce_texts = root.texts if root.texts is not None and root.texts.blocks.is_scarce else None
         # The distance from the first match of a line up to which other matches can be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
@@ -150,8 +151,8 @@ class _Searcher:
                         found.searched -= len(every) - every.index(entry) - 1
                 if found.full:
                     return
-        if self.root.texts is not None:
-            self.root.texts.mark_used(every)
+        if self.scarce_texts is not None:
+            self.scarce_texts.mark_used(every)
 
     def _outcomes(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
         """Read files; files whose encoding was named are read whole, because the prefilter expects UTF-8."""

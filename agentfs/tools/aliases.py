@@ -28,6 +28,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "file_path", "filepath", "filename", "file_name", "file", "target_file", "relative_path",
         "absolute_path", "abs_path", "directory", "directory_path", "dir", "dir_path", "dirname", "folder",
         "folder_path", "target_directory", "path_name", "pathname", "search_directory", "search_path",
+        "relative_workspace_path",
     ),
     "content": (
         "text", "file_text", "contents", "body", "file_content", "file_contents", "new_content",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 from agentfs import call_context
 from agentfs.advice import METHODS, Names, plural
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
-from agentfs.events import EventEmitter, OnEvent, answering
+from agentfs.events import EventEmitter, OnEvent, provider_call
 from agentfs.html_output import html_table
 from agentfs.lazy import find_dialect
 from agentfs.permissions import READING
@@ -375,11 +375,11 @@ class Toolset:
         return sent.provider.reply(sent, await self._answer_async(sent))
 
     def _answer(self, sent: ToolCall) -> ToolResult:
-        with answering(sent.id):
+        with provider_call(sent.id):
             return self.call(sent.name, self._arguments(sent))
 
     async def _answer_async(self, sent: ToolCall) -> ToolResult:
-        with answering(sent.id):
+        with provider_call(sent.id):
             return await self.acall(sent.name, self._arguments(sent))
 
     @overload

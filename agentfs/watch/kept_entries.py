@@ -27,7 +27,6 @@ class KeptEntry:
     __slots__ = ("directory", "name")
 
     type: str  # one of "fdlo", or "?" if the system did not report it
-
     name: str
     directory: "KeptDirectory"
 

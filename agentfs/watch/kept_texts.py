@@ -17,8 +17,7 @@ from agentfs.fs.syscalls import Mounts
 from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
-_FIRST_KEPT = 1000  # directories and texts that the first call may keep; each call may keep twice as many
-_MAX_DOUBLED = 40
+_FIRST_KEPT = 1000  # directories and texts that a call may keep; more if more are kept already
 _FILE_WATCHES_SHARE = 4  # file watches take at most this part (one fourth) of the user's limit
 _COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, the clock of file times
 _TICK = 20_000_000  # nanoseconds, longer than one step of that clock
@@ -54,9 +53,12 @@ class KeptTexts:
         self.names_changed = False  # an unwatched file may have got another name
         self.events_lost = False  # any file may have changed
 
-    def begin_call(self) -> None:
-        """Begin a call. It keeps only a part of a large tree, so it is not much slower than a cold call."""
-        self.may_keep = _FIRST_KEPT << min(self.blocks.search, _MAX_DOUBLED)
+    def begin_call(self, directories: int) -> None:
+        """Begin a call on a tree with so many kept directories.
+
+        A call at most doubles what is kept, so that it is not much slower than a cold call.
+        """
+        self.may_keep = max(_FIRST_KEPT, directories + self.blocks.count)
         self.blocks.begin_search()
 
     def is_kept_or_wanted(self, file: KeptFile) -> bool:
@@ -64,11 +66,10 @@ class KeptTexts:
         return file.is_kept or (self.may_keep > 0 and file.use_before > self.blocks.full_for)
 
     def mark_used(self, entries: Iterable[object]) -> None:
-        """Note that this search needed the texts of some files, unless memory is plentiful."""
-        if self.blocks.is_scarce:
-            for entry in entries:
-                if isinstance(entry, KeptFile):
-                    self.blocks.mark_used(entry)
+        """Note that this search needed the texts of some files."""
+        for entry in entries:
+            if isinstance(entry, KeptFile):
+                self.blocks.mark_used(entry)
 
     def changed(self, watch: int) -> None:
         """Drop the cached content of the file with this watch."""

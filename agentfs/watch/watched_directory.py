@@ -74,7 +74,10 @@ class WatchedDirectory(Directory):
         """Read one regular file after the other; `read` gets a kept text or a descriptor."""
         for kept, files in groupby(entries, self._texts.is_kept_or_wanted):
             if not kept:
-                yield from super().read_files(list(files), read, linked=linked)
+                others = list(files)
+                for file in others:
+                    self._texts.discard(file)  # its text may be dropped, but not its watch
+                yield from super().read_files(others, read, linked=linked)
                 continue
             # No protected file is kept, and other files are identified when they are read.
             for file in files:
@@ -85,6 +88,9 @@ class WatchedDirectory(Directory):
                 else:
                     if outcome is not None:
                         yield file, outcome
+
+    def _opener(self) -> Callable[[str], int]:
+        return lambda name: syscalls.open_file(self.handle, name)  # the tree may close and reopen the handle
 
     def _read_file(self, file: KeptFile, read: Callable[[Any], _O | None]) -> _O | None:
         """Read a file; a match in a kept text counts only if the status of the file is still the same."""

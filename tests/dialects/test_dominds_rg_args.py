@@ -59,6 +59,8 @@ USUAL = {
     ("--sort path --sortr modified", {"sort": "modified"}),
     ("--sortr=none", {"sort": "path"}),
     ("-d 2 -d1", {"max_depth": 1}),
+    ("--count-matches", {"output_mode": "count"}),
+    ("-p -I --heading --pretty --no-filename", {}),
     ("-j4 --threads 1 --text -a --no-messages --no-config --crlf", {}),
     ("--no-ignore-vcs", {"include_ignored": True}),
     ("-U --multiline-dotall", {"multiline": True, "dot_all": True}),
@@ -195,7 +197,7 @@ POOL = [
     "-n", "-H", "-N", "-v", "-x", "-o", "-l", "-c", "-T py", "-Tmd", "-u", "-uu", "-P", "--color=always",
     "--no-heading", "--max-depth 1", "--max-depth=2", "--iglob '*.PY'", "--iglob '!Translation'",
     "-d 1", "-a", "-j2", "--no-messages", "--no-ignore-vcs", "--no-config", "--multiline-dotall", "--crlf",
-    "--sortr path", "--sortr=modified",
+    "--sortr path", "--sortr=modified", "--count-matches",
 ]  # fmt: skip
 PATTERNS = [
     "import", "def", "self", r"def \w+\(", r"^class\b", "Lazy", "lazy", r"\b[A-Z]{4,}\b", r"\.$", "é",
@@ -306,7 +308,7 @@ def chosen(seed):
     if "-o" in some:  # with `-U` ripgrep prints the lines of a match separately
         some = [each for each in some if each != "-U"]
     # ripgrep prints context lines between the parts, and counts matches in those after the last of `-m`.
-    if "-o" in some or "-c" in some:
+    if not {"-o", "-c", "--count-matches"}.isdisjoint(some):
         some = [each for each in some if not each.startswith(("-A", "-B", "-C", "--context"))]
     if any(each[:2] in ("-A", "-B") for each in some):  # then `-C` depends on ripgrep's version
         some = [each for each in some if not each.startswith(("-C", "--context"))]

@@ -1,5 +1,6 @@
 """`tree-sitter-analyzer`: each statement of the document, as its page lists them."""
 
+import asyncio
 import json
 import os
 import random
@@ -1240,3 +1241,61 @@ def test_files_over_10_mib(call, tmp_path):
     assert "small.txt" in found.content
     assert "large.txt" not in found.content
     assert found.data["skipped"]["too_large"] == 1
+
+
+# What the document leaves to fd and rg
+
+
+ASKED = (
+    ("list_files", {"roots": ["."]}),
+    ("search_content", {"roots": ["."], "query": "TODO"}),
+    ("find_and_grep", {"roots": ["."], "query": "TODO", "pattern": "."}),
+)
+
+
+def test_no_program_is_started_and_nothing_is_written(call, tmp_path, monkeypatch):
+    def started(*_, **__):
+        raise AssertionError("a program was started")
+
+    for where, name in (
+        (subprocess, "Popen"),
+        (os, "posix_spawn"),
+        (os, "fork"),
+        (os, "execv"),
+        (os, "execve"),
+    ):
+        monkeypatch.setattr(where, name, started)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    for name, arguments in ASKED:
+        assert value(call(name, **arguments))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_replies_are_utf_8_without_color_codes(call, tmp_path, monkeypatch):
+    for name, setting in (("FORCE_COLOR", "1"), ("CLICOLOR_FORCE", "1"), ("TERM", "xterm-256color")):
+        monkeypatch.setenv(name, setting)
+    (tmp_path / "caf\u00e9.md").write_text("TODO \u65e5\u672c\n")
+    for name, arguments in ASKED:
+        content = call(name, **arguments).content
+        assert "caf\u00e9.md" in content.encode().decode()
+        assert "\x1b" not in content
+        assert "\\u001b" not in content
+
+
+def test_a_cancelled_call_ends_its_search(ws, tmp_path):
+    (tmp_path / "slow.txt").write_text("a" * 60 + "b\n")
+    tools = ws.tools(dialect="tree-sitter-analyzer")
+    slow = {"files": ["slow.txt"], "query": "(a|aa)+$", "timeout_ms": 30_000}
+
+    async def cancelled():
+        task = asyncio.ensure_future(tools.acall("search_content", slow))
+        await asyncio.sleep(0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    began = time.process_time()
+    asyncio.run(cancelled())
+    assert time.process_time() - began < 5

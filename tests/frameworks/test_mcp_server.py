@@ -26,9 +26,7 @@ async def test_a_client_that_cannot_ask_is_refused(ws, tmp_path, mode):
     async with Client(server(ws), mode=mode) as client:
         result = await client.call_tool("write", FILE)
     assert result.is_error
-    assert result.content[0].text.startswith(
-        "This call needs permission, and the client cannot ask its user."
-    )
+    assert "this client cannot ask (MCP's elicitation)" in result.content[0].text
     assert list(tmp_path.iterdir()) == []
 
 

@@ -211,3 +211,25 @@ def test_case_insensitive_find_ignores_the_case_of_globs_too(tmp_path):
     with Workspace(tmp_path) as ws:
         assert [each.path for each in ws.find(glob="*.Py", case="insensitive").files] == ["A.PY", "b.py"]
         assert [each.path for each in ws.find(glob="*.py").files] == ["b.py"], "smart is about `pattern`"
+
+
+def test_a_glob_that_matches_only_directories_names_the_call_that_lists_one(tmp_path):
+    """It said that no file matches; codescout advised a glob that found nothing either."""
+    (tmp_path / "lib/commands").mkdir(parents=True)
+    (tmp_path / "lib/commands/a.py").touch()
+    (tmp_path / "x.egg-info").mkdir()
+    (tmp_path / ".ignore").write_text("*.egg-info\n")
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools()
+        told = tools.call("glob", {"pattern": "commands", "path": "lib"}).content
+        assert (
+            told == '0 files match commands in lib; lib/commands is a directory: call ls(path="lib/commands")'
+        )
+        assert "a.py" in tools.call("ls", {"path": "lib/commands"}).content
+        assert 'call ls(path="x.egg-info")' in tools.call("glob", {"pattern": "*.egg-info"}).content
+        note = (
+            ws.tools(dialect="codescout")
+            .call("find_file", {"pattern": "commands", "path": "lib"})
+            .data["note"]
+        )
+        assert note.endswith('call list_dir(path="lib/commands")')

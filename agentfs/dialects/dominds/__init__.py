@@ -43,6 +43,7 @@ Document = dict[str, Any]
 
 _MAX_LINES = 500
 _RANGE = re.compile(r"\s*([0-9]{0,9})\s*~\s*([0-9]{0,9})\s*")
+_OTHER_TILDE = re.compile(r"(?<=[0-9])\s*(?:-|:|,|\.\.)\s*(?=[0-9])")  # as in 10-50
 _NUMBER_CHARS = 8  # added to each line by its number and the indentation of YAML
 _MAX_RULES = 3
 # Parameters of the tools and of `grep` for lines around a match.
@@ -227,7 +228,7 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
 
 def _requested_lines(lines: str) -> tuple[int, int | None]:
     """Return the first and the last line of a `range`; None stands for the end of the file."""
-    found = _RANGE.fullmatch(lines if lines.strip() else "~")
+    found = _RANGE.fullmatch(_OTHER_TILDE.sub("~", lines) if lines.strip() else "~")
     first, last = (int(found[1] or 1), int(found[2]) if found[2] else None) if found else (0, None)
     if first < 1 or (last is not None and last < first):
         raise InvalidArgumentError(
@@ -287,8 +288,8 @@ def _file(found: ReadResult, context: RenderContext, limits: Limits) -> Document
         document |= _lines(found, limits.line_chars, numbered=context.arguments.get("show_linenos", True))
     else:
         document["kind"] = found.kind
-    last = re.search("~ *([0-9]+)", context.arguments.get("range") or "")
-    if found.end_line < min(int(last[1]) if last else found.total_lines, found.total_lines):
+    _, last = _requested_lines(context.arguments.get("range") or "~")
+    if found.end_line < min(last or found.total_lines, found.total_lines):
         document["truncated"] = True
         document["shown"] = f"{found.start_line}~{found.end_line}"
         document["next"] = context.result.next

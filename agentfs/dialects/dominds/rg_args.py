@@ -72,7 +72,9 @@ _WITHOUT_EFFECT = {
     "-n": "--line-number",
     "-N": "--no-line-number",
     "-H": "--with-filename",
-    **{each: each for each in ("--no-heading", "--no-messages", "--no-config", "--crlf")},
+    "-I": "--no-filename",
+    "-p": "--pretty",
+    **{f"--{name}": f"--{name}" for name in ("heading", "no-heading", "no-messages", "no-config", "crlf")},
 }
 # Options without a value: the long name, and the arguments of `grep` that they set; None unsets one.
 _FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -88,6 +90,7 @@ _FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "-o": ("--only-matching", {}),
     "-l": ("--files-with-matches", {"output_mode": "files_with_matches"}),
     "-c": ("--count", {"output_mode": "count"}),
+    "--count-matches": ("--count-matches", {"output_mode": "count"}),
     "-L": ("--follow", {"follow_symlinks": True}),
     "-.": ("--hidden", {"hidden": True}),
     "--no-ignore": ("--no-ignore", {"include_ignored": True}),
@@ -152,7 +155,8 @@ def read_arguments(rg_args: str | Sequence[str] | None) -> RgArguments:
     includes = any(not glob.startswith("!") for glob in globs)
     options = {name: value for name, value in options.items() if value is not None}
     options |= {"glob": globs or None, "type": (None if includes else lists["type"]) or None}
-    return RgArguments(options, only_matching="-o" in flags and "-v" not in flags)
+    only_matching = not {"-o", "--count-matches"}.isdisjoint(flags) and "-v" not in flags
+    return RgArguments(options, only_matching)
 
 
 def _in_both_cases(token: re.Match[str]) -> str:
@@ -235,6 +239,6 @@ def _invalid(message: str, option: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         message,
         hint=f"rg_args takes {ALLOWED}, and their long names; the pattern and the path have their own "
-        "parameters.",
+        "parameters, and every search is recursive.",
         details={"argument": "rg_args", "option": option.partition(" ")[0], "allowed": ALLOWED.split()},
     )
