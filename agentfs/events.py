@@ -224,10 +224,9 @@ class _Outcome:
 
 
 def _path_of(arguments: Mapping[str, Any]) -> str | None:
-    path: Any = arguments.get("path")
-    if isinstance(path, PathLike):
-        path = fspath(cast("PathLike[Any]", path))
-    return path if isinstance(path, str) else None
+    path: str | PathLike[str] | None = arguments.get("path")
+    found: Any = fspath(path) if isinstance(path, PathLike) else path
+    return found if isinstance(found, str) else None
 
 
 def _first_line(text: str) -> str:
