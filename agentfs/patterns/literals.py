@@ -203,7 +203,9 @@ class _LiteralReader:
                 group = self._alternatives()
                 self.at += 1
                 if token.kind == "look":
-                    self._repeat()
+                    low, _ = self._repeat()
+                    if group and low and token.text in {"(?=", "(?<="}:  # the same line has its text
+                        candidates.append(group)
                     continue
                 if "i" in token.value and not self.folded:
                     group = ()
