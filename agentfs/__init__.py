@@ -23,6 +23,7 @@ from agentfs.policy import Policy, Protect
 if TYPE_CHECKING:
     from agentfs.async_workspace import AsyncWorkspace
     from agentfs.events import Event
+    from agentfs.policy_file import PolicyFile
     from agentfs.remote.client import connect
     from agentfs.results import Edit, LineChange, ToolResult
     from agentfs.tools.toolset import Toolset
@@ -47,6 +48,7 @@ __all__ = [
     "PathError",
     "PermissionRequest",
     "Policy",
+    "PolicyFile",
     "Protect",
     "ToolResult",
     "Toolset",
@@ -61,6 +63,7 @@ _LAZY = {
     "Edit": "results",
     "Event": "events",
     "LineChange": "results",
+    "PolicyFile": "policy_file",
     "ToolResult": "results",
     "Toolset": "tools.toolset",
     "Workspace": "workspace",

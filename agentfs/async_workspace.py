@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from agentfs import call_context
-from agentfs.history.recording import Recording
+from agentfs.history.timeline import Recording
 from agentfs.tools.declaration import declarations
 from agentfs.tools.run import Runner
 from agentfs.workspace import Workspace
@@ -76,6 +76,7 @@ class AsyncWorkspace:
     read = _awaitable(Workspace.read)
     read_many = _awaitable(Workspace.read_many)
     write = _awaitable(Workspace.write)
+    append = _awaitable(Workspace.append)
     edit = _awaitable(Workspace.edit)
     multi_edit = _awaitable(Workspace.multi_edit)
     edit_lines = _awaitable(Workspace.edit_lines)
@@ -83,6 +84,9 @@ class AsyncWorkspace:
     replace = _awaitable(Workspace.replace)
     delete = _awaitable(Workspace.delete)
     move = _awaitable(Workspace.move)
+    copy = _awaitable(Workspace.copy)
+    exists = _awaitable(Workspace.exists)
+    stat = _awaitable(Workspace.stat)
     ls = _awaitable(Workspace.ls)
     glob = _awaitable(Workspace.glob)
     find = _awaitable(Workspace.find)
@@ -139,7 +143,14 @@ class AsyncWorkspace:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.workspace.close()
+        if exc is None or isinstance(exc, Exception):
+            await self.run(self.workspace.close)
+        else:  # cancelled: nothing can be awaited
+            self.workspace.close()
 
     def __repr__(self) -> str:
         return f"AsyncWorkspace({self.workspace!r})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook displays for the workspace."""
+        return self.workspace._repr_html_()  # pyright: ignore[reportPrivateUsage] - notebooks call it

@@ -17,8 +17,9 @@ import agentfs
 from agentfs import call_context
 from agentfs.advice import METHODS, Names, NextCall
 from agentfs.completion import SHELLS
-from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError
+from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import Root
+from agentfs.fs.settings_file import places_inside, read_settings
 from agentfs.history import Timeline, methods
 from agentfs.history.report import describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
@@ -113,7 +114,9 @@ _SHORT = {
         "follow_symlinks": "-L",
     },
     "glob": {"types": "-t", "exclude": "-E"},
+    "delete": {"recursive": "-r"},
 }
+_RULES = {"deny": "refuse these calls", "ask": "ask the user first", "allow": "of all changes, allow these"}
 _OUTPUT_MODES = {
     "-l": ("--files-with-matches", "files_with_matches", "print only the paths of files with matches"),
     "-c": ("--count", "count", "print only the number of matching lines of each file"),
@@ -217,7 +220,7 @@ def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argpar
     _add_common(schemas, "--dialect", "--root")
     schemas.set_defaults(run=_schemas)
 
-    mcp = commands.add_parser("mcp", help="serve the tools over MCP on standard input and output")
+    mcp = commands.add_parser("mcp", help="serve the tools over MCP")
     mcp.add_argument("--read-only", action="store_true", help="change nothing")
     mcp.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas")
     mcp.add_argument("--prefix", default="", help="a prefix for each tool's name")
@@ -233,8 +236,29 @@ def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argpar
         default=argparse.SUPPRESS,
         help="keep nothing in memory between searches",
     )
-    _add_common(mcp, "--dialect", "--root", "--state", "--connect")
-    mcp.set_defaults(run=_mcp)
+    mcp.add_argument("--policy", metavar="FILE", help="a policy file (TOML); the options add to it")
+    for name, rules_help in _RULES.items():
+        mcp.add_argument(
+            f"--{name}",
+            action="append",
+            default=[],
+            metavar="RULE",
+            help=f"{rules_help}, such as 'edit(src/**)'; may be repeated",
+        )
+    protect_help = "a name whose contents are neither shown nor changed; may be repeated"
+    mcp.add_argument("--protect", action="append", default=[], metavar="NAME", help=protect_help)
+    http_help = "serve over streamable HTTP instead; port 0 takes a free one"
+    mcp.add_argument("--http", metavar="HOST:PORT", help=http_help)
+    name_help = "another name of the server in clients' URLs; may be repeated"
+    mcp.add_argument("--http-name", action="append", default=[], metavar="NAME", help=name_help)
+    token = mcp.add_mutually_exclusive_group()
+    token.add_argument("--token-file", metavar="FILE", help="a file with the bearer token that clients send")
+    token.add_argument("--token-env", metavar="VARIABLE", help="the environment variable with this token")
+    _add_common(mcp, "--dialect", "--state", "--connect")
+    root_help = "the workspace (default: that of AGENTFS_ROOT, of the policy file, or here)"
+    root = _from_environment("--root")
+    mcp.add_argument("--root", action=_Once, default=root, metavar="DIR", help=root_help)
+    mcp.set_defaults(run=_mcp, dialect=None)
 
     serve_help = "serve a client of agentfs.connect on standard input and output"
     limits_help = (
@@ -268,6 +292,17 @@ def _add_common(command: Any, *names: str) -> None:
 
 def _from_environment(option: str) -> str | None:
     return os.environ.get(_VARIABLES.get(option, "")) or None
+
+
+class _Once(argparse.Action):
+    """An option that may be given once."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any
+    ) -> None:
+        if getattr(namespace, self.dest) is not self.default:
+            parser.error("several roots are not supported: start one server for each --root")
+        setattr(namespace, self.dest, values)
 
 
 def _add_history(commands: Any) -> None:
@@ -634,7 +669,7 @@ def _diff(arguments: argparse.Namespace) -> int:
 def _schemas(arguments: argparse.Namespace) -> int:
     with Workspace(arguments.root) as workspace:
         tools = workspace.tools(dialect=arguments.dialect)
-        schemas = tools.schemas(arguments.format, strict=arguments.strict)
+        schemas = tools.schemas(cast("str", arguments.format), strict=arguments.strict)
     print_text(to_json(schemas, indent=2))
     return 0
 
@@ -646,27 +681,78 @@ def _completion(arguments: argparse.Namespace) -> int:
 
 def _mcp(arguments: argparse.Namespace) -> int:
     try:
-        from agentfs.mcp import WorkspaceServer  # noqa: PLC0415 - needs the extra
+        from agentfs.mcp import LIMITS, HttpAddress, WorkspaceServer  # noqa: PLC0415 - needs the extra
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "mcp":
             raise
         print_error("agentfs: the server needs the official SDK: pip install 'mcp>=2.3,<3'")
         return FAILED
-    watch = {"watch_bytes": arguments.watch_bytes} if "watch_bytes" in arguments else {}
+    settings = _policy_of(arguments, LIMITS)
+    address = None
+    token = _token(arguments, settings.root or ".")
+    if arguments.http is not None:
+        address = HttpAddress(arguments.http, token=token, names=arguments.http_name)
+    elif token is not None or arguments.http_name:
+        raise InvalidArgumentError("--token-file, --token-env and --http-name need --http HOST:PORT.")
+    limits = settings.limits
+    watch_bytes = getattr(arguments, "watch_bytes", limits.watch_bytes)
     server = WorkspaceServer(
-        arguments.root,
+        settings.root or ".",
         names=[name.strip() for name in arguments.tools.split(",")] if arguments.tools else None,
-        prefix=arguments.prefix,
-        dialect=arguments.dialect,
-        policy=Policy(read_only=arguments.read_only),
+        prefix=settings.prefix or "",
+        dialect=settings.dialect or "agentfs",
+        policy=settings.policy,
         state=arguments.state,
         command=None if arguments.connect is None else _words(arguments.connect),
         structured=arguments.structured,
-        **watch,
+        limits=limits if watch_bytes is None else replace(limits, watch_bytes=watch_bytes),
+        watch=watch_bytes is not None,
     )
     with contextlib.suppress(KeyboardInterrupt):
-        server.run()
+        server.run(address)
     return 0
+
+
+def _policy_of(arguments: argparse.Namespace, limits: Limits) -> "agentfs.PolicyFile":
+    """Return the settings of the policy file and of the options, which add rules and replace the others."""
+    settings = agentfs.PolicyFile(arguments.policy or "", Policy(), limits)
+    if arguments.policy is not None:
+        settings = agentfs.PolicyFile.read(arguments.policy, limits=limits)
+    policy = settings.policy
+    policy = replace(
+        policy,
+        deny=[*policy.deny, *arguments.deny],
+        ask=[*policy.ask, *arguments.ask],
+        allow=[*policy.allow, *arguments.allow],
+        protect=replace(policy.protect, read=[*policy.protect.read, *arguments.protect]),
+        read_only=arguments.read_only or policy.read_only,
+    )
+    root = arguments.root or settings.root or "."
+    if arguments.policy is not None and arguments.connect is None:
+        settings.check_outside(root)
+    return replace(
+        settings,
+        policy=policy,
+        root=root,
+        dialect=arguments.dialect or settings.dialect,
+        prefix=arguments.prefix or settings.prefix,
+    )
+
+
+def _token(arguments: argparse.Namespace, root: str) -> str | None:
+    """Return the bearer token, or None if there is no option for one."""
+    if arguments.token_env is not None:
+        if not (token := os.environ.get(arguments.token_env)):
+            raise InvalidArgumentError(f"The environment variable {arguments.token_env} is not set.")
+        return token
+    if arguments.token_file is None:
+        return None
+    if places_inside(root, arguments.token_file):
+        raise RefusedError("The token file is in the workspace, so a model could read it.", hint="Move it.")
+    try:
+        return read_settings(arguments.token_file).decode().strip()
+    except UnicodeDecodeError:
+        raise EncodingError(f"{arguments.token_file} is not text in UTF-8.") from None
 
 
 def _serve(arguments: argparse.Namespace) -> int:

@@ -30,6 +30,7 @@ from agentfs.errors import (
     StaleError,
     UnreadError,
 )
+from agentfs.events import reports_calls
 from agentfs.fs import Root, quote, revision_of
 from agentfs.fs.protect import fold_letters
 from agentfs.history import Journal
@@ -38,7 +39,7 @@ from agentfs.outputs import OutputStore
 from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, Permission, PermissionRequest, Rule
 from agentfs.policy import Policy
 from agentfs.read_tracker import ReadTracker
-from agentfs.results import ReplaceResult
+from agentfs.results import DeleteResult, ReplaceResult
 from agentfs.text.nearest import nearest
 from agentfs.tools.declaration import declaration_of, declarations, declare
 from agentfs.tools.hints import ArgumentChecker, checks_arguments, resolve_hints
@@ -90,6 +91,7 @@ def guard_methods(cls: _C) -> _C:
                 declare(method, declared)
             effect = declared.effect if declared else "none"
             checked = check_arguments(method) if effect == "none" else _check_call(method, effect)
+            checked = checked if declared is None else reports_calls(checked)
             checked.__dict__["_agentfs_guarded"] = True
             setattr(cls, name, checked)
     return cls
@@ -107,7 +109,7 @@ def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> 
 
 def check_rules(policy: Policy, cls: type[Any]) -> None:
     """Raise `invalid_argument` for a rule whose name is unknown or whose glob is malformed."""
-    rules = (*policy.allow_rules, *policy.deny_rules)
+    rules = (*policy.allow_rules, *policy.deny_rules, *policy.ask_rules)
     if not rules:
         return
     names = [name for name, declared in declarations(cls).items() if declared.effect != "none"]
@@ -180,6 +182,8 @@ def _perform(
     changes: bool,
 ) -> Any:
     """Run a method, and add the nearest names to the error for a path that does not exist."""
+    if call_context.is_rehearsed(changes=changes) and kwargs.get("preview") is not True:
+        raise call_context.Cancelled
 
     def work() -> Any:
         try:
@@ -200,6 +204,7 @@ class _Grant(NamedTuple):
 
     read: _Test | None = None
     change: _Test | None = None
+    unasked: Sequence[Rule] = ()  # rules that ask about files; the call was made without asking
 
 
 class _Preview(NamedTuple):
@@ -210,6 +215,7 @@ class _Preview(NamedTuple):
     paths: tuple[str, ...]
     grant: _Grant  # the access of the call if these paths are allowed
     error: AgentFSError | None  # raised by the call
+    files: int | None = None  # the number of files to delete
 
 
 class _GuardedCall:
@@ -244,7 +250,7 @@ class _GuardedCall:
     def _decide(self) -> _Grant | None:
         """Return the granted access, or None to ask.
 
-        Deny rules are checked first, then the mode, then allow rules.
+        Deny rules are checked first, then the mode, then ask rules, then allow rules.
         """
         policy, paths = self.workspace.policy, self._paths()
         for rule in policy.deny_rules:
@@ -260,30 +266,46 @@ class _GuardedCall:
             return _Grant()
         if policy.mode == "accept_edits" and self.effect in ("edit", "write"):
             return _Grant()
-        return self._allowed(effect, paths)
+        return self._granted(effect, paths)
 
     def _present_effect(self) -> Effect:
         """Return the effect of the call; a preview of a change only reads."""
         return "read" if self.arguments.get("preview") is True else self.effect
 
-    def _allowed(self, effect: Effect, paths: Sequence[str]) -> _Grant | None:
-        """Return the access that allow rules grant for an effect, or None to ask."""
+    def _granted(self, effect: Effect, paths: Sequence[str]) -> _Grant | None:
+        """Return the access that rules grant for an effect, or None to ask."""
         policy = self.workspace.policy
+        asking = policy.ask_rules
+        if any(self._is_asked_by(rule, effect, paths) for rule in asking):
+            return None
         for rule in policy.allow_rules:
             if rule.names(self.name, self.effect) or rule.names(self.name, effect):
                 if rule.glob is None:
-                    return _Grant()
+                    return _Grant(unasked=asking)
                 if paths and all(_matches(rule.glob, path) for path in paths):
                     test = functools.partial(_matches, rule.glob)
-                    return _Grant(test, test)
+                    return _Grant(test, test, asking)
         unanswered = effect in CHANGING and policy.allow
-        return None if policy.permissions or unanswered else _Grant()
+        asks_always = policy.permissions and not asking
+        return None if asks_always or unanswered else _Grant(unasked=asking)
+
+    def _is_asked_by(self, rule: Rule, effect: Effect, paths: Sequence[str]) -> bool:
+        """Return True if an ask rule covers the call, or a file that it names and would read."""
+        covers = rule.names(self.name if effect == self.effect else effect, effect)
+        if rule.glob is None:
+            return covers
+        if effect in CHANGING and not self.names_files:
+            return covers or not {*CHANGING}.isdisjoint(GROUPS.get(rule.name, ()))
+        if covers and effect in CHANGING and self.finds_files:
+            return True
+        names_one = _denying([rule], paths, self.workspace._root.ignores_case) is not None
+        return names_one and (covers or rule.names("read", "read"))
 
     def _ask_permission(self) -> _Grant:
         """Ask, apply changed arguments, and make sure that the call does what the request showed."""
         preview = self._to_end(self._preview)
         if not self.workspace.policy.permissions:
-            raise self._refusal("No rule allows this call, and there is nobody to ask.")
+            raise self._refusal("This call needs permission, and there is nobody to ask.")
         for permission in self.workspace.policy.permissions:
             answer = self._answer(permission, preview)
             if isinstance(answer, Deny):
@@ -300,6 +322,8 @@ class _GuardedCall:
             raise preview.error
         if preview.revision is not None:
             self.arguments["expect_revision"] = preview.revision
+        elif preview.files is not None:
+            self.arguments["expect"] = preview.files
         elif (now := self._preview()).error is not None or now.diff != preview.diff:
             raise now.error or StaleError(
                 "The files have changed since the call was allowed; nothing was changed.",
@@ -312,7 +336,8 @@ class _GuardedCall:
         tool = one_line(context.tool) if context and context.tool else None
         arguments = {name: value for name, value in self.arguments.items() if name != "preview"}
         shown, diff = tuple(map(one_line, preview.paths)), visible(preview.diff)
-        request = PermissionRequest(self.name, self._present_effect(), arguments, shown, diff, tool)
+        effect = self._present_effect()
+        request = PermissionRequest(self.name, effect, arguments, shown, diff, tool, preview.files)
         answer = call_context.ask(permission, request)
         if answer is True:
             return Allow()
@@ -334,23 +359,26 @@ class _GuardedCall:
         # Without a test, the diff or the error could show any other file.
         test = _within(paths, globs) if paths else None
         grant, shown = _Grant(test, test), paths
-        revision, diff, error = None, "", None
+        revision, diff, error, files = None, "", None, None
         try:
             revision = self._revision()
             if not self.arguments.get("preview", True):  # False only if the method can preview and does not
                 result = self._call(grant, preview=True)
-                diff = result.diff
+                if isinstance(result, DeleteResult):
+                    files = result.files
+                else:
+                    diff = result.diff
                 if isinstance(result, ReplaceResult):
                     shown = self._resolved(result.files)
                     grant = _Grant(test, _within(shown))
         except _UNASKED:
             raise
         except AgentFSError as raised:
-            if self._allowed("read", paths) is None:
+            if self._granted("read", paths) is None:
                 error = raised  # it may quote contents that need permission
             else:
                 raise
-        return _Preview(revision, diff, shown, grant, error)
+        return _Preview(revision, diff, shown, grant, error, files)
 
     def _revision(self) -> str | None:
         """Return the current revision of the file, if the method has `expect_revision` and needs it."""
@@ -411,7 +439,8 @@ class Access:
 
     def __init__(self, call: _GuardedCall, grant: _Grant) -> None:
         # A file that may not be read is closed to every method. A rule without a glob was checked before.
-        rules = [rule for rule in call.workspace.policy.deny_rules if rule.glob is not None]
+        known = (*call.workspace.policy.deny_rules, *grant.unasked)
+        rules = [rule for rule in known if rule.glob is not None]
         own = [rule for rule in rules if rule.names(call.name, call.effect)]
         self._read = [rule for rule in rules if rule.names("read", "read")]
         if not call.finds_files:
@@ -438,6 +467,9 @@ class Access:
 
     def _check(self, real_path: str, rules: Sequence[Rule], granted: _Test | None) -> None:
         if rule := _denying(rules, [real_path], self._ignores_case):
+            if rule in self._grant.unasked:
+                reason = f"The rule `{rule.text}` asks the user before {self._name} uses {quote(real_path)}."
+                raise _refusal(reason, self._name, [real_path], "Call it with this path alone.")
             raise _refusal(f"The rule `{rule.text}` denies {self._name} here.", self._name, [real_path])
         if granted is not None and not granted(real_path):
             reason = f"{quote(real_path)} is not one of the files that {self._name} was allowed to use."

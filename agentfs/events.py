@@ -1,24 +1,34 @@
-"""Events of tool calls, for a callback and the standard logging."""
+"""Events of calls, for a callback and the standard logging."""
 
 import itertools
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, cast
+from functools import cached_property, wraps
+from inspect import signature
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
+from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
-from agentfs.results import Coercion, ToolResult
+from agentfs.results import Coercion, ReadResult, Result, ToolResult
 from agentfs.text import estimate_tokens
+from agentfs.visible import one_line
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_MOST_SUMMARY = 120  # characters
 
 
 @dataclass(frozen=True)
 class Event:
-    """The start or the end of a tool call.
+    """The start or the end of a call: of a tool by a model, or of a method by the program.
 
     Attributes:
         kind: "started", and then "finished", "refused" (the call was wrong or not allowed) or "failed" (an
             operation or the tool failed).
-        tool: The name that the model called.
+        tool: The name that the model called, or the name of the method.
         call: A number shared by the events of one call.
         code: The code of the error, "cancelled" for a cancelled call, or "".
         elapsed_ms: Milliseconds since the start.
@@ -28,6 +38,12 @@ class Event:
         skipped: The number of skipped files, by reason.
         coercions: The arguments that were not sent as the schema requires.
         format: The format of the answer if the tool has several, or "".
+        path: The file of the call, or None.
+        arguments: The arguments by name, as they were sent. `redacting` hides some of them.
+        summary: One line on the result, or the message of the error.
+        bytes: Bytes of the answer in UTF-8, images included.
+        direct: True if the program called the method itself, False for a tool call.
+        call_id: The provider's id of a tool call that came by `Toolset.reply` or `run`, or "".
     """
 
     kind: Literal["started", "finished", "refused", "failed"]
@@ -41,6 +57,12 @@ class Event:
     skipped: Mapping[str, int] = field(default_factory=dict[str, int])
     coercions: tuple[Coercion, ...] = ()
     format: str = ""
+    path: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    summary: str = ""
+    bytes: int = 0
+    direct: bool = False
+    call_id: str = ""
 
 
 OnEvent: TypeAlias = Callable[[Event], object]
@@ -51,6 +73,36 @@ _REFUSALS: list[type[AgentFSError]] = [
 ]  # fmt: skip
 _REFUSAL_CODES = {error.code for error in _REFUSALS}
 _numbers = itertools.count(1)
+# The callbacks to which the calls around the current one are reported.
+_reported_to: ContextVar[tuple[OnEvent | None, ...]] = ContextVar("agentfs_reported_to", default=())
+_call_id: ContextVar[str] = ContextVar("agentfs_call_id", default="")
+
+
+def redacting(on_event: OnEvent, redact: Callable[[Event], Mapping[str, Any]]) -> OnEvent:
+    """Return a callback that gets events without some of their arguments.
+
+    Args:
+        on_event: The callback that gets the events.
+        redact: Returns the arguments to show for an event.
+
+    Returns:
+        The callback to pass as `on_event`. If `redact` raises an exception, the event is not passed on.
+    """
+
+    def report(event: Event) -> None:
+        on_event(replace(event, arguments=redact(event)))
+
+    return report
+
+
+@contextmanager
+def provider_call(call_id: str | None) -> Generator[None]:
+    """Set the provider's id of the tool call that the block runs."""
+    token = _call_id.set(call_id or "")
+    try:
+        yield
+    finally:
+        _call_id.reset(token)
 
 
 class EventEmitter:
@@ -64,19 +116,44 @@ class EventEmitter:
         """True if there is a callback or the logger writes details."""
         return self._on_event is not None or _is_debugging()
 
-    def report_start(self, name: Any, arguments: Any) -> Event:
-        """Report the start of a call, with its name and arguments as they were sent."""
-        sent = len(arguments) if isinstance(arguments, str) else 0
-        started = Event("started", str(name)[:100], next(_numbers), sent_chars=sent)
+    @contextmanager
+    def reporting(
+        self, name: Any, arguments: Any, *, sent_chars: int = 0, direct: bool = False
+    ) -> "Generator[_Outcome]":
+        """Report the start and the end of the call that the block makes. The block sets the outcome."""
+        given = _as_mapping(arguments)
+        path = given.get("path")
+        started = Event(
+            "started",
+            str(name)[:100],
+            next(_numbers),
+            sent_chars=sent_chars,
+            path=path if isinstance(path, str) else None,
+            arguments=given,
+            direct=direct,
+            call_id="" if direct else _call_id.get(),
+        )
         self._emit(started)
-        return started
+        token, began, outcome = (
+            _reported_to.set((*_reported_to.get(), self._on_event)),
+            time.perf_counter(),
+            _Outcome(),
+        )
+        try:
+            yield outcome
+        except BaseException as error:
+            outcome.value = error
+            raise
+        finally:
+            _reported_to.reset(token)
+            self._report_end(started, time.perf_counter() - began, outcome.result)
 
-    def report_end(self, started: Event, seconds: float, result: ToolResult) -> None:
-        """Report the end of a call."""
+    def _report_end(self, started: Event, seconds: float, result: ToolResult) -> None:
         code = str(result.error["code"]) if result.error else ""
         data = _as_mapping(result.data)
         counts = _as_mapping(data.get("skipped"))
         kind: Literal["finished", "refused", "failed"] = "refused" if code in _REFUSAL_CODES else "failed"
+        images = sum(len(image.data) for image in result.images)
         self._emit(
             replace(
                 started,
@@ -88,6 +165,9 @@ class EventEmitter:
                 skipped={reason: count for reason, count in counts.items() if type(count) is int and count},
                 coercions=result.coercions,
                 format=data["format"] if isinstance(data.get("format"), str) else "",
+                path=result.file_path or started.path,
+                summary=result.short_result,
+                bytes=len(result.content.encode(errors="replace")) + images,
             )
         )
 
@@ -99,16 +179,77 @@ class EventEmitter:
 
     def _emit(self, event: Event) -> None:
         if _is_debugging():
-            line = "%s %s #%d %s %.1f ms, %d characters, about %d tokens, %d coercions"
+            line = "%s %s #%d %s %s %.1f ms, %d characters, about %d tokens, %d coercions"
+            path = "" if event.path is None else one_line(event.path)
             sizes = (event.elapsed_ms, event.content_chars, event.tokens, len(event.coercions))
             logger = sys.modules["logging"].getLogger("agentfs")
-            logger.debug(line, event.kind, event.tool, event.call, event.code, *sizes)
+            logger.debug(line, event.kind, event.tool, event.call, path, event.code, *sizes)
         if self._on_event is None:
             return
         try:
             self._on_event(event)
         except Exception as error:  # noqa: BLE001 - a callback must not stop the call
             self.log_exception(f"on_event for {event.tool}", error)
+
+
+class _Outcome:
+    """The outcome of a reported call: a `ToolResult`, what a method returned, or what it raised."""
+
+    value: Any = None
+
+    @cached_property
+    def result(self) -> ToolResult:
+        match self.value:
+            case ToolResult():
+                return self.value
+            case Result() as result:
+                images = result.images if isinstance(result, ReadResult) else ()
+                path = getattr(result, "path", None)
+                skipped = {"skipped": vars(found)} if (found := getattr(result, "skipped", None)) else {}
+                summary = result.summary or _first_line(result.text)
+                return ToolResult(True, result.text, summary, images=images, file_path=path, data=skipped)
+            case AgentFSError() as error:
+                failure = {"code": error.code, "message": str(error.message)}
+                return ToolResult(False, str(error), _first_line(error.message), error=failure)
+            case Exception() as error:
+                name = type(error).__name__
+                return ToolResult(False, "", name, error={"code": "internal", "message": name})
+            case BaseException():
+                cancelled = {"code": "cancelled", "message": "The call was cancelled."}
+                return ToolResult(False, "", "cancelled", error=cancelled)
+            case other:
+                return ToolResult(True, "", _first_line(str(other)))
+
+
+def _first_line(text: str) -> str:
+    return one_line(text[: 10 * _MOST_SUMMARY].split("\n", 1)[0])[:_MOST_SUMMARY]
+
+
+def reports_calls(method: _F) -> _F:
+    """Make a method of a workspace report its calls to the `on_event` of the workspace.
+
+    The calls of a tool, or of another method, that is reported to the same callback are not reported again.
+    """
+
+    @wraps(method)
+    def reported(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        events = EventEmitter(self.on_event)
+        known = self.on_event in _reported_to.get() or call_context.is_rehearsed(changes=True)
+        if not events.active or known:
+            return method(self, *args, **kwargs)
+        execution = call_context.current.get()
+        direct = execution is None or execution.tool is None
+        with events.reporting(method.__name__, _given(method, args, kwargs), direct=direct) as outcome:
+            outcome.value = method(self, *args, **kwargs)
+            return outcome.value
+
+    return cast("_F", reported)
+
+
+def _given(method: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by name."""
+    _, *names = signature(method).parameters
+    return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any]:

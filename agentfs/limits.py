@@ -34,6 +34,7 @@ class Limits:
         walk_entries: Directory entries that one walk visits.
         watch_bytes: Bytes of the names and texts that a watched workspace keeps in memory.
         snapshot_bytes: Bytes of file contents that a recording keeps. Of other files it only reports changes.
+            Also the bytes of the largest directory that `delete` removes with its contents.
         timeout: Seconds that one call may take; a change that has begun is completed.
         output_tokens: Tokens of the text of one result; a longer text is cut and says so.
         count_tokens: Counts the tokens of a text like the model in use; None estimates them.

@@ -39,6 +39,7 @@ class PermissionRequest:
         diff: The change as a unified diff, with control characters visible; "" if nothing changes or the
             change is not known in advance.
         tool: The name of the tool that a model called, or None if the program called the method itself.
+        files: For `delete`: the number of files and links that would be deleted; otherwise None.
     """
 
     method: str
@@ -47,6 +48,7 @@ class PermissionRequest:
     paths: tuple[str, ...]
     diff: str = ""
     tool: str | None = None
+    files: int | None = None
 
     @property
     def changes(self) -> bool:

@@ -123,6 +123,9 @@ class Policy:
         allow: Rules for calls that are allowed without asking, such as `edit(src/**)`. With rules but no
             `permission`, all other changes are refused.
         deny: Rules for calls that are always refused.
+        ask: Rules for calls that `permission` decides, even if `allow` covers them; without a callback they
+            are refused. If there are such rules, the callback decides nothing else except changes that
+            `allow` does not cover. A search skips files that a rule asks about.
     """
 
     read_only: bool = False
@@ -140,6 +143,7 @@ class Policy:
     permission: Permission | Sequence[Permission] | None = None
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
+    ask: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -156,12 +160,12 @@ class Policy:
             raise _wrong("Policy.permission", "a callable, a list of callables, or None", self.permission)
         if callbacks:
             object.__setattr__(self, "permission", callbacks)
-        for name in ("allow", "deny"):
+        for name in ("allow", "deny", "ask"):
             rules = _listed(getattr(self, name))
             if rules is None:
                 raise _wrong(f"Policy.{name}", "a list of rules", getattr(self, name))
             object.__setattr__(self, name, rules)
-        _ = self.allow_rules, self.deny_rules
+        _ = self.allow_rules, self.deny_rules, self.ask_rules
 
     @cached_property
     def permissions(self) -> tuple[Permission, ...]:
@@ -181,7 +185,12 @@ class Policy:
         return tuple(map(parse_rule, self.deny))
 
     @cached_property
+    def ask_rules(self) -> tuple[Rule, ...]:
+        """The rules of `ask`, parsed."""
+        return tuple(map(parse_rule, self.ask))
+
+    @cached_property
     def guards(self) -> bool:
         """True if a rule, the mode or a callback may refuse a call."""
-        unasked = self.mode == "bypass" or not (self.permissions or self.allow)
+        unasked = self.mode == "bypass" or not (self.permissions or self.allow or self.ask)
         return self.mode == "plan" or bool(self.deny) or not unasked

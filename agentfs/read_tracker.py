@@ -13,8 +13,9 @@ from hashlib import blake2b
 from threading import Lock
 from typing import NamedTuple
 
+from agentfs.errors import BinaryError, EncodingError
 from agentfs.forks import watch_forks
-from agentfs.text import Hunk, bodies_of, changed_lines, count_lines
+from agentfs.text import UNKNOWN_8BIT, Decoded, Hunk, bodies_of, changed_lines, count_lines, decode, decode_in
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16
@@ -41,6 +42,7 @@ class ReadRecord(NamedTuple):
         is_read: False if only line ids were made.
         text: The text while it is cached.
         ids: The ids of the lines, joined by blanks, or None.
+        unit: What the ranges count: "line", or "cell", "page" or "row" of a file that is read by sections.
     """
 
     revision: str
@@ -50,6 +52,7 @@ class ReadRecord(NamedTuple):
     is_read: bool = True
     text: str | None = None
     ids: str | None = None
+    unit: str = "line"
 
     def missing(self) -> tuple[Range, ...]:
         """Return the ranges that have not been read."""
@@ -63,6 +66,25 @@ class ReadRecord(NamedTuple):
     def read_ranges(self) -> tuple[Range, ...]:
         """The ranges that were read; a range without end if all lines were read."""
         return ((1, sys.maxsize),) if self.whole else self.ranges
+
+
+class NamedEncoding(NamedTuple):
+    """The encoding that a read named for a file, and the revision that it was named for."""
+
+    name: str
+    revision: str
+
+    def applies_to(self, data: bytes, revision: str | None) -> bool:
+        """Return True for the revision itself, and for bytes whose encoding is not known otherwise."""
+        if revision == self.revision:
+            return True
+        if _shown_encoding(data) != UNKNOWN_8BIT:
+            return False
+        try:
+            decode_in(data, self.name)
+        except EncodingError:
+            return False
+        return True
 
 
 _NOTHING = OrderedDict[str, ReadRecord]()
@@ -85,6 +107,7 @@ class ReadTracker:
         self._files = OrderedDict[str, OrderedDict[str, ReadRecord]]()
         self._texts = OrderedDict[Key, int]()  # sizes of cached texts, the oldest first
         self._size = 0
+        self._encodings = dict[str, NamedEncoding]()  # by path
         self._latest_ids = dict[str, str]()  # by path: the revision whose ids a model saw last
         # Grows when ids are dropped, and salts new ids, so that a dropped id never names another line.
         self._generation = 0
@@ -97,12 +120,49 @@ class ReadTracker:
         self._lock = Lock()
 
     def record_read(
-        self, real_path: str, revision: str, text: str | None, first: int, last: int, total: int
+        self,
+        real_path: str,
+        revision: str,
+        text: str | None,
+        first: int,
+        last: int,
+        total: int,
+        unit: str = "line",
     ) -> None:
         """Record that the lines from `first` to `last` were read; no line if `last` is less than `first`."""
         with self._updating():
             added = ((max(first, 1), min(last, total)),) if first <= last else ()
-            self._put(real_path, self._united(real_path, revision, added, total)._replace(text=text))
+            self._put(real_path, self._united(real_path, revision, added, total, unit)._replace(text=text))
+
+    def name_encoding(self, real_path: str, revision: str, encoding: str, data: bytes) -> None:
+        """Remember the encoding that a call named for a recorded revision, unless the bytes show it."""
+        is_shown = encoding == "utf-8" or _shown_encoding(data) == encoding
+        named = None if is_shown else NamedEncoding(encoding, revision)
+        with self._updating():
+            if named != self._encodings.get(real_path):
+                self._set_encoding(real_path, named)
+                self._changed(real_path, revision)
+
+    def encoding_of(self, real_path: str, data: bytes, revision: str | None) -> str | None:
+        """Return the encoding that a read has named for these bytes of a file, or None."""
+        with self._lock:
+            named = self._encodings.get(real_path)
+        return named.name if named is not None and named.applies_to(data, revision) else None
+
+    def decode(self, real_path: str, data: bytes, revision: str | None) -> Decoded:
+        """Decode a file in the encoding that a read has named for it, or else in the one that it shows."""
+        encoding = self.encoding_of(real_path, data, revision)
+        return decode(data) if encoding is None else decode_in(data, encoding)
+
+    def encodings(self) -> dict[str, NamedEncoding]:
+        """Return the encodings that reads have named, by real path."""
+        with self._lock:
+            return {**self._encodings}
+
+    def _set_encoding(self, path: str, named: NamedEncoding | None) -> None:
+        self._encodings.pop(path, None)
+        if named is not None:
+            self._encodings[path] = named
 
     def record_write(self, real_path: str, revision: str, text: str | None) -> None:
         """Record that this workspace wrote the file. All of it then counts as read."""
@@ -110,22 +170,34 @@ class ReadTracker:
             self._set_latest_ids(real_path, None)
             self._put(real_path, ReadRecord(revision, whole=True, text=text))
 
-    def record_edit(self, real_path: str, before: str, after: str, text: str, hunks: Sequence[Hunk]) -> None:
+    def record_edit(
+        self,
+        real_path: str,
+        before: str,
+        after: str,
+        text: str,
+        hunks: Sequence[Hunk],
+        cells: int | None = None,
+    ) -> None:
         """Carry the read lines of the revision `before` an edit over to the revision `after` it.
 
-        Read lines stay read, and a file that was never read stays unread.
+        Read lines stay read, and a file that was never read stays unread. If a notebook was edited by cell,
+        `cells` is their number, and there are no hunks.
         """
         with self._updating():
             self._set_latest_ids(real_path, None)
             known, present = self._get(real_path, before), self._get(real_path, after)
             if known is None:
                 return
+            named = self._encodings.get(real_path)
+            if named is not None and named.revision == before:
+                self._set_encoding(real_path, named._replace(revision=after))
             record = present or ReadRecord(after, is_read=False)
             if known.is_read:
                 # An edit can restore an earlier revision, so unite the ranges of both.
-                total = count_lines(text)
-                ranges = ranges_after_edit(known.ranges, hunks, total)
-                record = self._united(real_path, after, ranges, total)
+                total, unit = (count_lines(text), "line") if cells is None else (cells, "cell")
+                ranges = ranges_after_edit(known.ranges if known.unit == unit else (), hunks, total)
+                record = self._united(real_path, after, ranges, total, unit)
                 record = record._replace(whole=record.whole or known.whole)
             if known.ids is not None and record.ids is None and text.count("\n") <= MAX_LINES_WITH_IDS:
                 record = record._replace(ids=self._make_ids(real_path, text, known))
@@ -138,7 +210,8 @@ class ReadTracker:
             if not versions or any(version.revision == revision for version in versions):
                 return
             total = count_lines(text)
-            ranges = unchanged_ranges(versions[-1].read_ranges, hunks, total)
+            read = versions[-1].read_ranges if versions[-1].unit == "line" else ()
+            ranges = unchanged_ranges(read, hunks, total)
             record = record_of(revision, ranges, total)
             self._put(real_path, record._replace(whole=False, text=text))
 
@@ -155,9 +228,11 @@ class ReadTracker:
             if self._get(real_path, revision) is not None:
                 self._drop(real_path, revision)
 
-    def record_move(self, real_path: str, to: str) -> None:
-        """Copy the read history of a moved file to its new path."""
+    def record_copy(self, real_path: str, to: str) -> None:
+        """Copy the read history of a moved or copied file to its new path."""
         with self._updating():
+            if (named := self._encodings.get(real_path)) is not None:
+                self._set_encoding(to, named)
             for record in self._read_versions(real_path):
                 self._put(to, record._replace(ids=None))
 
@@ -281,15 +356,18 @@ class ReadTracker:
     def _read_versions(self, path: str) -> list[ReadRecord]:
         return [record for record in self._versions(path) if record.is_read]
 
-    def _united(self, path: str, revision: str, ranges: Sequence[Range], total: int) -> ReadRecord:
-        """Return the record of a revision after more ranges were read."""
+    def _united(
+        self, path: str, revision: str, ranges: Sequence[Range], total: int, unit: str = "line"
+    ) -> ReadRecord:
+        """Return the record of a revision after more ranges were read. Ranges of another unit are dropped."""
         known = self._get(path, revision)
         if known is None:
-            return record_of(revision, ranges, total)
+            return record_of(revision, ranges, total)._replace(unit=unit)
         if known.whole:
             return known
-        record = record_of(revision, (*known.ranges, *ranges), total)
-        return record._replace(text=known.text, ids=known.ids)
+        before = known.ranges if known.unit == unit else ()
+        record = record_of(revision, (*before, *ranges), total)
+        return record._replace(text=known.text, ids=known.ids, unit=unit)
 
     def _make_ids(self, path: str, text: str, before: ReadRecord | None = None) -> str:
         """Return ids for the lines of a text; lines of `before`, or of the latest revision, keep theirs."""
@@ -352,11 +430,20 @@ class ReadTracker:
             del self._files[path][revision]
             if not self._files[path]:
                 del self._files[path]
+                self._set_encoding(path, None)
         self._changed(path, revision)
 
     def _drop_file(self, path: str) -> None:
         for revision in [*self._files[path]]:
             self._drop(path, revision)
+
+
+def _shown_encoding(data: bytes) -> str:
+    """Return the encoding that the bytes of a file show, or "" for a binary file."""
+    try:
+        return decode(data).encoding
+    except BinaryError:
+        return ""
 
 
 def _size_of(text: str) -> int:

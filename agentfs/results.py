@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypedDict, cast
 
 from agentfs.advice import Advice, Names, NextCall, plural, say
+from agentfs.html_output import html_block
 from agentfs.visible import one_line
 
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
@@ -273,6 +274,11 @@ class Result:
         """One line for a person, or "" if the first line of the text serves as well."""
         return ""
 
+    def _repr_html_(self) -> str:
+        """Return the result as a notebook displays it."""
+        title = ": ".join(filter(None, (type(self).__name__, self.summary)))
+        return html_block(title, self.text)
+
     def in_names(self, names: Names) -> Self:
         """Return the result with its texts and its next call in the names of the available tools."""
         changed: dict[str, Any] = {} if self.next is None else {"next": names.call(self.next)}
@@ -352,6 +358,11 @@ class ReadResult(Result):
         """One line for a person."""
         return f"Read {one_line(self.path)}: lines {self.start_line}-{self.end_line} of {self.total_lines}"
 
+    def _repr_html_(self) -> str:
+        """Return the result with its images, as a notebook displays it."""
+        images = ((image.media_type, image.data) for image in self.images)
+        return html_block(f"{type(self).__name__}: {self.summary}", self.text, images=images)
+
 
 @dataclass(frozen=True)
 class ReadManyResult(Result):
@@ -370,7 +381,7 @@ class ReadManyResult(Result):
 
 @dataclass(frozen=True)
 class WriteResult(Result):
-    """The result of `write`.
+    """The result of `write` and `append`.
 
     Attributes:
         path: The path relative to the root.
@@ -456,10 +467,14 @@ class DeleteResult(Result):
     Attributes:
         path: The deleted path, relative to the root.
         type: The kind of entry that was deleted.
+        files: The number of files and links that were deleted.
+        unlisted: The number of them that are hidden or ignored, so that `ls` does not show them.
     """
 
     path: str
     type: EntryType
+    files: int = 1
+    unlisted: int = 0
 
 
 @dataclass(frozen=True)
@@ -477,6 +492,25 @@ class MoveResult(Result):
     to: str
     type: EntryType
     files: int = 1
+
+
+@dataclass(frozen=True)
+class CopyResult(Result):
+    """The result of `copy`.
+
+    Attributes:
+        path: The copied path, relative to the root.
+        to: The path of the copy.
+        type: The kind of entry that was copied.
+        files: The number of files and links that were copied.
+        replaced: True if the copy replaced a file or link.
+    """
+
+    path: str
+    to: str
+    type: EntryType
+    files: int = 1
+    replaced: bool = False
 
 
 @dataclass(frozen=True)
@@ -679,6 +713,12 @@ class ToolResult:
     def __str__(self) -> str:
         """Return `content`."""
         return self.content
+
+    def _repr_html_(self) -> str:
+        """Return the result as a notebook displays it."""
+        done = "succeeded" if self.success else "failed"
+        images = ((image.media_type, image.data) for image in self.images)
+        return html_block(f"ToolResult: {done}", self.content_with_notes, images=images)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, ready for JSON."""

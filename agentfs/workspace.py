@@ -13,10 +13,9 @@ from agentfs import watch as watching
 from agentfs.enforcement import check_rules, guard_methods, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
-from agentfs.history import methods
-from agentfs.history.recording import Recording
 from agentfs.history.state import open_history
-from agentfs.history.transaction import Transaction
+from agentfs.history.timeline import Recording
+from agentfs.html_output import html_table
 from agentfs.limits import Limits
 from agentfs.outputs import OutputStore
 from agentfs.policy import Durability, Policy
@@ -25,9 +24,11 @@ from agentfs.results import (
     ChangesResult,
     CheckpointResult,
     Containment,
+    CopyResult,
     DeleteResult,
     Edit,
     EditResult,
+    Entry,
     GlobResult,
     GrepResult,
     LineChange,
@@ -42,6 +43,7 @@ from agentfs.results import (
     WriteResult,
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
+from agentfs.visible import quoted
 
 if TYPE_CHECKING:
     from agentfs.history.state import MakeLedger
@@ -81,7 +83,8 @@ class Workspace:
     * "openat2" (Linux 5.6 or newer): the kernel confines each open. Nothing outside is read, listed or
       changed, even while another process swaps directories for links. Processes of one user lose no update.
     * "fd-walk" (older or filtered Linux, macOS, BSD): the same guarantees. Each path is opened name by name,
-      on descriptors. It is tested on Linux without openat2; macOS and BSD should work, but are not tested.
+      on descriptors. It is tested on Linux without openat2; macOS and BSD are expected to work, not run by
+      us.
 
     Windows is not supported: opening a workspace there is an error, but importing agentfs and making schemas
     work.
@@ -118,7 +121,7 @@ class Workspace:
             policy: The rules for changes; by default, any file inside the root that was read may change.
             limits: The bounds of one result, one file and one search.
             state: A directory outside the tree that keeps the journal and read history across processes.
-            on_event: Called with an event for each tool call, in the thread that runs the call.
+            on_event: Called with the events of each call, of tools and of methods, in the thread of the call.
             watch: Keep names, and texts up to `Limits.watch_bytes`, in memory. Searches give the same
                 results, several times faster. `Workspace.watch` reports what is kept.
 
@@ -199,6 +202,12 @@ class Workspace:
     def __repr__(self) -> str:
         return f"Workspace({self.root!r})"
 
+    def _repr_html_(self) -> str:
+        """Return the root and its settings, as a notebook displays them."""
+        may = "read only" if self.policy.read_only else "read and change"
+        rows = (("root", quoted(self.root)), ("policy", f"{may}, mode {self.policy.mode}"))
+        return html_table(type(self).__name__, ("", ""), rows)
+
     def tools(
         self,
         names: str | Sequence[str] | None = None,
@@ -271,10 +280,10 @@ class Workspace:
         offset: int = 1,
         limit: int | None = None,
         column: int = 1,
-        *,
-        line_ids: bool = False,
         encoding: str | None = None,
         raw: bool = False,
+        *,
+        line_ids: bool = False,
     ) -> ReadResult:
         """Read a file; each line of text is shown as its number, `|`, and the line.
 
@@ -283,9 +292,9 @@ class Workspace:
             offset: First line, from 1; negative counts from the end (-20: the last 20).
             limit: Most lines to show; by default as many as fit.
             column: First character of each line to show, from 1.
-            line_ids: Show an id before the `|` of each line, for edit_lines.
             encoding: The codec of the text, if the bytes do not show it.
-            raw: Show a notebook as its JSON, and binary content in hexadecimal.
+            raw: Show a notebook as JSON, binary content in hexadecimal.
+            line_ids: Show an id before the `|` of each line, for edit_lines.
 
         Returns:
             The lines, the facts about the file, and the call that shows the following lines. Images are in
@@ -369,6 +378,35 @@ class Workspace:
             raw=raw,
         )
 
+    @tool(effect="write")
+    def append(
+        self,
+        path: Path,
+        content: str,
+        *,
+        encoding: str | None = None,
+        preview: bool = False,
+        raw: bool = False,
+    ) -> WriteResult:
+        """Add lines to the end of a file, or create it; no earlier read is needed.
+
+        Args:
+            path: File, relative to the workspace root; missing directories are made.
+            content: The lines to add.
+            encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
+            preview: Return the result and write nothing.
+            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
+
+        Returns:
+            The lines that were added, and the change as a unified diff in `diff`.
+
+        Raises:
+            AgentFSError: `no_change` for an empty text, `binary`, `encoding`, `too_large`, `not_a_file`,
+                `protected`, `read_only`, `outside_workspace`.
+        """
+        target = self._edit_target(path, encoding, None, preview, raw)
+        return editing.append.append_to_file(target, content)
+
     @tool(
         effect="edit",
         default=True,
@@ -380,6 +418,7 @@ class Workspace:
         old_string: str,
         new_string: str,
         replace_all: bool = False,
+        raw: bool = False,
         *,
         insert_line: int | None = None,
         expect: int | None = None,
@@ -387,7 +426,6 @@ class Workspace:
         match: Literal["tolerant", "exact"] | None = None,
         encoding: str | None = None,
         preview: bool = False,
-        raw: bool = False,
     ) -> EditResult:
         """Replace a piece of text in a file; the rest stays as it is.
 
@@ -397,6 +435,7 @@ class Workspace:
                 once, so include enough lines around it.
             new_string: The text to put in its place.
             replace_all: Replace every occurrence.
+            raw: Edit a notebook as JSON, not by its cells.
             insert_line: With an empty `old_string`, the line after which `new_string` is inserted as lines of
                 its own; 0 is the beginning of the file.
             expect: How many replacements to make; with any other number nothing is changed.
@@ -405,7 +444,6 @@ class Workspace:
                 one place only; None leaves it to the policy.
             encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
-            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The change as a unified diff.
@@ -428,12 +466,12 @@ class Workspace:
         self,
         path: Path,
         edits: Edits,
+        raw: bool = False,
         *,
         expect_revision: str | None = None,
         match: Literal["tolerant", "exact"] | None = None,
         encoding: str | None = None,
         preview: bool = False,
-        raw: bool = False,
     ) -> EditResult:
         """Make several replacements in one file, in order, each on the result of the previous one.
 
@@ -442,12 +480,12 @@ class Workspace:
         Args:
             path: File, relative to the workspace root.
             edits: The replacements, each as in edit.
+            raw: As in edit.
             expect_revision: The only version of the file to change, as `read` names it.
             match: "tolerant" also finds a text that differs only in white space and the like, if it is at
                 one place only; None leaves it to the policy.
             encoding: The codec of the file; None for the one that its byte order mark names, else UTF-8.
             preview: Return the result and write nothing.
-            raw: Make the change even if it breaks a notebook, or if the file is an image or a PDF.
 
         Returns:
             The change as a unified diff.
@@ -579,20 +617,27 @@ class Workspace:
         )
 
     @tool(effect="manage")
-    def delete(self, path: Path) -> DeleteResult:
-        """Delete a file, a link, or an empty directory; undo brings it back.
+    def delete(
+        self, path: Path, recursive: bool = False, *, expect: int | None = None, preview: bool = False
+    ) -> DeleteResult:
+        """Delete a file, a link, or a directory; undo brings it back.
 
         Args:
-            path: File, link or empty directory, relative to the workspace root.
+            path: File, link or directory, relative to the workspace root.
+            recursive: Delete a directory with its contents, even hidden and ignored files.
+            expect: How many files and links to delete; with any other number nothing is deleted.
+            preview: Return the result and delete nothing.
 
         Returns:
-            What was deleted.
+            What was deleted, with the number of files.
 
         Raises:
-            AgentFSError: `not_a_file` for a directory that is not empty, `too_large` for a file whose content
-                is too large to keep for undo, `refused`, `read_only`.
+            AgentFSError: `not_a_file` for a directory that is not empty, without `recursive`; `too_large` for
+                contents that are too large or too many to keep for undo; `stale` if there are not `expect`
+                files; `protected`, `refused`, `read_only`. Nothing is deleted then.
         """
-        return editing.delete_move.delete_path(self._root, self.limits, fspath(path))
+        options = editing.delete_move.DeleteOptions(fspath(path), recursive, expect, preview)
+        return editing.delete_move.delete_path(self._root, self.limits, options)
 
     @tool(effect="manage")
     def move(self, path: Path, to: Path) -> MoveResult:
@@ -613,6 +658,57 @@ class Workspace:
         return editing.delete_move.move_path(
             self._root, self._read_tracker, self.limits, fspath(path), fspath(to)
         )
+
+    @tool(effect="write")
+    def copy(self, path: Path, to: Path, *, overwrite: bool = False) -> CopyResult:
+        """Copy a file, a link, or a directory with its contents.
+
+        Args:
+            path: File, link or directory, relative to the workspace root.
+            to: The path of the copy, which must be free; missing directories are made.
+            overwrite: Replace a file or link at `to`, but never a directory.
+
+        Returns:
+            What was copied.
+
+        Raises:
+            AgentFSError: `already_exists` if `to` exists, `invalid_argument` if a directory would be copied
+                into itself, `not_found`, `read_only`. For a file, even inside a copied directory:
+                `protected`, `refused`, `not_regular`, `too_large`, `stale`. Nothing is copied then.
+        """
+        return editing.delete_move.copy_path(
+            self._root, self._read_tracker, self.limits, fspath(path), fspath(to), overwrite=overwrite
+        )
+
+    @tool(effect="search", for_models=False)
+    def exists(self, path: Path) -> bool:
+        """Return True if something exists at a path; for programs.
+
+        Args:
+            path: Any path inside the workspace root. A link exists even if its target does not.
+
+        Returns:
+            True for a file, a directory, a link, or any other entry, even if it is hidden or ignored.
+
+        Raises:
+            AgentFSError: `outside_workspace`, `invalid_path`, `refused`.
+        """
+        return self._root.exists(fspath(path))
+
+    @tool(effect="search", for_models=False)
+    def stat(self, path: Path) -> Entry:
+        """Return the kind, size and time of a file or directory, as `ls` lists it; for programs.
+
+        Args:
+            path: File, link or directory, relative to the workspace root. A link is not followed.
+
+        Returns:
+            The entry.
+
+        Raises:
+            AgentFSError: `not_found`, `outside_workspace`, `invalid_path`, `refused`.
+        """
+        return self._root.entry(fspath(path))
 
     @tool(effect="search", default=True)
     def ls(
@@ -751,10 +847,11 @@ class Workspace:
             changed_within: Only entries changed since: `2d`, `90min`, or a date.
             changed_before: Only entries changed before: `2weeks`, or a date.
             full_path: Find `pattern` in the path relative to the root.
-            case: The case of letters; "smart" ignores case unless `pattern` has a capital.
+            case: The case of letters; "smart" ignores it in a `pattern` without a capital, "insensitive" in
+                `glob` too.
             sort: The order: by path, newest first or largest first.
             timeout: Seconds that the search may take.
-            unique: List a file with several links once, by the first of its paths.
+            unique: List a file with several links once, by its own path or the first link that leads to it.
 
         Returns:
             The entries in order of path, and what was left out.
@@ -817,7 +914,7 @@ class Workspace:
         max_count: int | None = None,
         max_filesize: int | str | None = None,
         encoding: str | None = None,
-        sort: Literal["path", "modified", "oldest", "size"] = "path",
+        sort: Literal["path", "reverse", "modified", "oldest", "size"] = "path",
         timeout: float | None = None,
         line_ids: bool = False,
         whole_line: bool = False,
@@ -854,7 +951,7 @@ class Workspace:
             max_count: Most matching lines of one file.
             max_filesize: Size of the largest file to search: bytes, or for example `500K`.
             encoding: Codec of files that are not UTF-8 and have no byte order mark.
-            sort: The order of the files: by path, newest, oldest or largest first.
+            sort: The order of the files: by path, the reverse, newest, oldest or largest first.
             timeout: Seconds that the search may take.
             line_numbers: Number the lines in the text.
             line_ids: Give each matching line an id before its `|`, for edit_lines.
@@ -863,7 +960,7 @@ class Workspace:
             dot_all: With `multiline`, let `.` match line ends.
             samples: Matches of each file in a summary.
             overlap: Give each match all its context lines, even lines that belong to another match.
-            unique: Search a file with several links once, by the first of its paths.
+            unique: Search a file with several links once, by its own path or the first link.
 
         Returns:
             The matches in order of path, with totals, and what was left out.
@@ -926,7 +1023,7 @@ class Workspace:
             AgentFSError: `conflict` if another program has changed the same lines of a file, with the lines
                 and the call for the other paths; `invalid_argument` if there are fewer steps.
         """
-        return methods.undo(self._journal, self._root, self._read_tracker, self.limits, steps, paths)
+        return history.methods.undo(self._journal, self._root, self._read_tracker, self.limits, steps, paths)
 
     @tool(effect="manage")
     def redo(self, steps: int = 1) -> UndoResult:
@@ -941,7 +1038,7 @@ class Workspace:
         Raises:
             AgentFSError: `conflict` as `undo`; `invalid_argument` if fewer steps were undone.
         """
-        return methods.redo(self._journal, self._root, self._read_tracker, self.limits, steps)
+        return history.methods.redo(self._journal, self._root, self._read_tracker, self.limits, steps)
 
     @tool(effect="none")
     def checkpoint(self, name: str | None = None) -> CheckpointResult:
@@ -956,7 +1053,7 @@ class Workspace:
         Raises:
             AgentFSError: `invalid_argument` for an empty name or one over 200 characters.
         """
-        return methods.checkpoint(self._journal, name)
+        return history.methods.checkpoint(self._journal, name)
 
     @tool(effect="manage")
     def rollback(self, to: str, paths: Files | None = None) -> UndoResult:
@@ -972,7 +1069,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `conflict` as `undo`.
         """
-        return methods.rollback(self._journal, self._root, self._read_tracker, self.limits, to, paths)
+        return history.methods.rollback(self._journal, self._root, self._read_tracker, self.limits, to, paths)
 
     def forget(self) -> None:
         """Forget which files were read, for example after the loop has cut the model's history.
@@ -1000,7 +1097,7 @@ class Workspace:
             AgentFSError: `stale` at the end, with the diff, if another program or call has changed a file
                 since the transaction first changed it; nothing is changed then.
         """
-        staged = Transaction(self._root, self._journal, self._read_tracker, self.limits)
+        staged = history.transaction.Transaction(self._root, self._journal, self._read_tracker, self.limits)
         inner = copy(self)
         inner.__dict__.update(_root=staged.root, _journal=staged.journal, _state=None, _guarded_by="")
         with closing(staged):
@@ -1026,12 +1123,12 @@ class Workspace:
                 `too_large` for a tree with more names than `Limits.walk_entries`.
         """
         given = self._journal, self._root, self.limits
-        opened = methods.begin_recording(*given, label, include_ignored=include_ignored)
+        opened = history.methods.begin_recording(*given, label, include_ignored=include_ignored)
         recorded = Recording(label)
         try:
             yield recorded
         finally:
-            recorded.result = methods.end_recording(*given, opened)
+            recorded.result = history.methods.end_recording(*given, opened)
 
     def recorded(self, function: _Function) -> _Function:
         """Return a function that records each of its calls; wrap the shell tool of a loop with it.
@@ -1062,7 +1159,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `refused`.
         """
-        return methods.changes(self._journal, self._root, since, paths, self.limits.file_bytes)
+        return history.methods.changes(self._journal, self._root, since, paths, self.limits.file_bytes)
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` accept as a path.

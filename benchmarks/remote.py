@@ -181,6 +181,9 @@ def measure(sshd: Any, port: int, tree: Path, arguments: argparse.Namespace) -> 
         assert far.read(FILE).text == near.read(FILE).text
         assert far.grep(PATTERN, glob="*.py").text == near.grep(PATTERN, glob="*.py").text
         assert far.glob("**/*.py").text == near.glob("**/*.py").text
+        for _ in range(9 if watch else 0):  # each keeps a part of the tree
+            far.grep(PATTERN)
+            near.grep(PATTERN)
         for label in sides["local"]:
             for number in range(rounds + 2):
                 for side, calls in sides.items():

@@ -1,5 +1,8 @@
 """Searches of a watched workspace beside cold ones and `rg`: the same answers first, then the time of each.
 
+The first lines compare processor time with a cold search: of the first calls, which keep a part of the tree
+each, and of searches with memory for all texts, for half of them, and for few.
+
     python benchmarks/watch.py TREE [--name linux] [--rounds 7] [--rg RG]
         [--watch-bytes 2147483648] [--json FILE]
 
@@ -19,6 +22,10 @@ from save import save
 from search import PATTERNS, children_seconds
 
 from agentfs import Limits, Workspace
+from agentfs.results import WatchReport
+
+ABSENT = "zz_no_such_name_zz"
+FIRST_CALLS = 9  # each at most doubles what is kept
 
 
 def measure(run: Callable[[], object], rounds: int) -> tuple[float, float]:
@@ -30,6 +37,43 @@ def measure(run: Callable[[], object], rounds: int) -> tuple[float, float]:
         clock.append((time.perf_counter() - began) * 1000)
         processor.append((time.process_time() + children_seconds() - used) * 1000)
     return min(clock), min(processor)
+
+
+def keep_all(workspace: Workspace) -> None:
+    """Search until nothing more is kept; each call keeps a part."""
+    for _ in range(FIRST_CALLS):
+        workspace.grep(ABSENT, context=0)
+
+
+def compare_first_calls(tree: str, limits: Limits, rounds: int) -> None:
+    """Print the processor time of the first calls, as ratios to a first cold search."""
+    usual, calls = [], [[] for _ in range(FIRST_CALLS)]
+    for _ in range(rounds):
+        with Workspace(tree, limits=limits) as ws:
+            usual.append(measure(lambda: ws.grep(ABSENT, context=0), 1)[1])
+        with Workspace(tree, limits=limits, watch=True) as ws:
+            for taken in calls:
+                taken.append(measure(lambda: ws.grep(ABSENT, context=0), 1)[1])
+    ratios = " ".join(f"{min(taken) / min(usual):.2f}" for taken in calls)
+    print(f"first calls / cold ({min(usual):.0f} ms): {ratios}")
+
+
+def compare_under_pressure(tree: str, cold: Workspace, full: WatchReport, rounds: int) -> None:
+    """Print the processor time of searches with less memory than the texts take, as ratios to cold ones."""
+    for part in (2, 10):
+        limits = Limits(timeout=30, watch_bytes=full.names * 384 + full.text_bytes // part)
+        with Workspace(tree, limits=limits, watch=True) as ws:
+            keep_all(ws)
+            ratios = []
+            for pattern in (ABSENT, "self", r"\bmodel\b", r"\d{9,}"):
+                taken = {each: [] for each in (cold, ws)}
+                for _ in range(rounds):
+                    for each, times in taken.items():
+                        times.append(measure(lambda: each.grep(pattern, context=0), 1)[1])  # noqa: B023 - as above
+                ratios.append(min(taken[ws]) / min(taken[cold]))
+            kept = ws.watch.texts / full.texts
+            found = " ".join(f"{ratio:.2f}" for ratio in ratios)
+            print(f"room for 1/{part} of the texts ({kept:.0%} of the files kept) / cold: {found}")
 
 
 def totals(found) -> tuple:
@@ -54,16 +98,11 @@ def main() -> None:
     rows = []
     limits = Limits(timeout=30, watch_bytes=given.watch_bytes)
     cold = Workspace(given.tree, limits=limits)
-    first = {}
-    for watch in (False, True):
-        taken = []
-        for _ in range(3):
-            with Workspace(given.tree, limits=limits, watch=watch) as ws:
-                taken.append(measure(lambda: ws.grep("zz_no_such_name_zz", context=0), 1)[1])
-        first[watch] = min(taken)
+    cold.grep(ABSENT)
+    compare_first_calls(given.tree, limits, given.rounds)
     watched = Workspace(given.tree, limits=limits, watch=True)
-    print(f"| first search | {first[False]:.0f} | {first[True]:.0f} | {first[True] / first[False]:.2f} | | |")
-    watched.grep("zz_no_such_name_zz")
+    keep_all(watched)
+    compare_under_pressure(given.tree, cold, watched.watch, given.rounds)
     ratios = []
     for name, pattern, options, _ in PATTERNS[given.name]:
         arguments = {

@@ -23,7 +23,7 @@ from typing import Any
 from agentfs import Toolset, Workspace
 
 Message = dict[str, Any]
-Model = Callable[[list[Message], list[dict[str, Any]]], Message]
+Model = Callable[[list[Message], list[Any]], Message]
 
 SYSTEM = "You change a repository with the tools given. Look before you edit. Say when you are done."
 TASK = "Find out what this repository is, then add a heading, a note and a file that says who was here."
@@ -61,7 +61,7 @@ def openai_model(name: str) -> Model:
     # Imported by name, because the package is optional: type checkers do not have it.
     client: Any = importlib.import_module("openai").OpenAI()
 
-    def model(messages: list[Message], schemas: list[dict[str, Any]]) -> Message:
+    def model(messages: list[Message], schemas: list[Any]) -> Message:
         completion = client.chat.completions.create(model=name, messages=messages, tools=schemas)
         reply: Message = completion.choices[0].message.model_dump(exclude_none=True)
         return reply
@@ -93,7 +93,7 @@ class ScriptedModel:
         self._path = ""
         self._line = ""
 
-    def __call__(self, messages: list[Message], schemas: list[dict[str, Any]]) -> Message:
+    def __call__(self, messages: list[Message], schemas: list[Any]) -> Message:
         """Return the next message of the script."""
         step = next(self._steps, None)
         if step is None:

@@ -55,6 +55,7 @@ class Browser:
         self.socket = socket
         self.numbers = itertools.count()
         self.session: str | None = None
+        self.size: tuple[int, int] | None = None
         self.complaints: list[str] = []
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -79,13 +80,15 @@ class Browser:
 
     def resize(self, width: int, height: int, scheme: str) -> None:
         """Make the window so large, for a user who prefers a "light" or "dark" scheme."""
-        self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 600,
-        )
+        if (width, height) != self.size:  # else the page would be laid out again
+            self.send(
+                "Emulation.setDeviceMetricsOverride",
+                width=width,
+                height=height,
+                deviceScaleFactor=1,
+                mobile=width < 600,
+            )
+            self.size = (width, height)
         preferred = {"name": "prefers-color-scheme", "value": scheme}
         self.send("Emulation.setEmulatedMedia", features=[preferred])
 
@@ -96,7 +99,9 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """Return what an expression is, awaited."""
-        result = self.send("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        result = self.send(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True, userGesture=True
+        )
         if "exceptionDetails" in result:
             raise BrowserError(result["exceptionDetails"])
         return result["result"].get("value")

@@ -87,7 +87,7 @@ def blocks_of(page: Path) -> list[Block]:
             text.count("\n", 0, found.start()) + 1,
             found["language"],
             found["title"],
-            SNIPPET.sub(_included, re.sub(f"(?m)^{found['indent']}", "", found["content"])),
+            with_files(re.sub(f"(?m)^{found['indent']}", "", found["content"])),
             *found.span("content"),
             found["indent"],
         )
@@ -95,8 +95,9 @@ def blocks_of(page: Path) -> list[Block]:
     ]
 
 
-def _included(line: re.Match[str]) -> str:
-    return (ROOT / line[1]).read_text(encoding="utf-8")
+def with_files(text: str) -> str:
+    """Return a text with each file that it includes."""
+    return SNIPPET.sub(lambda line: (ROOT / line[1]).read_text(encoding="utf-8"), text)
 
 
 def sessions() -> list[list[Path]]:

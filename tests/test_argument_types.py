@@ -51,9 +51,12 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 # The other arguments of each method.
 USUAL: dict[str, dict[str, Any]] = {
+    "append": {"path": "a.txt", "content": "x"},
+    "copy": {"path": "a.txt", "to": "new.txt"},
     "delete": {"path": "a.txt"},
     "edit": {"path": "a.txt", "old_string": "one", "new_string": "1"},
     "edit_lines": {"path": "a.txt", "changes": [LineChange(new_content="x", line_id="abcdef")]},
+    "exists": {"path": "a.txt"},
     "glob": {"pattern": "*"},
     "grep": {"pattern": "one"},
     "keep": {"kept": "text"},
@@ -66,6 +69,7 @@ USUAL: dict[str, dict[str, Any]] = {
     "replace": {"old_string": "one", "new_string": "1"},
     "rollback": {"to": "1"},
     "splice": {"path": "a.txt", "spans": [(0, 3, "1")]},
+    "stat": {"path": "a.txt"},
     "write": {"path": "new.txt", "content": "new\n"},
 }
 METHODS = {

@@ -587,3 +587,25 @@ def test_few_descriptors_are_not_an_error_of_standard_output(tmp_path):
     )
     assert done.returncode != 0
     assert "Standard output" not in done.stderr
+
+
+def test_delete_takes_r_for_a_directory_with_its_contents(tmp_path):
+    (tmp_path / "d/e").mkdir(parents=True)
+    (tmp_path / "d/e/f").write_text("x\n")
+    refused = run("delete", "d", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--recursive" in refused.stderr
+    done = run("delete", "-r", "d", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, 'Deleted "d" (directory, 1 file).\n')
+    assert not (tmp_path / "d").exists()
+
+
+def test_append_and_copy_are_commands(tmp_path):
+    assert run("append", "log", "-", cwd=tmp_path, stdin="one\n").returncode == 0
+    assert run("append", "log", "two\n", cwd=tmp_path).stdout == (
+        'Appended to "log": line 2 (now 2 lines, 8 bytes).\n'
+    )
+    assert run("copy", "log", "other", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "other").read_text() == "one\ntwo\n"
+    assert run("copy", "log", "other", cwd=tmp_path).returncode == 2
+    assert run("copy", "--overwrite", "log", "other", cwd=tmp_path).returncode == 0

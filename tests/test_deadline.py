@@ -155,6 +155,8 @@ calls = {
     "write": lambda: ws.write("big", "x", overwrite=True),
     "splice": lambda: ws.splice("big", [(0, 1, "b")]),
     "replace": lambda: ws.replace("a", "b"),
+    "append": lambda: ws.append("big", "x"),
+    "copy": lambda: ws.copy("big", "other"),
     "delete": lambda: ws.delete("big"),
     "move": lambda: ws.move("big", "other"),
     "read_many": lambda: ws.read_many(["big", "small"]),

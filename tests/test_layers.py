@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 
 # From the bottom up. Packages on one line may not import one another.
 LAYERS = [
-    {"visible", "forks", "lazy"},
+    {"visible", "html_output", "forks", "lazy"},
     {"advice"},
     {"errors"},
     {"call_context", "permissions"},
@@ -28,10 +28,11 @@ LAYERS = [
     {"tools"},
     {"enforcement"},
     {"workspace"},
-    {"async_workspace"},
+    {"async_workspace", "policy_file", "otel"},
     {"remote"},
     {"dialects"},
     {"mcp", "terminal", "completion"},
+    {"frameworks"},
     {"cli"},
     {"__init__", "__main__"},  # the public names and `python -m`
 ]

@@ -80,6 +80,12 @@ def nearest_block(ws: Workspace) -> object:
     return error_of(lambda: ws.edit("a.txt", "def first(a, c):\n    return a + b\n", "")) == "no_match"
 
 
+def cell_edited(ws: Workspace) -> object:
+    ws.write("a.ipynb", '{"cells": [{"source": ["x\\n", "y"]}]}')
+    ws.edit("a.ipynb", "x\ny", "z")
+    return (Path(ws.root) / "a.ipynb").read_text() == '{"cells": [{"source": ["z"]}]}'
+
+
 def next_page(ws: Workspace) -> object:
     ws.write("a.txt", "x\n" * 3000)
     return ws.read("a.txt").next == {"name": "read", "arguments": {"path": "a.txt", "offset": 2001}}
@@ -87,7 +93,7 @@ def next_page(ws: Workspace) -> object:
 
 EXAMPLES = [
     *(smart_quote, env, skipped, link_out, just_changed, lone_return),
-    *(text_for_integer, ignored, conflict, nearest_block, next_page),
+    *(text_for_integer, ignored, conflict, nearest_block, cell_edited, next_page),
 ]
 
 

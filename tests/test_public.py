@@ -15,8 +15,8 @@ from agentfs.errors import FileIOError
 
 NAMES = """
 AccessError AgentFSError Allow ArgumentError AsyncWorkspace ContentError Deny Edit EditError Event
-LineChange Limits OperationalError PathError PermissionRequest Policy Protect ToolResult Toolset
-Workspace connect
+LineChange Limits OperationalError PathError PermissionRequest Policy PolicyFile Protect ToolResult
+Toolset Workspace connect
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 PYTHON_ERRORS = {
@@ -53,16 +53,20 @@ timeout busy io closed unsupported disconnected
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 SIGNATURES = {
-    "read": "path, offset=1, limit=None, column=1",
+    "read": "path, offset=1, limit=None, column=1, encoding=None, raw=False",
     "write": "path, content",
-    "edit": "path, old_string, new_string, replace_all=False",
-    "multi_edit": "path, edits",
+    "append": "path, content",
+    "copy": "path, to",
+    "exists": "path",
+    "stat": "path",
+    "edit": "path, old_string, new_string, replace_all=False, raw=False",
+    "multi_edit": "path, edits, raw=False",
     "edit_lines": "path, changes",
     "ls": "path='.', depth=1, limit=None, offset=0, include_ignored=False",
     "glob": "pattern, path='.', limit=None, offset=0, include_ignored=False",
     "find": "path='.', pattern=None, glob=None, types=None, limit=None, offset=0, include_ignored=False",
     "replace": "old_string, new_string, path='.', glob=None, expect=None",
-    "delete": "path",
+    "delete": "path, recursive=False",
     "move": "path, to",
     "undo": "steps=1, paths=None",
     "redo": "steps=1",

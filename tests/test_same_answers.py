@@ -17,7 +17,7 @@ from tests.remote.over_pipe import open_pipe
 from tests.search.watched import unhurried
 
 KINDS = ("cold", "watched", "persistent", "remote")
-LIMITS = Limits(watch_bytes=64 * 1024, grep_results=20, glob_results=15, timeout=30)
+LIMITS = Limits(watch_bytes=64 * 1024, file_bytes=32 * 1024, grep_results=20, glob_results=15, timeout=30)
 # Times and numbers of calls, which differ in each copy of the tree.
 VOLATILE = {"mtime", "elapsed_ms", "accessed", "created_at"}
 DIRECTORIES = ["", "src", "src/deep", "src/deep/er", "build", ".hidden", "docs"]

@@ -71,3 +71,13 @@ def test_all_pages_say_the_same_of_macos():
         text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
         assert "expected to work, not run by us" in text
         assert re.search(r"on Linux (and|or) macOS", text) is None, page
+    sources = [
+        path
+        for name in ("agentfs", "docs")
+        for path in (ROOT / name).rglob("*.*")
+        if path.suffix in {".py", ".md"}
+    ]
+    for path in [*ROOT.glob("*.md"), *sources]:
+        text = " ".join(path.read_text(encoding="utf-8").split())
+        for claim in re.findall(r"macOS[^.;|]* (?:work|works|run|runs|tested|supported)\b[^.;|]*", text):
+            assert "expected to work, not run by us" in claim, path

@@ -1,8 +1,9 @@
 """The dialect `apply-patch`: OpenAI's V4A patches, which are applied as a whole or not at all.
 
 Parsing is as lenient as OpenAI's own: it takes blanks around markers, a heredoc around the patch, a first
-hunk without `@@`, and blank lines between hunks or as blank context. Locating is stricter: the lines of a
-hunk must occur exactly once. `docs/reference/dialects/apply-patch.md` compares it with the contract.
+hunk without `@@`, and blank lines between hunks or as blank context. It also takes a code fence. Locating is
+stricter: the lines of a hunk must occur exactly once. `docs/reference/dialects/apply-patch.md` compares it
+with the contract.
 """
 
 import re
@@ -37,9 +38,11 @@ _MOVE = re.compile(r"\*\*\* Move to: (.+)")
 _END_OF_FILE = "*** End of File"
 _LINE_NUMBERS = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@.*")
 _HEREDOC = re.compile(
-    r"""(?:(?:cat|apply_?patch)\s*)?<<-?\s*(?P<quote>['"]?)(?P<word>[^\s'"]+)(?P=quote)\s*\n(?P<patch>.*)\n\s*(?P=word)""",
+    r"""(?:(?:cat|apply_?patch)\s*)?<<-?\s*(?P<quote>['"]?)(?P<word>[^\s'"]+)(?P=quote)"""
+    r"(?:\s*\|\s*apply_?patch)?\s*\n(?P<patch>.*)\n\s*(?P=word)",
     re.DOTALL,
 )
+_FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})\w*\n(?P<patch>.*)\n(?P=fence)", re.DOTALL)
 
 # The grammar that the API enforces if the tool is freeform.
 GRAMMAR = r"""
@@ -117,8 +120,10 @@ def read_patch(text: str) -> list[Operation]:
     if text.count("\n") > MAX_LINES:
         raise _invalid(MAX_LINES, "the patch is too long here; send several patches")
     text = text.replace("\r\n", "\n").strip()
-    heredoc = _HEREDOC.fullmatch(text)
-    lines = (heredoc["patch"].strip() if heredoc else text).split("\n")
+    for around in (_FENCE, _HEREDOC):
+        found = around.fullmatch(text)
+        text = found["patch"].strip() if found else text
+    lines = text.split("\n")
     if lines[0].strip() != _BEGIN:
         raise _invalid(1, f"the first line of the patch must be '{_BEGIN}'")
     if lines[-1].strip() != _END or len(lines) == 1:

@@ -247,7 +247,7 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
             advice = "Increase max_results, or use a more specific pattern or path"
             totals = _totals(context, found, len(files), "files", advice)
             pattern = context.arguments["pattern"]
-            if not files and "/" not in pattern:
+            if not files and "/" not in pattern and found.nothing[0].endswith("."):  # no other hint
                 totals["note"] += (
                     f"\n`{pattern}` matches only in that directory, `**/{pattern}` also below it."
                 )
@@ -286,6 +286,8 @@ def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dic
         page["file_id"] = workspace.keep(read, kind="file")
     if read.encoding != "utf-8" and read.total_lines:
         page["encoding"] = read.encoding
+    if read.bom and read.start_line == 1:
+        page["note"] = "the byte order mark of the file is left out of content"
     return page
 
 

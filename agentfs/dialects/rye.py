@@ -16,12 +16,13 @@ from agentfs.dialects.toolkit import (
     ToolSpec,
     as_json,
     content_of,
+    globs_from_root,
     left_out_field,
     lines_of,
     problem_of,
     without_empty,
 )
-from agentfs.errors import EncodingError, UnknownLineError
+from agentfs.errors import UnknownLineError
 from agentfs.results import EditResult, Entry, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
 # Directories that glob, grep and ls leave out at any depth.
@@ -32,6 +33,7 @@ IGNORED = (
 
 _EXCLUDE = [f"{name}/" for name in IGNORED]
 _ID_CHARS = len("[LID:] ")  # added to each line around its id
+_FILE = "Path to file (relative to project root or absolute)."
 _IDS = ("line_id", "start_line_id", "end_line_id")
 _LINE_CHARS = 2000
 _ALWAYS_SKIPPED = ("vcs",)  # not mentioned, because every call leaves it out
@@ -53,18 +55,6 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             changes: List of change operations.
         """
         return workspace.edit_lines(path, [_clean(change) for change in changes])
-
-    def write(path: str, content: str) -> WriteResult:
-        """Create or overwrite a file; parent directories are created, and its line ids end.
-
-        Args:
-            path: Path to file (relative to project root or absolute).
-            content: Content to write to the file.
-        """
-        try:
-            return workspace.write(path, content)
-        except EncodingError:  # the encoding of the old file cannot hold the content
-            return workspace.write(path, content, encoding="utf-8")
 
     def glob(pattern: str, path: str = ".") -> GlobResult:
         """Find files matching a glob pattern, sorted alphabetically, at most 100.
@@ -90,8 +80,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: Directory to search in, or a file; by default the project root.
             glob: File glob filter (e.g. `*.py`).
         """
+        globs = globs_from_root(workspace, path, glob)
         return workspace.grep(
-            pattern, path, glob, context=0, include_ignored=True, exclude=_EXCLUDE, line_ids=True
+            pattern, path, globs, context=0, include_ignored=True, exclude=_EXCLUDE, line_ids=True
         )
 
     def ls(path: str = ".") -> ListResult:
@@ -111,14 +102,21 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             "and hold until the file is changed.",
             parameters=file,
             descriptions={
-                "path": "Path to file (relative to project root or absolute).",
+                "path": _FILE,
                 "offset": "Starting line number (1-indexed); negative counts from the end.",
                 "limit": "Maximum number of lines to read, by default 2000.",
             },
             preset={"line_ids": True},
-            hide=("column",),
+            hide=("column", "encoding", "raw"),
         ),
-        ToolSpec(write, parameters=file),
+        ToolSpec(
+            workspace.write,
+            name="write",
+            description="Create or overwrite a file; parent directories are created, and its line ids end.",
+            parameters=file,
+            descriptions={"path": _FILE, "content": "Content to write to the file, with its line ends."},
+            preset={"encoding": "utf-8", "newline": "given"},
+        ),
         ToolSpec(edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),
         ToolSpec(glob),
         ToolSpec(grep, parameters={"glob": "include"}),
@@ -171,7 +169,8 @@ def _fields(context: RenderContext, limits: Limits) -> dict[str, Any]:
             return {**_matches(found), **_totals(context, found, found.total_lines)}
         case ListResult() as listed:
             names = [f"{entry.name}/" if entry.is_dir else entry.name for entry in listed.entries]
-            cut = {"truncated": True, "total": listed.total} if listed.truncated else {}
+            cut = {"total": listed.total} if listed.truncated else {}
+            cut |= {"truncated": True} if cut or listed.skipped.reached else {}
             entries = [_entry(entry) for entry in listed.entries]
             skipped = left_out_field(listed.skipped, without=_ALWAYS_SKIPPED)
             return {"output": "\n".join(names), "entries": entries, **cut, **skipped}
@@ -180,26 +179,18 @@ def _fields(context: RenderContext, limits: Limits) -> dict[str, Any]:
 
 
 def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str, Any]:
-    output, more = context.result.content, dict[str, Any]()
-    count = read.end_line - read.start_line + 1 if read.total_lines else 0
+    page = {"output": context.result.content, "line_count": 0, "total_lines": 0, "offset": 1}
     truncated = read.truncated_by is not None
-    if read.kind == "text":
-        lines = lines_of(read)
-        # A file that is too large to be kept has no ids.
-        heads = [f"[LID:{name}] " for name in read.line_ids] or [""] * len(lines)
-        output = "\n".join(head + line[:line_chars] for head, line in zip(heads, lines, strict=True))
-        if count and (truncated or not read.line_ids or read.encoding != "utf-8"):
-            more = without_empty(notes=["; ".join(read.notes)] if read.notes else [])
-    else:
-        more = {"kind": read.kind}
-    return {
-        "output": output,
-        "line_count": count,
-        "total_lines": read.total_lines,
-        "truncated": truncated,
-        "offset": max(read.start_line, 1),
-        **more,
-    }
+    if read.kind != "text":
+        return {**page, "truncated": truncated, "kind": read.kind}
+    lines = lines_of(read)
+    # A file that is too large to be kept has no ids.
+    heads = [f"[LID:{name}] " for name in read.line_ids] or [""] * len(lines)
+    page["output"] = "\n".join(head + line[:line_chars] for head, line in zip(heads, lines, strict=True))
+    page |= {"line_count": len(lines), "total_lines": read.total_lines, "offset": max(read.start_line, 1)}
+    says_more = lines and (truncated or not read.line_ids or read.encoding != "utf-8")
+    notes = ["; ".join(read.notes)] if says_more and read.notes else []
+    return {**page, "truncated": truncated, **without_empty(notes=notes)}
 
 
 def _matches(found: GrepResult) -> dict[str, Any]:
@@ -217,7 +208,8 @@ def _matches(found: GrepResult) -> dict[str, Any]:
 def _totals(context: RenderContext, found: GlobResult | GrepResult, total: int) -> dict[str, Any]:
     """Return how many results are shown, the total if it is larger, and why nothing was found."""
     count = len(found.files if isinstance(found, GlobResult) else found.matches)
-    totals = {"count": count, "truncated": found.truncated, **({"total": total} if found.truncated else {})}
+    totals: dict[str, Any] = {"count": count, "truncated": found.truncated or not found.exact}
+    totals |= {"total": total} if found.truncated else {}
     note = {} if count else {"note": context.result.content}
     return {**totals, **left_out_field(found.skipped, without=_ALWAYS_SKIPPED), **note}
 

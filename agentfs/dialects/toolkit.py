@@ -1,6 +1,7 @@
 """Everything that a dialect imports besides `agentfs`, `agentfs.results` and `agentfs.errors`."""
 
 import os
+import posixpath
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -27,6 +28,7 @@ from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
 from agentfs.results import Match, ReadResult, Skipped, ToolResult
 from agentfs.search.diagnose import skip_report as skip_report
+from agentfs.search.glob_readings import globs_below
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
 from agentfs.search.searcher import without_marks as without_marks
@@ -206,6 +208,20 @@ def edited_text(workspace: Workspace, path: str, text: str, edits: Sequence[Edit
 def case_options(case: Literal["sensitive", "insensitive", "smart"]) -> dict[str, Any]:
     """Return the arguments of `grep` for a case mode."""
     return {"ignore_case": case == "insensitive", "smart_case": case == "smart"}
+
+
+def globs_from_root(workspace: Workspace, path: str, globs: str | Sequence[str] | None) -> list[str] | None:
+    """Return globs that start at the root, as for ripgrep, as globs for a search of `path`.
+
+    A glob that can match nothing below `path` from there is returned unchanged, so it starts at `path`.
+    """
+    below = posixpath.normpath(path.removeprefix(f"{workspace.root.rstrip('/')}/"))
+    found: list[str] = []
+    for glob in [globs] if isinstance(globs, str) else globs or ():
+        negation = "!" if glob.startswith("!") else ""
+        readings = globs_below(glob.removeprefix("!"), below.split("/")) if "/" in glob else ()
+        found += [f"{negation}{each}" for each in readings] or [glob]
+    return found or None
 
 
 def last_line(arguments: Mapping[str, Any]) -> int | None:

@@ -6,6 +6,7 @@
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any, Literal, TypeAlias, cast
 
 from agentfs import AgentFSError, Edit, PermissionRequest, Policy, ToolResult, Toolset, Workspace
@@ -17,15 +18,23 @@ from agentfs.dialects.toolkit import (
     ToolSpec,
     edited_text,
     first_line,
+    globs_from_root,
     literal,
     plural,
+    read_docstring,
     visible,
 )
 from agentfs.errors import AlreadyExistsError, ClosedError, InvalidArgumentError
 from agentfs.results import EditResult, GrepResult, ListResult, WriteResult
 
 _FILE = {"path": "file_path"}
-_FILE_DESCRIPTION = {"path": "File, absolute or relative to the working directory."}
+_UNCHANGED: Mapping[str, str] = {}
+# Words of the workspace's docstrings, and those that replace them.
+_WORDS = {
+    "relative to the workspace root": "absolute or relative to the working directory",
+    "use edit": "use Edit",
+    "as in edit": "as in Edit",
+}
 _MODES: dict[str, Mode] = {
     "default": "default",
     "acceptEdits": "accept_edits",
@@ -77,12 +86,6 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the seven tools."""
 
     def ls(path: str, ignore: list[str] | None = None) -> ListResult:
-        """List a directory: directories first, then files, by name.
-
-        Args:
-            path: Directory, absolute or relative to the working directory.
-            ignore: Globs of entries to leave out.
-        """
         return workspace.ls(path=path, ignore=ignore)
 
     def grep(
@@ -99,25 +102,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         limit: int | None = None,
         multiline: bool = False,
     ) -> GrepResult:
-        r"""Search the contents of files with a regular expression.
-
-        Args:
-            pattern: Regular expression; escape `( ) [ . *` to match them literally.
-            path: File or directory to search, absolute or relative to the working directory.
-            glob: Only files that match, such as `*.py` or `src/**`.
-            output_mode: File names, matching lines, or the number of matching lines in each file.
-            before: Lines to show before each match, with output_mode content.
-            after: Lines to show after each match, with output_mode content.
-            context: Lines to show on either side of each match, with output_mode content.
-            line_numbers: Number the lines, with output_mode content.
-            ignore_case: Match upper and lower case alike.
-            type: Only files of a type, such as `py`, `js`, `rust`.
-            limit: Most entries of the output mode to return: files, or matches. 0: as many as usual.
-            multiline: Let a match span lines, and `.` match line ends.
-        """
-        around = context if (context, before, after) != (None, None, None) else 0
+        globs = globs_from_root(workspace, path, glob)
         return workspace.grep(
-            pattern=pattern, path=path, glob=glob, type=type, output_mode=output_mode, context=around,
+            pattern=pattern, path=path, glob=globs, type=type, output_mode=output_mode, context=context,
             before=before, after=after, line_numbers=line_numbers, ignore_case=ignore_case,
             multiline=multiline, limit=limit or None,
         )  # fmt: skip
@@ -125,57 +112,63 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def edit(
         path: str, old_string: str, new_string: str, replace_all: bool = False
     ) -> EditResult | WriteResult:
-        """Replace a piece of text in a file; everything else stays as it is.
-
-        Args:
-            path: File, absolute or relative to the working directory.
-            old_string: The text to replace, as the file has it, without line numbers; it must occur exactly
-                once, so include enough lines around it. An empty one creates a missing file.
-            new_string: The text to put in its place.
-            replace_all: Replace every occurrence.
-        """
         created = None if old_string else _created(workspace, path, [Edit(old_string, new_string)])
         return created or workspace.edit(path, old_string, new_string, replace_all)
 
     def multi_edit(path: str, edits: list[Edit]) -> EditResult | WriteResult:
-        """Make several replacements in one file, in order, each on the outcome of the one before.
-
-        All are made, or none.
-
-        Args:
-            path: File, absolute or relative to the working directory.
-            edits: The replacements, each as in Edit.
-        """
         created = _created(workspace, path, edits) if edits and not edits[0].old_string else None
         return created or workspace.multi_edit(path, edits)
 
     return (
-        ToolSpec(
-            workspace.read, name="Read", parameters=_FILE, descriptions=_FILE_DESCRIPTION, hide=("column",)
-        ),
-        ToolSpec(
+        _spec(workspace.read, "Read", parameters=_FILE, hide=("column", "encoding", "raw")),
+        _spec(
             workspace.write,
-            name="Write",
+            "Write",
+            {"content": "The full text of the file, with the line ends to write."},
             parameters=_FILE,
-            description="Create a file, or replace one you have read whole; "
-            "to change parts of a file, use Edit.",
-            descriptions={
-                **_FILE_DESCRIPTION,
-                "content": "The whole text of the file, with the line ends to write.",
-            },
             preset={"newline": "given"},
         ),
-        ToolSpec(edit, name="Edit", parameters=_FILE, effect="edit"),
-        ToolSpec(multi_edit, name="MultiEdit", parameters=_FILE, effect="edit"),
-        ToolSpec(ls, name="LS"),
-        ToolSpec(
-            workspace.glob,
-            name="Glob",
-            descriptions={"path": "Directory to search, absolute or relative to the working directory."},
-            hide=("limit", "offset", "include_ignored"),
+        _spec(
+            edit,
+            "Edit",
+            {"old_string": "{} An empty one creates a missing file."},
+            parameters=_FILE,
+            effect="edit",
         ),
-        ToolSpec(grep, name="Grep", parameters=_GREP_NAMES),
+        _spec(multi_edit, "MultiEdit", parameters=_FILE, effect="edit"),
+        _spec(ls, "LS"),
+        _spec(workspace.glob, "Glob", hide=("limit", "offset", "include_ignored")),
+        _spec(
+            grep,
+            "Grep",
+            {
+                "output_mode": "File names, matching lines, or the number of matching lines in each file.",
+                "limit": "{} 0: as many as usual.",
+            },
+            parameters=_GREP_NAMES,
+        ),
     )
+
+
+def _spec(
+    target: Callable[..., Any], name: str, descriptions: Mapping[str, str] = _UNCHANGED, **options: Any
+) -> ToolSpec:
+    """Describe a tool with the docstring of the workspace's method, in the words of the contract.
+
+    In a description of `descriptions`, `{}` stands for that of the method.
+    """
+    texts = read_docstring(_in_words(getattr(Workspace, target.__name__).__doc__))
+    shown = {each: texts.parameters[each] for each in signature(target).parameters}
+    changed = {each: text.replace("{}", shown[each]) for each, text in descriptions.items()}
+    return ToolSpec(
+        target, name=name, description=texts.description, descriptions={**shown, **changed}, **options
+    )
+
+
+def _in_words(text: str) -> str:
+    for ours, theirs in _WORDS.items():
+        text = text.replace(ours, theirs)
+    return text
 
 
 def _created(workspace: Workspace, path: str, edits: Sequence[Edit]) -> WriteResult | None:
@@ -307,9 +300,8 @@ class ToolPlugin:
 def plugins(workspace: Workspace) -> list[ToolPlugin]:
     """Return the tools of a workspace as plugins."""
     tools = DIALECT.tools(workspace)
-    return [
-        ToolPlugin(schema["function"]["name"], schema, workspace, tools) for schema in tools.schemas("openai")
-    ]
+    schemas: list[Any] = tools.schemas("openai")
+    return [ToolPlugin(schema["function"]["name"], schema, workspace, tools) for schema in schemas]
 
 
 def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, Any]) -> Policy:

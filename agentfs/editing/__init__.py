@@ -1,10 +1,11 @@
-"""Change files: `write`, `edit`, `multi_edit`, `edit_lines`, `splice`, `replace`, `delete` and `move`."""
+"""Change files: `write`, `append`, the edits, `replace`, `delete`, `move` and `copy`."""
 
 from typing import TYPE_CHECKING
 
 from agentfs.lazy import lazy_submodules
 
 if TYPE_CHECKING:
+    from agentfs.editing import append as append
     from agentfs.editing import change_file as change_file
     from agentfs.editing import delete_move as delete_move
     from agentfs.editing import edit as edit

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.editing.match import BLANK, comparable, lines_around, occurrences, tolerant_matches
-from agentfs.text import View, bodies_of, changed_lines, common_prefix, common_suffix
+from agentfs.text import View, bodies_of, changed_lines, common_prefix, common_suffix, pieces_of
 from agentfs.text.nearest import closest
 
 Span = tuple[int, int]
@@ -27,6 +27,8 @@ _NUMBERS = tuple(
     re.compile(rf"[ ]*L?([0-9]{{1,18}}){_ID}{separator}")
     for separator in (r"\|", r"\t", "→", ": ", ":", "- ", "-", "  ", r"\. ", " ")
 )
+_CELL_TITLE = re.compile(r"cell \d+, \w+(?:, run \d+)?")
+_CELL_MARK = re.compile(r"(?:cell \d+, line \d+)?\|")
 _ESCAPES = {"n": "\n", "t": "\t", "r": ""}
 # A run of backslashes counts as one, because some of them may have been removed by unescaping.
 _ESCAPE = re.compile(r"\\+([nrt\"'\n]?)")
@@ -58,7 +60,7 @@ def without_escapes(view: str, old: str) -> list[Span]:
     wanted = _ESCAPE.sub(_unescape, old)
     if wanted == old or not wanted.strip():
         return []
-    unescaped = View(view, _ESCAPE, _unescape)
+    unescaped = View(view, pieces_of(_ESCAPE, view, _unescape))
     found = occurrences(unescaped.text, wanted)
     return [unescaped.span(start, len(wanted)) for start in found] or _found(view, wanted)
 
@@ -88,6 +90,18 @@ def without_line_numbers(view: str, old: str) -> list[Span]:
     return []
 
 
+def without_marks(view: str, old: str) -> list[Span]:
+    """Find an old text with the marks that a read or an error puts before the lines of a notebook's cells."""
+    lines = old.split("\n")
+    if _CELL_TITLE.fullmatch(lines[0]):
+        del lines[0]
+    marks = [_CELL_MARK.match(line) for line in lines]
+    if not any(marks) or any(not mark and line for mark, line in zip(marks, lines, strict=True)):
+        return []
+    text = "\n".join(line[mark.end() :] if mark else line for mark, line in zip(marks, lines, strict=True))
+    return _found(view, text) if text.strip() else []
+
+
 def _found(view: str, text: str) -> list[Span]:
     if found := occurrences(view, text):
         return [(start, start + len(text)) for start in found]
@@ -99,7 +113,7 @@ def ignoring_white_space(view: str, old: str, new: str) -> list[Span]:
     wanted = _without_white_space(old)
     if not wanted:
         return []
-    bare = View(view, _WHITE_SPACES, lambda _: "", _without_white_space(view))
+    bare = View(view, pieces_of(_WHITE_SPACES, view, lambda _: ""), _without_white_space(view))
     spans = [bare.span(start, len(wanted)) for start in occurrences(bare.text, wanted)[:_MOST_SPANS]]
     # Prefer spans that cut neither a word nor a line.
     whole = [span for span in spans if _is_whole(view, span, old)]

@@ -1,5 +1,6 @@
 """`change_file`: edit one text file. Decode it, change a draft, replace it, record and render."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from io import StringIO
@@ -17,14 +18,16 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.fs import Current, Root, quote
+from agentfs.fs import Changed, Current, Root, quote
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.media import check_notebook, check_text
+from agentfs.reading.notebook import CellView, is_named_notebook, notebook_problem
 from agentfs.results import EditResult
 from agentfs.text import (
     UNKNOWN_8BIT,
     Decoded,
+    EditView,
     Hunk,
     LfView,
     Replacement,
@@ -32,8 +35,10 @@ from agentfs.text import (
     declared_encoding,
     decode,
     decode_in,
+    first_names,
     footer,
     lf_view,
+    likely_encoding,
     line_changes,
     line_ranges,
     newline_of,
@@ -51,6 +56,8 @@ _FOUND_BY = {
 _PLAIN = {"exact", "line_id", "offset"}
 _EXTERNAL_DIFF_LINES = 40
 _CHECK_EVERY = 1000
+_MOST_CELLS = 20  # cells that a note names
+_HUNK_HEADER = re.compile(r"^@@ .*@@$", re.MULTILINE)
 # These codecs encode every text exactly; others may replace a character by a similar one.
 _EXACT = {UNKNOWN_8BIT, "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"}
 
@@ -66,7 +73,7 @@ class EditTarget(NamedTuple):
         encoding: Its codec, or None to detect it.
         expect_revision: The only revision to change, or None for any.
         preview: Write nothing.
-        raw: Allow a change that breaks a notebook, an image or a PDF.
+        raw: Edit a notebook as its JSON. Allow a change that breaks a notebook, an image or a PDF.
     """
 
     root: Root
@@ -91,69 +98,140 @@ class Edited(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class ShownChange(NamedTuple):
+    """A change of a notebook as a model sees it: the names of the changed lines, the diff, and notes."""
+
+    where: str
+    diff: str
+    notes: tuple[str, ...] = ()
+
+
+def cell_change(before: CellView, after: CellView, path: str) -> ShownChange:
+    """Return what changed in the text of each cell; the lines of a hunk count in the cell that it names."""
+    names: list[str] = []
+    diffs = ["\n"]
+    with_outputs: list[str] = []
+    for number, (old, new) in enumerate(zip(before.texts, after.texts, strict=True), 1):
+        if old == new:
+            continue
+        lines = line_changes(f"{old}\n", f"{new}\n")
+        diff = unified_diff(f"{old}\n", f"{new}\n", path, changes=lines)
+        names.append(f"cell {number}, {line_ranges(changed_ranges(lines, count_lines(new)))}")
+        diffs.append(_HUNK_HEADER.sub(rf"\g<0> cell {number}", diff[diff.index("\n@@ ") + 1 :]))
+        if after.has_outputs(number - 1):
+            with_outputs.append(str(number))
+    many = len(names) - _MOST_CELLS
+    where = " and ".join([*names[:_MOST_CELLS], *([f"{many} more"] if many > 0 else [])])
+    return ShownChange(where, "".join(diffs), _output_notes(with_outputs))
+
+
+def _output_notes(cells: Sequence[str]) -> tuple[str, ...]:
+    kept = "cell {} keeps its outputs" if len(cells) == 1 else "cells {} keep their outputs"
+    named = first_names(cells, _MOST_CELLS)
+    return (f"{kept.format(named)}, which are from before this edit",) if cells else ()
+
+
 class Draft:
     """The text of a file during an edit; it never grows beyond `Limits.file_bytes`."""
 
     def __init__(
-        self, current: Current, limits: Limits, *, encoding: str | None = None, raw: bool = False
+        self,
+        current: Current,
+        limits: Limits,
+        *,
+        encoding: str | None = None,
+        raw: bool = False,
+        by_cell: bool = False,
     ) -> None:
-        """Decode a file; `encoding` overrides detection."""
+        """Decode a file; `encoding` overrides detection. With `by_cell`, edit the cells of a notebook."""
         self.current = current
         self.path = current.path
         self.revision = current.revision or ""
         self.decoded = _decoded(current, encoding)
-        self.text = self.decoded.text
+        self.by_cell = (
+            by_cell
+            and not raw
+            and encoding is None
+            and is_named_notebook(current.path)
+            and not notebook_problem(current.data or b"")
+        )
+        text = self.decoded.text
+        self.original: EditView = CellView(text, self.path) if self.by_cell else LfView(text)
+        self.view = self.original  # of the current text
         self._limits = limits
         self._raw = raw
         self._replacements = 0
 
-    def replace(self, view: LfView, replacements: Iterable[Replacement]) -> None:
-        """Make replacements in the LF view of the current text; they must be in order and not overlap."""
-        text = StringIO()
+    @property
+    def text(self) -> str:
+        """The current text of the file."""
+        return self.view.source
+
+    def replace(self, replacements: Iterable[Replacement]) -> None:
+        """Make replacements in the view of the current text; they must be in order and not overlap."""
+        text, before = StringIO(), self.text
         position = 0
         checked = None
         for start, end, new in replacements:
             if new != checked:
                 checked = new
                 self._check_new(new)
-            splice = view.splice(start, end, new)
-            text.write(self.text[position : splice.start])
+            splice = self.view.splice(start, end, new)
+            text.write(before[position : splice.start])
             text.write(splice.new)
             self.check_size(text.tell())
             position = splice.end
             self._replacements += 1
             if self._replacements % _CHECK_EVERY == 0:
                 call_context.check()
-        text.write(self.text[position:])
-        self.text = text.getvalue()
+        text.write(before[position:])
+        self.view = self.view.after(text.getvalue())
 
-    def replace_all(self, view: LfView, old: str, new: str, count: int) -> None:
+    def replace_all(self, old: str, new: str, count: int) -> None:
         """Replace all `count` occurrences of a text from left to right, without overlaps."""
-        # Check a lower bound of the size before making the text. Line ends may take two characters.
-        self.check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
+        if not self.by_cell:  # else escapes in the JSON may take more characters
+            # Check a lower bound of the size before making the text. Line ends may take two characters.
+            self.check_size(len(self.text) + count * (len(new) - len(old) - old.count("\n")))
         self._check_new(new)
-        text = view.replaced_everywhere(old, new)
+        text = self.view.replaced_everywhere(old, new)
         if text is None:
             starts, end = list[int](), -len(old)
-            while (end := view.text.find(old, end + len(old))) >= 0:
+            while (end := self.view.text.find(old, end + len(old))) >= 0:
                 starts.append(end)
-            self.replace(view, (Replacement(start, start + len(old), new) for start in starts))
+            self.replace(Replacement(start, start + len(old), new) for start in starts)
         else:
-            self.text = text
+            self.view = self.view.after(text)
             self._replacements += count
 
     def _check_new(self, new: str) -> None:
         if "\x00" in new:
             raise nul_error("the new text")
         if not new.isascii():
-            self.decoded.encode(new)
+            self._encode(new)
+
+    def _encode(self, text: str) -> bytes:
+        try:
+            return self.decoded.encode(text)
+        except EncodingError as error:
+            hint = Joined(" ", error.hint, self.encoding_hint)
+            raise EncodingError(error.message, hint=hint, details=error.details) from None
+
+    @property
+    def encoding_hint(self) -> str:
+        """A sentence on how to name the encoding, if it is not known."""
+        if self.decoded.encoding != UNKNOWN_8BIT:
+            return ""
+        read = call("read", path=self.path, encoding=likely_encoding(self.current.data or b""))
+        return Advice(
+            "The encoding of the file is not known. If you know it, name it first, as in ", read, "."
+        )
 
     def edited(self, applied_via: str, lines: int | None = None) -> Edited:
         """Encode the text and return the edit. Refuse an edit that changes nothing or breaks the file."""
         path, before = self.path, self.current.data or b""
         self.check_size(len(self.text))
         decoded = self.decoded
-        encoded = decoded.encode(self.text)
+        encoded = self._encode(self.text)
         if decoded.encoding not in _EXACT and encoded.decode(decoded.encoding) != self.text:
             raise EncodingError(
                 f"The encoding {decoded.encoding} does not keep the new text: some characters would change.",
@@ -174,6 +252,12 @@ class Draft:
         hunks = line_changes(decoded.text, self.text)
         return Edited(data, self.text, self._replacements, applied_via, hunks, lines)
 
+    def shown_change(self, edited: Edited, diff: str) -> ShownChange:
+        """Return the change as a model sees it."""
+        if isinstance(self.original, CellView) and isinstance(self.view, CellView):
+            return cell_change(self.original, self.view, self.path)
+        return ShownChange(line_ranges(changed_ranges(edited.hunks, count_lines(edited.text))), diff)
+
     def check_size(self, size: int) -> None:
         """Refuse a size over `Limits.file_bytes`."""
         limit = self._limits.file_bytes
@@ -193,50 +277,89 @@ class ExternalChanges(NamedTuple):
     hunks: tuple[Hunk, ...]
 
 
-def change_file(
-    target: EditTarget, compute: Callable[[Draft], Edited], *, unit: str, diff_if_many: bool = True
-) -> EditResult:
-    """Change a text file.
+class FileChanged(NamedTuple):
+    """The changed file, the edit, and its diff as a program and as a model sees it."""
+
+    changed: Changed
+    draft: Draft
+    edited: Edited
+    external: ExternalChanges | None
+    diff: str
+    shown: ShownChange
+
+
+def make_change(
+    target: EditTarget, compute: Callable[[Draft], Edited], *, by_cell: bool = False
+) -> FileChanged:
+    """Change a text file and record the change in the read history.
 
     Args:
         target: The file and the terms.
         compute: Changes the draft and returns the edit. It is called again if another program changes the
             file meanwhile.
-        unit: The noun for one replacement.
-        diff_if_many: Show the diff even if there are several replacements.
+        by_cell: Edit a notebook by its cells.
     """
     tracker, limits, preview = target.tracker, target.limits, target.preview
 
-    def change(current: Current) -> tuple[bytes, tuple[Draft, Edited, ExternalChanges | None, str]]:
-        draft = Draft(current, limits, encoding=target.encoding, raw=target.raw)
+    def change(
+        current: Current,
+    ) -> tuple[bytes, tuple[Draft, Edited, ExternalChanges | None, str, ShownChange]]:
+        encoding = target.encoding or tracker.encoding_of(
+            current.real_path, current.data or b"", current.revision
+        )
+        draft = Draft(current, limits, encoding=encoding, raw=target.raw, by_cell=by_cell)
         if target.expect_revision not in {None, current.revision}:
             raise _unexpected_revision(draft, tracker, target.expect_revision or "")
         edited = compute(draft)
         # Do all slow work now: once the file is being replaced, the deadline no longer ends the call.
         call_context.check()
-        external = external_changes(tracker, current, draft.decoded.text)
+        external = external_changes(tracker, current, draft.decoded.text, draft.original)
         diff = unified_diff(draft.decoded.text, edited.text, current.path, changes=edited.hunks)
+        shown = draft.shown_change(edited, diff)
         notes = (
             *edited.notes,
-            *placeholder_notes(diff),
+            *shown.notes,
+            *placeholder_notes(shown.diff),
             *_encoding_notes(draft.decoded, edited.text),
             *([external.note] if external else ()),
         )
-        return edited.data, (draft, edited._replace(notes=notes), external, diff)
+        return edited.data, (draft, edited._replace(notes=notes), external, diff, shown)
 
-    changed, (draft, edited, external, diff) = target.root.update(
+    changed, (draft, edited, external, diff, shown) = target.root.update(
         target.path, change, max_bytes=limits.file_bytes, preview=preview
     )
     if not preview and tracker.knows(changed.real_path):
         before, after = (draft.revision, draft.decoded.text), (changed.revision, edited.text)
-        record_edit(tracker, changed.real_path, before, after, edited.hunks, external)
-    ranges = changed_ranges(edited.hunks, count_lines(edited.text))
+        cells = len(draft.original.cells) if draft.by_cell else None
+        record_edit(tracker, changed.real_path, before, after, edited.hunks, external, cells)
+    return FileChanged(changed, draft, edited, external, diff, shown)
+
+
+def change_file(
+    target: EditTarget,
+    compute: Callable[[Draft], Edited],
+    *,
+    unit: str,
+    diff_if_many: bool = True,
+    by_cell: bool = False,
+) -> EditResult:
+    """Change a text file and render the result.
+
+    Args:
+        target: The file and the terms.
+        compute: As in `make_change`.
+        unit: The noun for one replacement.
+        diff_if_many: Show the diff even if there are several replacements.
+        by_cell: Edit a notebook by its cells.
+    """
+    limits, preview = target.limits, target.preview
+    changed, draft, edited, external, diff, shown = make_change(target, compute, by_cell=by_cell)
     result = EditResult(
         path=changed.path,
         replacements=edited.replacements,
         applied_via=edited.applied_via,
         diff=diff,
-        changed=ranges,
+        changed=changed_ranges(edited.hunks, count_lines(edited.text)),
         revision=changed.revision,
         newline=newline_of(draft.decoded.text),
         notes=(*changed.notes, *edited.notes),
@@ -246,9 +369,9 @@ def change_file(
     head = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
     if edited.applied_via not in _PLAIN:
         head = Joined("; ", head, *map(_FOUND_BY.__getitem__, edited.applied_via.split(", ")))
-    head = Advice(head, f", {line_ranges(ranges)}.")
+    head = Advice(head, f", {shown.where}.")
     known = edited.replacements > 1 and not diff_if_many and not preview
-    return with_diff(result, limits, head, "" if known else diff, external.diff if external else ())
+    return with_diff(result, limits, head, "" if known else shown.diff, external.diff if external else ())
 
 
 def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], ...]:
@@ -276,14 +399,20 @@ def record_edit(
     after: tuple[str, str],
     hunks: Sequence[Hunk],
     external: ExternalChanges | None,
+    cells: int | None = None,
 ) -> None:
-    """Record an edit in the read history. `before` and `after` are each a revision and its text."""
+    """Record an edit in the read history. `before` and `after` are each a revision and its text.
+
+    `cells` is the number of cells if a notebook was edited by cell.
+    """
     if external is not None:
         tracker.record_external_change(real_path, *before, external.hunks)
-    tracker.record_edit(real_path, before[0], *after, hunks)
+    tracker.record_edit(real_path, before[0], *after, hunks if cells is None else (), cells)
 
 
-def external_changes(tracker: ReadTracker, current: Current, text: str) -> ExternalChanges | None:
+def external_changes(
+    tracker: ReadTracker, current: Current, text: str, view: EditView | None = None
+) -> ExternalChanges | None:
     """Compare a file with the revision that was last read; None if it is unchanged or was not read."""
     last = tracker.last(current.real_path)
     revision = current.revision or ""
@@ -294,11 +423,25 @@ def external_changes(tracker: ReadTracker, current: Current, text: str) -> Exter
         every = Hunk(0, sys.maxsize, 0, sys.maxsize)
         return ExternalChanges("the file had changed since it was shown", (), (every,))
     hunks = line_changes(lf_view(last.text), lf_view(text))
-    now = [(hunk.new_start + 1, max(hunk.new_end, hunk.new_start + 1)) for hunk in hunks]
-    where = f"before this edit, {line_ranges(now)}" if hunks else "in its line ends only"
-    lines = diff_lines(unified_diff(last.text, text, "file"), _EXTERNAL_DIFF_LINES)
+    if isinstance(view, CellView) and not notebook_problem(last.text.encode()):
+        where, diff = _external_cells(CellView(last.text, current.path), view)
+    else:
+        now = [(hunk.new_start + 1, max(hunk.new_end, hunk.new_start + 1)) for hunk in hunks]
+        where = f"before this edit, {line_ranges(now)}" if hunks else "in its line ends only"
+        diff = unified_diff(last.text, text, "file")
+    lines = diff_lines(diff, _EXTERNAL_DIFF_LINES)
     head = [footer("changes since it was shown")] if lines else []
     return ExternalChanges(f"the file had changed since it was shown: {where}", (*head, *lines), hunks)
+
+
+def _external_cells(before: CellView, after: CellView) -> tuple[str, str]:
+    """Name the change of a notebook by another program, and return its diff."""
+    if len(before.texts) != len(after.texts):
+        return f"it had {plural(len(before.texts), 'cell')} and has {len(after.texts)} now", ""
+    if before.texts == after.texts:
+        return "not the text of its cells", ""
+    change = cell_change(before, after, "file")
+    return f"before this edit, {change.where}", change.diff
 
 
 def stale_error(current: Current, text: str | None, before: str | None, expected: str) -> StaleError:

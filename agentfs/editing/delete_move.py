@@ -1,10 +1,13 @@
-"""`delete` and `move`: remove or rename files, links and directories, so that `undo` can restore them."""
+"""`delete`, `move` and `copy` of files, links and directories, so that `undo` can take them back."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, call, plural
+from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, plural
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -14,6 +17,7 @@ from agentfs.errors import (
     NotAFileError,
     RefusedError,
     SpecialFileError,
+    StaleError,
     TooLargeError,
 )
 from agentfs.fs import Change, Directory, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
@@ -22,134 +26,278 @@ from agentfs.history.report import changed_meanwhile
 from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
-from agentfs.results import DeleteResult, Entry, MoveResult
-from agentfs.text import with_text
+from agentfs.results import CopyResult, DeleteResult, Entry, EntryType, MoveResult
+from agentfs.text import footer, with_text
+from agentfs.tree.walk import Walk
 
 _MOST_COUNTED = 100  # the most directory entries that an error counts
-_MOST_MOVED = (
-    10_000  # files and directories; each takes two of the 20,000 changes that a journal step may have
-)
+_MOST_MOVED = 10_000  # files and directories; each takes two of the 20,000 changes of a journal step
+_MOST_DELETED = 5_000  # undo writes each file anew, which must fit into one call
+_MOST_NAMED = 20  # entries that keep a directory from being changed
 _PART = 1000  # directory entries to list at once
+# Errors of one entry that concern the whole directory.
+_FAULTS = (AccessError, ContentError, SpecialFileError)
 
 
-def delete_path(root: Root, limits: Limits, path: str) -> DeleteResult:
-    """Delete a file, an empty directory or a link; a link is not followed."""
-    entry, real_path = root.entry(path), root.real_path(path)
-    node = root.node(real_path, max_bytes=limits.file_bytes)
+class DeleteOptions(NamedTuple):
+    """The arguments of `delete`."""
+
+    path: str
+    recursive: bool = False
+    expect: int | None = None
+    preview: bool = False
+
+
+def delete_path(root: Root, limits: Limits, options: DeleteOptions) -> DeleteResult:
+    """Delete a file, a link or a directory; a link is not followed."""
+    entry, real_path = root.entry(options.path), root.real_path(options.path)
     if not real_path:
-        raise RefusedError("The workspace root cannot be deleted.", details={"path": path})
-    if isinstance(node, DirectoryNode):
+        raise RefusedError("The workspace root cannot be deleted.", details={"path": options.path})
+    if entry.type == "directory" and not options.recursive:
         _check_empty(root, entry.path)
-    elif isinstance(node, FileNode):
-        if not node.mode & 0o222:
-            raise write_protected(entry.path, node.mode)
-        if root.policy.overwrite == "never":
-            raise RefusedError(
-                f"{quote(entry.path)} was not deleted: this workspace does not replace existing files.",
-                details={"path": entry.path},
+    conflict = partial(_conflict, root=root)
+    with _about_directory(entry, "deleted"):
+        nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED)
+        _check_size(limits, entry, nodes)
+        _check_deletable(root, entry, nodes)
+        files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
+        unlisted = files - _listed(root, limits, entry) if entry.type == "directory" and files else 0
+        if options.expect not in {None, files}:
+            raise StaleError(
+                f"{quote(entry.path)} has {plural(files, 'file')}, not {options.expect} as expected.",
+                hint="Nothing was deleted. List the directory and decide again.",
+                details={"path": entry.path, "files": files, "expect": options.expect},
             )
-    try:
-        applied = root.apply(
-            [Change(real_path, node, None)],
-            max_bytes=limits.file_bytes,
-            conflict=partial(_conflict, root=root),
-        )
-    except AgentFSError:
-        if isinstance(node, DirectoryNode):
-            _check_empty(root, entry.path)  # another program may have added an entry meanwhile
-        raise
-    kind = entry_type(node)
-    what = f" ({kind})" if kind != "file" else ""
-    return with_text(
-        DeleteResult(entry.path, kind, notes=applied.notes), f"Deleted {quote(entry.path)}{what}."
+        changes = [Change(real_path + below, node, None) for below, node in nodes]
+        notes: tuple[str, ...] = ()
+        if not options.preview:
+            notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict).notes
+    kind = entry_type(nodes[0][1])
+    what = "" if kind == "file" else f" ({kind})"
+    if len(nodes) > 1:
+        what = f" (directory, {plural(files, 'file')}{f', {unlisted} hidden or ignored' if unlisted else ''})"
+    done = "Would delete" if options.preview else "Deleted"
+    result = DeleteResult(entry.path, kind, files, unlisted, notes=notes)
+    return with_text(result, f"{done} {quote(entry.path)}{what}.")
+
+
+def _check_deletable(root: Root, entry: Entry, nodes: Sequence[tuple[str, Node]]) -> None:
+    """Refuse to delete files that are write-protected on disk or by the policy."""
+    for below, node in nodes:
+        if isinstance(node, FileNode):
+            path = entry.path + below
+            if not node.mode & 0o222:
+                raise write_protected(path, node.mode)
+            if root.policy.overwrite == "never":
+                raise _kept_by_policy(path)
+
+
+def _kept_by_policy(path: str) -> RefusedError:
+    return RefusedError(
+        f"{quote(path)} was kept: this workspace does not replace existing files.", details={"path": path}
     )
+
+
+def _check_size(limits: Limits, entry: Entry, nodes: Sequence[tuple[str, Node]]) -> None:
+    """Refuse a directory with more bytes than the journal keeps for undo and redo."""
+    size = sum(node.size for _, node in nodes if isinstance(node, FileNode))
+    if len(nodes) > 1 and size > limits.snapshot_bytes:
+        raise TooLargeError(
+            f"Its files have {plural(size, 'byte')}, more than undo keeps of one call.",
+            hint="Take its subdirectories one by one.",
+            details={"path": entry.path, "size": size, "limit": limits.snapshot_bytes},
+        )
+
+
+def _listed(root: Root, limits: Limits, entry: Entry) -> int:
+    """Count the files and links below a directory that are neither hidden nor ignored."""
+    walk = Walk(root, entry.path, max_entries=limits.walk_entries, others=True)
+    return sum(len(visit.files) for visit in walk)
 
 
 def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: str) -> MoveResult:
     """Move a file, a link or a directory tree to a free path; a link is not followed."""
-    entry, real_path = root.entry(path), root.real_path(path)
-    if not real_path:
-        raise RefusedError("The workspace root cannot be moved.", details={"path": path})
-    target = root.real_path(to, creating=True)
-    if target == real_path:
-        raise AlreadyExistsError(
-            f"{quote(entry.path)} is already at this path.",
-            hint=Advice("Nothing needs to be moved, or pass another path as ", ParameterName("to"), "."),
-            details={"path": entry.path, "same": True},
-        )
-    if target.startswith(f"{real_path}/"):
-        raise InvalidArgumentError(
-            f"The directory {quote(entry.path)} cannot be moved into itself.",
-            hint=Advice("Pass as ", ParameterName("to"), " a path outside this directory."),
-            details={"parameter": "to", "path": entry.path},
-        )
-    if root.exists(to):
-        existing = root.entry(to)
-        inside = f"{existing.path}/{entry.name}"
-        into = existing.is_dir and not root.exists(inside)
-        raise _taken(
-            existing.path, Advice("To move into this directory, ", Retry({"to": inside}), ".") if into else ""
-        )
-    try:
-        nodes = list(_subtree(root, limits, entry, real_path))
+    entry, real_path, target = _source_and_target(root, path, to, "moved")
+    _check_free(root, entry, to, "move")
+    with _about_directory(entry, "moved"):
+        nodes = _subtree(root, limits, entry, real_path, _MOST_MOVED)
         removed = [Change(real_path + below, node, None) for below, node in nodes]
         created = [Change(target + below, None, node) for below, node in nodes]
         applied = root.apply(
             [*removed, *created], max_bytes=limits.file_bytes, conflict=partial(_conflict, root=root)
         )
-    except (AccessError, ContentError, SpecialFileError) as error:
-        if entry.type != "directory":
-            raise
-        message = f"The directory {quote(entry.path)} was not moved: "
-        raise type(error)(Advice(message, error.message), hint=error.hint, details=error.details) from None
     for below, _ in nodes:
-        tracker.record_move(real_path + below, target + below)
+        tracker.record_copy(real_path + below, target + below)
     tracker.note_move(real_path, target)
+    shown, kind, files, text = _arrived(root, entry, nodes, target, to)
+    result = MoveResult(entry.path, shown, kind, files, notes=applied.notes)
+    return with_text(result, f"Moved {text}.")
+
+
+def copy_path(
+    root: Root, tracker: ReadTracker, limits: Limits, path: str, to: str, *, overwrite: bool
+) -> CopyResult:
+    """Copy a file, a link or a directory tree; a link is not followed."""
+    entry, real_path, target = _source_and_target(root, path, to, "copied")
+    replaced = None
+    if overwrite and entry.type != "directory":
+        replaced = root.node(target, max_bytes=limits.file_bytes)
+    if replaced is None or isinstance(replaced, DirectoryNode):
+        _check_free(root, entry, to, "copy")
+    else:
+        root.check_replaceable(target, to)
+        if root.policy.overwrite == "never":
+            raise _kept_by_policy(to)
+    with _about_directory(entry, "copied"):
+        nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED, target)
+        _check_size(limits, entry, nodes)
+        changes = [Change(target + below, replaced, _copy_of(node, replaced)) for below, node in nodes]
+        applied = root.apply(changes, max_bytes=limits.file_bytes, conflict=partial(_conflict, root=root))
+    for below, _ in nodes:
+        tracker.record_copy(real_path + below, target + below)
+    shown, kind, files, text = _arrived(root, entry, nodes, target, to)
+    result = CopyResult(entry.path, shown, kind, files, replaced is not None, notes=applied.notes)
+    over = " (replaced)" if replaced is not None else ""
+    return with_text(result, f"Copied {text}{over}.")
+
+
+def _copy_of(node: Node, replaced: Node | None) -> Node:
+    """Return the node of a copy: it belongs to this user, or has the metadata of the file it replaces."""
+    if isinstance(node, FileNode):
+        if isinstance(replaced, FileNode):
+            return replace(node, mode=replaced.mode, metadata=replaced.metadata)
+        return replace(node, metadata=None)
+    return DirectoryNode(node.mode) if isinstance(node, DirectoryNode) else node
+
+
+def _source_and_target(root: Root, path: str, to: str, done: str) -> tuple[Entry, str, str]:
+    """Return the entry and the real path of the source, and the real path of the target."""
+    entry, real_path = root.entry(path), root.real_path(path)
+    if not real_path:
+        raise RefusedError(f"The workspace root cannot be {done}.", details={"path": path})
+    target = root.real_path(to, creating=True)
+    if target == real_path:
+        raise AlreadyExistsError(
+            f"{quote(entry.path)} is already at this path.",
+            hint=Advice(f"Nothing needs to be {done}, or pass another path as ", ParameterName("to"), "."),
+            details={"path": entry.path, "same": True},
+        )
+    if target.startswith(f"{real_path}/"):
+        raise InvalidArgumentError(
+            f"The directory {quote(entry.path)} cannot be {done} into itself.",
+            hint=Advice("Pass as ", ParameterName("to"), " a path outside this directory."),
+            details={"parameter": "to", "path": entry.path},
+        )
+    return entry, real_path, target
+
+
+def _check_free(root: Root, entry: Entry, to: str, verb: str) -> None:
+    """Raise `already_exists` unless the target is free; name the path inside a directory."""
+    if root.exists(to):
+        existing = root.entry(to)
+        inside = f"{existing.path}/{entry.name}"
+        into = existing.is_dir and not root.exists(inside)
+        retry = Advice(f"To {verb} into this directory, ", Retry({"to": inside}), ".")
+        raise _taken(existing.path, retry if into else "")
+
+
+def _arrived(
+    root: Root, entry: Entry, nodes: Sequence[tuple[str, Node]], target: str, to: str
+) -> tuple[str, EntryType, int, str]:
+    """Return the displayed target, the kind of entry, the number of files, and a text with all of them."""
     try:
         shown = root.entry(to).path
-    except AgentFSError:  # the move itself has succeeded
+    except AgentFSError:  # the change itself has succeeded
         shown = display_name(target)
     files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
     what = f" (directory, {plural(files, 'file')})" if entry.type == "directory" else ""
-    result = MoveResult(entry.path, shown, entry_type(nodes[0][1]), files, notes=applied.notes)
-    return with_text(result, f"Moved {quote(entry.path)} to {quote(shown)}{what}.")
+    return shown, entry_type(nodes[0][1]), files, f"{quote(entry.path)} to {quote(shown)}{what}"
 
 
-def _subtree(root: Root, limits: Limits, entry: Entry, real_path: str) -> list[tuple[str, Node]]:
-    """Return the nodes at and below a path, each with its relative path."""
+@contextmanager
+def _about_directory(entry: Entry, done: str) -> Generator[None]:
+    """Make an error of one entry say that the whole directory was not `done`."""
+    try:
+        yield
+    except _FAULTS as error:
+        if entry.type != "directory":
+            raise
+        message = Advice(f"The directory {quote(entry.path)} was not {done}: ", error.message)
+        raise type(error)(message, hint=error.hint, details=error.details) from None
+
+
+def _subtree(
+    root: Root, limits: Limits, entry: Entry, real_path: str, most: int, changed: str | None = None
+) -> list[tuple[str, Node]]:
+    """Return the nodes at and below a path, each with its relative path, from the top down.
+
+    `changed` is the path whose entries will change; by default they are the nodes themselves.
+    """
+    changed = real_path if changed is None else changed
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
         raise _conflict(Change(real_path, node, None), node, root)
     found = [("", node)]
     if entry.type == "directory":
         store = Store()  # the contents need not fit in memory
+        faults: list[AgentFSError] = []
         with root.open_directory(entry.path) as top:
             if top.real_path != real_path:
                 raise _conflict(Change(real_path, node, None), None, root)
-            for change in _below(root, limits, top):
-                if len(found) == _MOST_MOVED:
+            for change in _below(root, limits, top, faults, (real_path, changed)):
+                if len(found) == most:
                     raise TooLargeError(
-                        f"It has more than {_MOST_MOVED} files and directories.",
-                        hint="Move its subdirectories one by one.",
-                        details={"path": entry.path, "limit": _MOST_MOVED},
+                        f"It has more than {plural(most, 'entry', 'entries')}.",
+                        hint="Take its subdirectories one by one.",
+                        details={"path": entry.path, "limit": most},
                     )
                 kept = store.keep(change).before
                 if kept is not None:
                     found.append((change.path[len(real_path) :], kept))
+        if faults:
+            raise _joined(faults)
     return found
 
 
-def _below(root: Root, limits: Limits, directory: Directory) -> Iterator[Change]:
-    """Yield the removal of each entry below an open directory, from the top down."""
+def _below(
+    root: Root, limits: Limits, directory: Directory, faults: list[AgentFSError], paths: tuple[str, str]
+) -> Iterator[Change]:
+    """Yield the removal of each entry below an open directory, from the top down; collect refusals.
+
+    `paths` are the top of the subtree and the path where its entries will change.
+    """
+    top, changed = paths
     for part in directory.scan_parts(_PART):
         for listed in part:
             call_context.check()
             path = f"{directory.real_path}/{listed.name}"
-            node = root.node(path, max_bytes=limits.file_bytes)
+            try:
+                node = root.node(path, max_bytes=limits.file_bytes)
+                root.check_may_change(changed + path[len(top) :])
+            except _FAULTS as error:
+                faults.append(error)
+                continue
             yield Change(path, node, None)
             if isinstance(node, DirectoryNode):
                 with directory.open_directory(listed.name) as opened:
-                    yield from _below(root, limits, opened)
+                    yield from _below(root, limits, opened, faults, paths)
+
+
+def _joined(faults: Sequence[AgentFSError]) -> AgentFSError:
+    """Return one error for all entries that keep a directory from being changed."""
+    first, *others = faults
+    if not others:
+        return first
+    more = [footer(f"{len(faults) - _MOST_NAMED} more")] if len(faults) > _MOST_NAMED else []
+    return type(first)(
+        f"{plural(len(faults), 'entry', 'entries')} in it cannot be changed:",
+        hint=first.hint,
+        details={
+            **first.details,
+            "paths": [error.details.get("path") for error in faults],
+            "places": [*(f"  {error.message}" for error in faults[:_MOST_NAMED]), *more],
+        },
+    )
 
 
 def _check_empty(root: Root, path: str) -> None:
@@ -160,7 +308,7 @@ def _check_empty(root: Root, path: str) -> None:
         count = f"{_MOST_COUNTED} or more entries" if len(names) == _MOST_COUNTED else count
         raise NotAFileError(
             f"The directory {quote(path)} is not empty ({count}).",
-            hint=Advice("Call ", call("ls", path=path), ", and delete its entries first."),
+            hint=Advice("To delete it with its contents, ", Retry({"recursive": True}), "."),
             details={"path": path, "entries": len(names)},
         )
 

@@ -18,13 +18,12 @@ from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
 from agentfs.text import (
     CUT_MARK,
+    LineNames,
     bodies_of,
     changed_lines,
     count_lines,
     cut_line,
     lf_view,
-    line_ranges,
-    numbered,
     plural,
     visible,
 )
@@ -43,6 +42,7 @@ _MATCH_CHARS = 160
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _VISIBLE_BLANKS = str.maketrans({" ": "·", "\t": "→", "\u00a0": "⍽"})
 _WORD = re.compile(r"\w+")
+_NUMBERS = LineNames()
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
 
@@ -64,10 +64,10 @@ def has_other_cause(view: str, old: str, new: str, known: KnownTexts) -> bool:
 
 
 def explain_no_match(
-    view: str, old: str, new: str, path: str, known: KnownTexts | None = None
+    view: str, old: str, new: str, path: str, known: KnownTexts | None = None, names: LineNames = _NUMBERS
 ) -> NoMatchError:
     """Return the error for an old text that was not found; `details["cause"]` gives the cause."""
-    diagnosis = _Diagnosis(view, old, new, path, known or KnownTexts())
+    diagnosis = _Diagnosis(view, old, new, path, known or KnownTexts(), names)
     why = "; the texts are too large to look for similar text."
     if comparable(view, old, new):
         why = ", and no text in it is similar."
@@ -90,7 +90,9 @@ def explain_no_match(
     return diagnosis.in_other_file() or diagnosis.absent(why)
 
 
-def explain_earlier_edit(view: str, old: str, path: str, file: str) -> NoMatchError:
+def explain_earlier_edit(
+    view: str, old: str, path: str, file: str, names: LineNames = _NUMBERS
+) -> NoMatchError:
     """Return the error for an old text that an earlier edit of the same call has changed."""
     first, end = (file.count("\n", 0, offset) for offset in (file.index(old), file.index(old) + len(old)))
     lines = first + 1, max(first + 1, end + (not old.endswith("\n")))
@@ -100,14 +102,14 @@ def explain_earlier_edit(view: str, old: str, path: str, file: str) -> NoMatchEr
         "path": path,
         "cause": "earlier_edit",
         "caused_by_earlier_edit": True,
-        "lines": list(lines),
+        **_lines_of(names, [lines]),
         "places": [_excerpt(line) for line in now.split("\n")[:_MOST_LINES]] if now else [],
     }
     if former and former.text.strip() and view.count(former.text) == 1:
         details["suggestion"] = former.text
     changes = f"and an earlier edit {'changes that to:' if now else 'changes that.'}"
     return NoMatchError(
-        Advice(_OLD, f" is {line_ranges([lines])} of {quote(path)}, {changes}"),
+        Advice(_OLD, f" is {names.ranges([lines])} of {quote(path)}, {changes}"),
         hint="Base this edit on the outcome of the earlier one, or join the two.",
         details=details,
     )
@@ -120,8 +122,16 @@ class _Diagnosis:
     new: str
     path: str
     known: KnownTexts
+    names: LineNames
 
     def misspelled(self) -> NoMatchError | None:
+        if self.names.cells and (spans := causes.without_marks(self.view, self.old)):
+            return self._error(
+                "line_numbers_included",
+                f": it has `|` before its lines. Without it, {self._lines_have(spans)} it:",
+                spans,
+                hint=Advice("Leave the `|` and what is before it out of ", _OLD, " and ", _NEW, "."),
+            )
         if spans := causes.without_line_numbers(self.view, self.old):
             return self._error(
                 "line_numbers_included",
@@ -234,10 +244,11 @@ class _Diagnosis:
         one = len(blocks) == 1
         ranges = self._lines(spans)
         comes = "comes" if one and ranges[0][0] == ranges[0][1] else "come"
-        where = line_ranges(ranges)
+        where = self.names.ranges(ranges)
         text = self._text(spans)
         is_other = len(text) > _MOST_LONGER * len(self.old)
-        around = call("read", path=self.path, offset=max(1, blocks[0][0] - 4))
+        first = self.names.place(blocks[0][0] + 1)[0] or max(1, blocks[0][0] - 4)
+        around = call("read", path=self.path, offset=first)
         return self._error(
             "near",
             f"; {where} {comes} closest:" if one else f"; {where} {comes} equally close:",
@@ -288,7 +299,7 @@ class _Diagnosis:
         )
 
     def absent(self, why: str) -> NoMatchError:
-        total = count_lines(self.view)
+        total, cells = count_lines(self.view), len(self.names.cells)
         grep = Advice(ToolName("grep"), " for a word of it")
         look = Joined(", or ", call("read", path=self.path), grep)
         return self._error(
@@ -297,7 +308,7 @@ class _Diagnosis:
             hint=Joined(
                 " ",
                 self._mark_hint(),
-                f"The file has {plural(total, 'line')}.",
+                f"The file has {plural(cells, 'cell') if cells else plural(total, 'line')}.",
                 Advice("Call ", look, ", and copy the text from there."),
             ),
             total_lines=total,
@@ -318,15 +329,15 @@ class _Diagnosis:
         details: dict[str, object] = {"path": self.path, "cause": cause, **more}
         if spans:
             lines = self._lines(spans)
-            details["lines"] = list(lines[0])
-            if len(lines) > 1:
-                details["all_lines"] = [list(pair) for pair in lines[:_MOST_PLACES]]
+            details |= _lines_of(self.names, lines)
             shown = zip(spans[:_MOST_PLACES], lines, strict=False)
             places = [*(line for span, (first, _) in shown for line in self._numbered(span, first)), *places]
         if places:
             details["places"] = list(places)
         suggestion = self._text(spans) if suggestion is None else suggestion
-        if suggestion.strip() and self.view.count(suggestion) == 1 and suggestion != self.new:
+        in_one_cell = not spans or _is_in_one_cell(self.view, spans[0], self.names)
+        is_new = suggestion.strip() and suggestion != self.new
+        if is_new and in_one_cell and self.view.count(suggestion) == 1:
             details["suggestion"] = suggestion
             hint = hint or Advice("Pass exactly these lines as ", _OLD, ", without the numbers.")
         message = Advice(_OLD, f" is not in {quote(self.path)}", why)
@@ -346,11 +357,11 @@ class _Diagnosis:
     def _lines_have(self, spans: Sequence[Span]) -> str:
         ranges = self._lines(spans)
         one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
-        return f"{line_ranges(ranges)} {'has' if one else 'have'}"
+        return f"{self.names.ranges(ranges)} {'has' if one else 'have'}"
 
     def _numbered(self, span: Span, first: int) -> list[str]:
         lines = self.view[slice(*lines_around(self.view, span[0], max(span[1] - 1, span[0])))].split("\n")
-        shown = numbered([cut_line(line, _LINE_CHARS) for line in lines[:_MOST_LINES]], first)
+        shown = self.names.numbered([cut_line(line, _LINE_CHARS) for line in lines[:_MOST_LINES]], first)
         return shown + ([f"[and {len(lines) - _MOST_LINES} more]"] if len(lines) > _MOST_LINES else [])
 
     def _differences(self, span: Span, *, blanks: bool = False) -> list[str]:
@@ -363,10 +374,26 @@ class _Diagnosis:
         for old_start, old_end, new_start, new_end in changed_lines(old_lines, file_lines):
             number = first + new_start
             for wrong, right in _paired(old_lines[old_start:old_end], file_lines[new_start:new_end]):
-                found.append(_difference(number, wrong, right, blanks=blanks))
+                found.append(_difference(self.names.one(number), wrong, right, blanks=blanks))
                 number = min(number + (right is not None), first + max(new_end - 1, new_start))
         more = len(found) - _MOST_DIFFERENCES
         return found[:_MOST_DIFFERENCES] + ([f"[{plural(more, 'more difference')}]"] if more > 0 else [])
+
+
+def _lines_of(names: LineNames, ranges: Sequence[tuple[int, int]]) -> dict[str, object]:
+    """Return the details that name line ranges."""
+    lines = [[names.place(line)[1] for line in each] for each in ranges[:_MOST_PLACES]]
+    details: dict[str, object] = {"lines": lines[0]}
+    if names.cells:
+        details["cells"] = [names.place(first)[0] for first, _ in ranges[:_MOST_PLACES]]
+    if len(ranges) > 1:
+        details["all_lines"] = lines
+    return details
+
+
+def _is_in_one_cell(view: str, span: Span, names: LineNames) -> bool:
+    first, last = (view.count("\n", 0, offset) + 1 for offset in (span[0], max(span[1] - 1, span[0])))
+    return names.place(first)[0] == names.place(last)[0]
 
 
 def _paired(old: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
@@ -385,15 +412,15 @@ def _paired(old: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[str | No
     return iter(pairs)
 
 
-def _difference(number: int, wrong: str | None, right: str | None, *, blanks: bool) -> str:
+def _difference(place: str, wrong: str | None, right: str | None, *, blanks: bool) -> str:
     actual, expected = (_excerpt(line or "", blanks=blanks) for line in (right, wrong))
     if wrong is None:
-        return f"the old text lacks line {number}: {actual}"
+        return f"the old text lacks {place}: {actual}"
     if right is None:
-        return f"near line {number}, the file lacks: {expected}"
+        return f"near {place}, the file lacks: {expected}"
     if blanks:
-        return f"line {number} is {actual} and the old text has {expected}"
-    return f"in line {number}, the old text has: {expected}"
+        return f"{place} is {actual} and the old text has {expected}"
+    return f"in {place}, the old text has: {expected}"
 
 
 def _excerpt(line: str, *, blanks: bool = False) -> str:
@@ -401,7 +428,9 @@ def _excerpt(line: str, *, blanks: bool = False) -> str:
     return f"`{text}`" if blanks else text
 
 
-def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> AmbiguousError:
+def explain_ambiguous(
+    view: str, old: str, starts: Sequence[int], path: str, names: LineNames = _NUMBERS
+) -> AmbiguousError:
     """Return the error for an old text that occurs at several offsets, with the line of each.
 
     `details["unique"]` has a longer old text for each place that becomes unique with a few more lines.
@@ -412,10 +441,10 @@ def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> 
     unique: list[dict[str, object]] = []
     for start, number in zip(starts[:_MOST_MATCHES], lines, strict=False):
         line = view[slice(*lines_around(view, start, start))]
-        place = numbered([cut_line(line, _MATCH_CHARS)], number, width=len(str(lines[-1])))[0]
+        place = names.numbered([cut_line(line, _MATCH_CHARS)], number, width=len(str(lines[-1])))[0]
         longer = _unique(view, old, start, starts) if exact else None
-        if longer is not None:
-            unique.append({"line": number, "old_string": view[longer[0] : longer[1]]})
+        if longer is not None and _is_in_one_cell(view, longer, names):
+            unique.append({"line": names.place(number)[1], "old_string": view[longer[0] : longer[1]]})
             place += _added_line(view, (start, start + len(old)), longer)
         places.append(place)
     at_least = "" if exact else "at least "
@@ -430,7 +459,8 @@ def explain_ambiguous(view: str, old: str, starts: Sequence[int], path: str) -> 
             "path": path,
             "count": len(starts),
             "exact": exact,
-            "lines": lines[:_MOST_MATCHES],
+            "lines": [names.place(line)[1] for line in lines[:_MOST_MATCHES]],
+            **({"cells": [names.place(line)[0] for line in lines[:_MOST_MATCHES]]} if names.cells else {}),
             "line_count": old.rstrip("\n").count("\n") + 1,
             "places": places,
             "unique": unique,

@@ -26,13 +26,15 @@ from agentfs.errors import (
     DeadlineExceededError,
     InvalidArgumentError,
     NoChangeError,
+    NoMatchError,
     OverlapError,
     must_be,
 )
 from agentfs.fs import quote
 from agentfs.policy import Matching
+from agentfs.reading.notebook import AS_JSON, text_as_edited
 from agentfs.results import Edit, EditResult
-from agentfs.text import LfView, Replacement, first_names, footer, lf_view, plural
+from agentfs.text import EditView, LineNames, Replacement, first_names, footer, lf_view, plural
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 # The most edits whose numbers an error lists.
@@ -61,11 +63,12 @@ def edit_file(
         real_path = draft.current.real_path
 
         def versions() -> list[str]:
-            return [version.text or "" for version in tracker.versions_with_text(real_path)]
+            texts = [version.text or "" for version in tracker.versions_with_text(real_path)]
+            return [text_as_edited(draft.path, text) for text in texts] if draft.by_cell else texts
 
         def other_files() -> list[tuple[str, str]]:
-            read = tracker.other_texts(real_path)
-            return [(root.display_path(path), text) for path, text in read if root.may_show(path)]
+            read = [(path, text) for path, text in tracker.other_texts(real_path) if root.may_show(path)]
+            return [(root.display_path(path), text_as_edited(path, text)) for path, text in read]
 
         edited = apply_edits(draft, edits, match, KnownTexts(versions, other_files))
         if expect not in {None, edited.replacements}:
@@ -80,7 +83,7 @@ def edit_file(
         return edited
 
     diff_if_many = not all(edit.replace_all for edit in edits)
-    return change_file(target, compute, unit="replacement", diff_if_many=diff_if_many)
+    return change_file(target, compute, unit="replacement", diff_if_many=diff_if_many, by_cell=True)
 
 
 def insert_lines(target: EditTarget, line: int, old: str, text: str) -> EditResult:
@@ -115,12 +118,12 @@ def splice_file(
     """Replace ranges of the LF view of a file in one write. `spans` may be a function of that view."""
 
     def compute(draft: Draft) -> Edited:
-        view = LfView(draft.text)
+        view = draft.view
         made = spans(view.text) if callable(spans) else spans
         wanted, notes = _with_notes(made)
         if not wanted:
             raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
-        draft.replace(view, _ordered(view, wanted, draft.path))
+        draft.replace(_ordered(view, wanted, draft.path))
         return draft.edited("offset")._replace(notes=tuple(notes))
 
     return change_file(target, compute, unit="replacement")
@@ -218,67 +221,79 @@ def apply_edits(
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
     """Apply one edit; return the name of the step that found its old text."""
     check_edit(edit)
-    view = LfView(draft.text)
+    view = draft.view
     old, new = view.lf(edit.old_string), view.lf(edit.new_string)
     if edit.replace_all:
         exact = match == "exact" or old in view.text
         shown = old if exact else shown_characters(old, view.text)
         if count := view.text.count(shown):
-            draft.replace_all(view, shown, new if shown == old else shown_characters(new, shown), count)
+            draft.replace_all(shown, new if shown == old else shown_characters(new, shown), count)
             return "exact" if shown == old else "visible_escapes"
     else:
         start = view.text.find(old)
         if start >= 0:
             if view.text.find(old, start + 1) >= 0:
-                raise _explained(draft, view.text, old, new, known)
-            draft.replace(view, [Replacement(start, start + len(old), new)])
+                raise _explained(draft, view, old, new, known)
+            draft.replace([Replacement(start, start + len(old), new)])
             return "exact"
     if match == "tolerant":
         via, found = tolerant_matches(view.text, old, new)
         if len(found) == 1 and not has_other_cause(view.text, old, new, known):
-            draft.replace(view, found)
+            draft.replace(found)
             return via
-    raise _explained(draft, view.text, old, new, known)
+    raise _explained(draft, view, old, new, known)
 
 
-def _explained(draft: Draft, view: str, old: str, new: str, known: KnownTexts) -> AgentFSError:
+def _explained(draft: Draft, now: EditView, old: str, new: str, known: KnownTexts) -> AgentFSError:
     """Return the error for an old text that does not occur exactly once.
 
     If possible, it is about the file without the earlier edits, because that is what the model can read.
     """
-    path = draft.path
-    file = lf_view(draft.decoded.text)
-    before, now = occurrences(file, old), occurrences(view, old)
-    if file == view or (before and now and len(before) > 1):
-        return _not_once(file, old, new, before, path, known)
-    if before and not now:
-        return explain_earlier_edit(view, old, path, file)
+    view, file = now.text, draft.original.text
+    starts, before = occurrences(view, old), occurrences(file, old)
+    if file == view or (before and starts and len(before) > 1):
+        return _not_once(draft, draft.original, old, new, known)
+    if before and not starts:
+        return explain_earlier_edit(view, old, draft.path, file, LineNames(draft.original.cells))
     added = {line.strip() for line in view.split("\n")}.difference(map(str.strip, file.split("\n")))
-    if not now and not any(line.strip() in added for line in old.split("\n")):
-        error = _not_once(file, old, new, before, path, known)
+    if not starts and not any(line.strip() in added for line in old.split("\n")):
+        error = _not_once(draft, draft.original, old, new, known)
         if error.details["cause"] != "absent":
             return error
-    error = _not_once(view, old, new, now, path, known)
+    error = _not_once(draft, now, old, new, known)
     hints = ["Line numbers count the earlier edits as applied."] if "lines" in error.details else []
     if len(before) == 1:
-        line = file.count("\n", 0, before[0]) + 1
-        hints.insert(0, f"The file has it once, in line {line}; the earlier edits add more.")
+        line = LineNames(draft.original.cells).one(file.count("\n", 0, before[0]) + 1)
+        hints.insert(0, f"The file has it once, in {line}; the earlier edits add more.")
         error.details["caused_by_earlier_edit"] = True
     return type(error)(error.message, hint=Joined(" ", *hints, error.hint), details=error.details)
 
 
-def _not_once(
-    view: str, old: str, new: str, starts: Sequence[int], path: str, known: KnownTexts
-) -> AgentFSError:
-    shown = shown_characters(old, view)
-    if shown != old and len(found := occurrences(view, shown)) != 1:
+def _not_once(draft: Draft, view: EditView, old: str, new: str, known: KnownTexts) -> AgentFSError:
+    text, path, names = view.text, draft.path, LineNames(view.cells)
+    starts = occurrences(text, old)
+    shown = shown_characters(old, text)
+    if shown != old and len(found := occurrences(text, shown)) != 1:
         old, starts = shown, found  # look for the characters that the escapes stand for
     if len(starts) > 1:
-        return explain_ambiguous(view, old, starts, path)
-    return explain_no_match(view, old, new, path, known)
+        return explain_ambiguous(text, old, starts, path, names)
+    error = explain_no_match(text, old, new, path, known, names)
+    if not old.isascii() and (hint := draft.encoding_hint):
+        return NoMatchError(error.message, hint=Joined(" ", error.hint, hint), details=error.details)
+    if not draft.by_cell or error.details["cause"] not in {"near", "absent"}:
+        return error
+    if old in lf_view(draft.text):
+        return NoMatchError(
+            Advice(_OLD, f" is not in the text of a cell of {quote(path)}, but elsewhere in its JSON."),
+            hint=AS_JSON,
+            details={"path": path, "cause": "not_in_cells"},
+        )
+    if error.details["cause"] == "near":
+        return error
+    return NoMatchError(error.message, hint=Joined(" ", error.hint, AS_JSON), details=error.details)
 
 
-def _ordered(view: LfView, spans: Sequence[Span], path: str) -> Iterator[Replacement]:
+def _ordered(view: EditView, spans: Sequence[Span], path: str) -> Iterator[Replacement]:
     """Yield spans in order. Insertions at the same offset become one replacement."""
     size = len(view.text)
     by_range = itemgetter(0, 1)

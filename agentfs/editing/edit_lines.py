@@ -12,7 +12,16 @@ from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, Unkno
 from agentfs.fs import Current, quote
 from agentfs.read_tracker import ReadTracker, VersionWithIds
 from agentfs.results import EditResult, LineChange
-from agentfs.text import LfView, Replacement, bodies_of, changed_lines, cut_line, first_names, footer, visible
+from agentfs.text import (
+    EditView,
+    Replacement,
+    bodies_of,
+    changed_lines,
+    cut_line,
+    first_names,
+    footer,
+    visible,
+)
 from agentfs.text.nearest import closest
 
 _MOST_LISTED = 5000
@@ -63,12 +72,12 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
                 hint=Advice("Call ", Joined(", or ", read, ToolName("edit")), "."),
                 details={"path": current.path},
             )
-        view = LfView(draft.text)
+        view = draft.view
         ids = tracker.line_ids(current.real_path, revision, draft.text)
         lines = _Lines(current.path, bodies_of(view.text), ids, len(changes))
         ranges = _ranges(lines, versions, changes)
         texts = [view.lf(change.new_content) for change in changes]
-        draft.replace(view, _replacements(view, lines, ranges, texts))
+        draft.replace(_replacements(view, lines, ranges, texts))
         given = [text.removesuffix("\n").count("\n") + 1 if text else 0 for text in texts]
         counts = zip(ranges, given, strict=True)
         return draft.edited("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
@@ -93,7 +102,7 @@ def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:
 
 
 def _replacements(
-    view: LfView, lines: _Lines, ranges: Sequence[tuple[int, int]], texts: Sequence[str]
+    view: EditView, lines: _Lines, ranges: Sequence[tuple[int, int]], texts: Sequence[str]
 ) -> list[Replacement]:
     starts = [0, *accumulate(len(line) + 1 for line in lines.bodies)]
     replacements: list[Replacement] = []

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from agentfs import call_context
-from agentfs.text import Replacement, View, changed_lines, unvisible
+from agentfs.text import Replacement, View, changed_lines, pieces_of, unvisible
 
 # Counting stops here; the error then says "at least".
 MOST_COUNTED = 1000
@@ -82,7 +82,7 @@ def tolerant_matches(view: str, old: str, new: str) -> tuple[str, list[Replaceme
 
 def _trailing(view: str, old: str, new: str) -> list[Replacement]:
     wanted, text = ("\n".join(line.rstrip(BLANK) for line in each.split("\n")) for each in (old, view))
-    stripped = View(view, _LINE_BLANKS, lambda _: "", text)
+    stripped = View(view, pieces_of(_LINE_BLANKS, view, lambda _: ""), text)
     # old_string may end in a line end that the last line of the file lacks.
     added = "" if text.endswith("\n") or not text else "\n"
     matches: list[Replacement] = []

@@ -30,6 +30,7 @@ _RUN_ENDS = 4
 _SENT_LINES = re.compile(r"^(?:\+.*+\n){13,}+|^(?:-.*+\n){13,}+", re.MULTILINE)
 _MOST_WARNINGS = 3
 _MOST_CANDIDATES = 1000
+_WARNING_CHARS = 80
 # Repeats are bounded or possessive, because a line may have millions of blanks.
 _COMMENT = re.compile(
     r"^\+[ \t]{0,200}+"
@@ -37,6 +38,10 @@ _COMMENT = re.compile(
     r"(?=[^\n]{0,80}(?:exist|rest|remain|unchanged|omitted|previous|original|same))"
     r"([^\r\n]{4,80}?)[ \t]{0,9}(?:\*/\}?|-->|[)\]>])?[ \t]{0,9}\r?$",
     re.MULTILINE | re.IGNORECASE,
+)
+# An added line with `\n` as two characters, after a text, and before a blank, an escape or its end.
+_ESCAPED_LINE_END = re.compile(
+    r"^\+(?!\+\+ )(.{0,1000}?)(?<![/\[(^\\ \t])\\n(?=$|[ \t]|\\[nt])", re.MULTILINE
 )
 _CUT_LINE = re.compile(rf"^\+.*?({CUT_MARK})", re.MULTILINE)
 _ELLIPSIS = re.compile(r"^\W{0,2}(?:\.\.\.|…)|(?:\.\.\.|…)\W{0,2}$")
@@ -93,19 +98,31 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
 
 
 def placeholder_notes(diff: str) -> list[str]:
-    """Return a warning for each added line of a diff that looks like a placeholder for left-out text."""
+    """Return a warning for each added line of a diff that looks like a placeholder, or wrongly escaped."""
     comments, marks = dict[str, None](), dict[str, None]()
     for found in islice(_COMMENT.finditer(diff), _MOST_CANDIDATES):
         if _omits(found[1]):
             comments[found[0][1:].strip()] = None
     for found in islice(_CUT_LINE.finditer(diff), _MOST_CANDIDATES):
         marks[found[1]] = None
-    if not comments and not marks:
+    escaped = "" if "\\n" not in diff else _escaped_line_end(diff)
+    if not comments and not marks and not escaped:
         return []
     removed = "\n".join(re.findall("^-.*", diff, re.MULTILINE))
     how = "looks like a placeholder for left-out text; it was written as it is"
     suspected = [*islice(comments, _MOST_WARNINGS), *islice(marks, _MOST_WARNINGS)]
-    return [f'warning: "{quoted(line)}" {how}' for line in suspected if line not in removed]
+    notes = [f'warning: "{quoted(line)}" {how}' for line in suspected if line not in removed]
+    if escaped and "\\n" not in removed:
+        notes.append(f"warning: \\n was written as two characters, in line: {quoted(escaped)}")
+    return notes
+
+
+def _escaped_line_end(diff: str) -> str:
+    r"""Return the first added line that has `\n` outside quotes, probably in place of a line end, or ""."""
+    for found in islice(_ESCAPED_LINE_END.finditer(diff), _MOST_CANDIDATES):
+        if not any(found[1].count(quote) % 2 for quote in "'\"`"):
+            return diff[found.start() + 1 : diff.find("\n", found.start())].strip()[:_WARNING_CHARS]
+    return ""
 
 
 def _omits(body: str) -> bool:

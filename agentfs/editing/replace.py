@@ -43,11 +43,11 @@ from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.text import (
     Hunk,
-    LfView,
     Replacement,
     Shrink,
     cut_line,
     decode,
+    decode_in,
     first_names,
     fitted,
     footer,
@@ -193,6 +193,7 @@ class _ChangedFile(NamedTuple):
     hunks: tuple[Hunk, ...]
     external: ExternalChanges | None
     doubled: tuple[int, str, int, str] | None  # see `_Doubled.report`
+    encoding: str | None  # that a read has named
 
 
 def replace_in_files(
@@ -206,7 +207,7 @@ def replace_in_files(
     try:
         pattern = given.compile(captures=True)
         wanted, glob_note = watched(with_meant_globs)(root, limits, given)
-        found = watched(search)(root, limits, wanted)
+        found = watched(search)(root, limits, wanted, encodings=tracker.encodings())
     except InvalidPatternError as error:
         raise _about_old_string(error) from None
     except NotFoundError as error:
@@ -234,10 +235,16 @@ def replace_in_files(
             if tracker.knows(file.change.path):
                 nodes = file.change.before, file.change.after
                 before, after = (
-                    (node.digest, decode(node.load()).text) for node in nodes if isinstance(node, FileNode)
+                    (node.digest, _text_of(node, file.encoding))
+                    for node in nodes
+                    if isinstance(node, FileNode)
                 )
                 record_edit(tracker, file.change.path, before, after, file.hunks, file.external)
     return _result(limits, options, files, total, found, notes, glob_note)
+
+
+def _text_of(node: FileNode, encoding: str | None) -> str:
+    return (decode(node.load()) if encoding is None else decode_in(node.load(), encoding)).text
 
 
 def _changed_files(
@@ -284,8 +291,9 @@ def _changed_file(
     if not isinstance(node, FileNode):
         raise NotFoundError(f"{quote(path)} is no longer a file.")
     current = Current(path, real_path, node.load(), node.digest)
-    draft = Draft(current, limits, raw=options.raw)
-    view = LfView(draft.text)
+    encoding = tracker.encoding_of(real_path, current.data or b"", node.digest)
+    draft = Draft(current, limits, encoding=encoding, raw=options.raw)
+    view = draft.view
     new = view.lf(options.new_string)
     doubled = _Doubled(view.text, new)
     if matcher is None:
@@ -296,7 +304,7 @@ def _changed_file(
         edited = apply_edits(draft, [options.edit], "exact")
     else:
         replacements = _replacements(draft, matcher, view.text, new, options)
-        draft.replace(view, doubled.noting(replacements))
+        draft.replace(doubled.noting(replacements))
         edited = draft.edited("exact")
     root.check_replaceable(real_path, path)
     before, hunks = draft.decoded.text, edited.hunks
@@ -304,7 +312,7 @@ def _changed_file(
     diff = unified_diff(before, edited.text, path, changes=hunks)
     change = Change(real_path, node, FileNode.of(node.mode, edited.data, node.metadata))
     report = doubled.report() if doubled.count else None
-    return _ChangedFile(path, change, edited.replacements, diff, hunks, external, report)
+    return _ChangedFile(path, change, edited.replacements, diff, hunks, external, report, encoding)
 
 
 def _doubled_note(options: ReplaceOptions, files: Sequence[_ChangedFile]) -> str:

@@ -47,6 +47,7 @@ class _Content(NamedTuple):
     text: str
     before: str | None
     notes: tuple[str, ...]
+    encoding: str
 
 
 def write_file(
@@ -71,8 +72,10 @@ def write_file(
     if overwrite is not None:
         replaced = "always" if overwrite else "never"
 
-    def compute(current: Current) -> tuple[bytes, tuple[str, tuple[str, ...], str]]:
-        data, text, before, notes = _fitted(content, current.data, encoding, newline)
+    def compute(current: Current) -> tuple[bytes, tuple[_Content, str]]:
+        named = tracker.encoding_of(current.real_path, current.data or b"", current.revision)
+        fitted = _fitted(content, current.data, encoding, newline, named)
+        data = fitted.data
         if len(data) > limits.file_bytes:
             raise _too_large(current.path, limits.file_bytes)
         if current.data is not None and current.data != data:
@@ -80,15 +83,17 @@ def write_file(
             if not raw:
                 check_notebook(current.path, current.data, data)
         call_context.check()
-        diff = unified_diff(before, text, current.path)
-        return data, (text, (*notes, *placeholder_notes(diff)), diff)
+        diff = unified_diff(fitted.before, fitted.text, current.path)
+        return data, (fitted._replace(notes=(*fitted.notes, *placeholder_notes(diff))), diff)
 
-    changed, (text, notes, diff) = root.update(path, compute, max_bytes=limits.file_bytes, preview=preview)
+    changed, (written, diff) = root.update(path, compute, max_bytes=limits.file_bytes, preview=preview)
+    text = written.text
     if not preview:
         tracker.record_write(changed.real_path, changed.revision, text)
+        tracker.name_encoding(changed.real_path, changed.revision, written.encoding, written.data)
     unchanged = changed.before == changed.after
     same = ("the file already has this content; nothing was written",) if unchanged else ()
-    notes = (*changed.notes, *notes, *same)
+    notes = (*changed.notes, *written.notes, *same)
     size = f"{plural(count_lines(text), 'line')}, {plural(len(changed.after), 'byte')}"
     done = "Created" if changed.created else "Unchanged:" if unchanged else "Replaced"
     prefix = "Preview, nothing was written. " if preview else ""
@@ -105,9 +110,14 @@ def write_file(
     return with_diff(result, limits, head, "" if changed.created else diff)
 
 
-def _fitted(content: str, data: bytes | None, encoding: str | None, newline: LineEnds) -> _Content:
-    """Adapt the content to the file that it replaces: its encoding, byte order mark and CRLF."""
-    present, notes = _present(data or b"", encoding)
+def _fitted(
+    content: str, data: bytes | None, encoding: str | None, newline: LineEnds, named: str | None
+) -> _Content:
+    """Adapt the content to the file that it replaces: its encoding, byte order mark and CRLF.
+
+    `named` is the encoding that a read has named for the file.
+    """
+    present, notes = _present(data or b"", encoding or named)
     before = None if data is None else present.text
     target = present
     if encoding is not None:
@@ -116,6 +126,8 @@ def _fitted(content: str, data: bytes | None, encoding: str | None, newline: Lin
             known = encoding != UNKNOWN_8BIT
             mark = _CODECS_WITH_BOM.get(codecs.lookup(encoding).name, b"") if known else b""
         target = Decoded(content, codec_name(encoding), mark)
+        if marked and not notes and not (mark or content.startswith("\ufeff")):
+            notes.append("the byte order mark of the file was removed")
     elif present.bom:
         notes.append(f"the byte order mark of the file was kept ({present.encoding})")
     elif (named := declared_encoding(content)) not in {None, present.encoding}:
@@ -128,7 +140,7 @@ def _fitted(content: str, data: bytes | None, encoding: str | None, newline: Lin
         text = restored
         notes.append("⟦U+…⟧ was written as the character that it stands for in the file")
     text, note = _with_newlines(text, before, newline)
-    return _Content(target.bom + target.encode(text), text, before, (*notes, *note))
+    return _Content(target.bom + target.encode(text), text, before, (*notes, *note), target.encoding)
 
 
 def _present(data: bytes, encoding: str | None) -> tuple[Decoded, list[str]]:
@@ -201,7 +213,7 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
             hint=_read_or_edit(read, "it"),
             details=details,
         )
-    text = None if binary else decode(current.data).text
+    text = tracker.decode(current.real_path, current.data, current.revision).text if not binary else None
     if last.revision != current.revision:
         raise stale_error(current, text, last.text, last.revision)
     missing = last.missing()

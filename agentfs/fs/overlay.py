@@ -2,7 +2,6 @@
 
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -138,6 +137,8 @@ def open_staged(staged: StagedNodes, path: str, real_path: str) -> OpenFile:
     node = staged.nodes.get(real_path)
     if not isinstance(node, FileNode):
         raise oserrors.not_a_file(path) if staged.is_directory(real_path) else oserrors.missing(path)
+    import tempfile  # noqa: PLC0415 - rarely needed, and it imports `shutil`
+
     with tempfile.TemporaryFile(prefix="agentfs-", buffering=0) as temporary:
         write_all(temporary.fileno(), node.load())
         fd = os.dup(temporary.fileno())

@@ -93,7 +93,7 @@ class Root:
         if sys.platform == "win32":
             raise UnsupportedSystemError(
                 "A workspace cannot be opened on Windows, which does not open files relative to a directory.",
-                hint="Run it on Linux, for example in WSL or a container; macOS is expected to work.",
+                hint="Run it on Linux, for example in WSL or a container.",
             )
         given = os.path.abspath(path)
         if "\0" in given:
@@ -518,6 +518,11 @@ class Root:
     def node(self, real_path: str, *, max_bytes: int) -> Node | None:
         """Return the node at a real path, or None. A link at the end is not followed."""
         return node_at(self._context, real_path, max_bytes)
+
+    def check_may_change(self, real_path: str) -> None:
+        """Raise `protected`, or `refused` for a permission rule, if a path may not be changed."""
+        with resolve_real(self._context, real_path, create_parents=True) as resolved:
+            resolved.check_may_change()
 
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Raise the error that replacing or creating a file would raise. It names `path`."""

@@ -7,7 +7,10 @@ from agentfs.history.timeline import Timeline
 from agentfs.lazy import lazy_submodules
 
 if TYPE_CHECKING:
+    from agentfs.history import methods as methods
     from agentfs.history import recorded_calls as recorded_calls
+    from agentfs.history import recording as recording
+    from agentfs.history import transaction as transaction
 
 __all__ = ["Journal", "Timeline", "node_reader"]
 

@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from functools import partial
 from threading import RLock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from agentfs import call_context
+from agentfs import call_context, history
 from agentfs.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
 from agentfs.errors import (
     AgentFSError,
@@ -21,13 +21,15 @@ from agentfs.errors import (
 from agentfs.forks import watch_forks
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
 from agentfs.fs.node import ConcurrentChange
-from agentfs.history.recording import OpenRecording, Recordings
 from agentfs.history.report import MayShow, Move, clash_error, describe_step, rest_of_call
 from agentfs.history.store import Store
 from agentfs.history.take_back import NodeReader, read_node, take_steps
 from agentfs.history.timeline import NetChanges, PendingMove, Step, Timeline, Way, is_in, net_changes
 from agentfs.limits import Limits
 from agentfs.text import plural
+
+if TYPE_CHECKING:
+    from agentfs.history.recording import OpenRecording, Recordings
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
 _RETRY_SECONDS = 5.0  # how long undo and redo retry while other calls change the journal
@@ -58,7 +60,7 @@ class Journal:
         self._lock = RLock()  # always taken after the locks of files
         self._forked = False
         self.timeline = timeline or Timeline()
-        self.recordings = Recordings(self.store)
+        self._recordings: Recordings | None = None  # until the first recording
         self._merge()
         watch_forks(self)
 
@@ -69,7 +71,7 @@ class Journal:
             self.store, self.timeline, self._forked = Store(), Timeline(), True
         else:
             self.store = Store(self.store.database)
-        self.recordings = Recordings(self.store)
+        self._recordings = None
 
     def close(self) -> None:
         """Release the kept contents and close the database."""
@@ -87,7 +89,7 @@ class Journal:
     @contextmanager
     def recording(self, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
         """Record the changes that the block makes as one step; none if it fails."""
-        kept = tuple(self.store.keep(change) for change in changes)
+        kept = tuple(map(self.store.keep, changes))
         with self._lock:
             if not kept:
                 yield kept
@@ -104,7 +106,7 @@ class Journal:
                 position = timeline.position
                 if made.changes:
                     timeline.add(made)
-                    self.recordings.observe(made.changes)
+                    self._observe(made.changes)
                 whole = len(made.changes) == len(kept) or (None if made.changes else False)
                 self.store.finish_step(made if made.changes else None, position, whole=whole)
                 self._merge()
@@ -128,16 +130,27 @@ class Journal:
             finally:
                 if moved:
                     self.timeline.reorder(move.order)
-                    self.recordings.observe(move.changes)
+                    self._observe(move.changes)
                 self.store.finish_move(move if moved else None, whole=moved)
 
-    def begin_recording(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
+    @property
+    def recordings(self) -> "Recordings":
+        """The open recordings, and their snapshot."""
+        if self._recordings is None:
+            self._recordings = history.recording.Recordings(self.store)
+        return self._recordings
+
+    def _observe(self, changes: Sequence[Change]) -> None:
+        if self._recordings is not None:
+            self._recordings.observe(changes)
+
+    def begin_recording(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> "OpenRecording":
         """Open a recording of changes that any process makes in the tree."""
         with self._lock:
             self._add(self.recordings.settle(root, limits, self.timeline.position))
             return self.recordings.begin(root, limits, label, ignored=ignored)
 
-    def end_recording(self, opened: OpenRecording, root: Root, limits: Limits, label: str) -> Step | None:
+    def end_recording(self, opened: "OpenRecording", root: Root, limits: Limits, label: str) -> Step | None:
         """End a recording; return its step, or None if nothing can be undone."""
         with self._lock:
             step = self.recordings.end(opened, root, limits, self.timeline.position, label)

@@ -95,6 +95,11 @@ def begin_recording(
             "A transaction changes nothing on disk, so nothing can be recorded within it.",
             hint="Start the recording outside the transaction.",
         )
+    if root.usable_directories != ["."]:
+        raise RefusedError(
+            "A view of some directories cannot record, because a recording covers the whole tree.",
+            hint="Start the recording on the workspace itself.",
+        )
     return journal.begin_recording(root, limits, label, ignored=include_ignored)
 
 

@@ -21,7 +21,7 @@ from agentfs.history.database import (
     to_bytes,
     to_json,
 )
-from agentfs.read_tracker import Key, ReadRecord, ReadTracker
+from agentfs.read_tracker import Key, NamedEncoding, ReadRecord, ReadTracker
 
 _RETRY_SECONDS = 5.0  # before the next write to a full disk
 _MOST_UNWRITTEN = 10_000  # versions; if more are unwritten, the tables are written again in full
@@ -119,7 +119,10 @@ class PersistentReadTracker(ReadTracker):
         record = ReadRecord(revision, is_read=False)
         if "ranges" in plain:
             ranges = tuple((first, last) for first, last in plain["ranges"])
-            record = ReadRecord(revision, ranges, plain["total"], plain["whole"])
+            unit = plain.get("unit", "line")
+            record = ReadRecord(revision, ranges, plain["total"], plain["whole"], unit=unit)
+        named = plain.get("encoding")
+        self._set_encoding(path, None if named is None else NamedEncoding(*named))
         ids = plain.get("ids") if text is not None else None
         self._put(path, record._replace(text=text, ids=ids))
         if ids is not None and plain["latest"]:
@@ -169,8 +172,11 @@ class PersistentReadTracker(ReadTracker):
     def _plain(self, path: str, record: ReadRecord) -> dict[str, Any]:
         """Return the record and the line ids of a version as JSON values."""
         plain: dict[str, Any] = {}
+        if (named := self._encodings.get(path)) is not None:
+            plain["encoding"] = named
         if record.is_read:
             plain |= {"ranges": record.ranges, "total": record.total, "whole": record.whole}
+            plain |= {"unit": record.unit}
         if record.ids is not None:
             plain |= {"ids": record.ids, "latest": self._latest_ids.get(path) == record.revision}
         return plain

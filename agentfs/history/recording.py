@@ -26,19 +26,6 @@ _DROP = "DELETE FROM recordings WHERE number = ?"
 
 
 @dataclass
-class Recording:
-    """The recording that `Workspace.recording` yields.
-
-    Attributes:
-        label: The label.
-        result: The changes; None until the block ends.
-    """
-
-    label: str
-    result: RecordedResult | None = None
-
-
-@dataclass
 class OpenRecording:
     """A recording whose block is still running."""
 

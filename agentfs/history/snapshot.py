@@ -1,7 +1,8 @@
 """A snapshot of a tree: the status of each path, and its content by hash, which the store keeps.
 
-It is brought up to date as git's index is. Only files whose status has changed are read again, and files that
-are as young as the snapshot, because a second change in the same tick leaves the same times.
+It is brought up to date as git's index is. Only directories whose status has changed are listed again, and
+only files whose status has changed are read again. So are those that are as young as the snapshot, because a
+second change in the same tick leaves the same times.
 """
 
 import json
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from agentfs import call_context
 from agentfs.errors import AgentFSError, ProtectedError, TooLargeError
 from agentfs.fs import (
     Change,
@@ -30,6 +32,7 @@ from agentfs.fs import (
     syscalls,
 )
 from agentfs.fs.context import TIME_RESOLUTION
+from agentfs.fs.ignore_files import OuterRules, read_outer_rules
 from agentfs.fs.node import Metadata
 from agentfs.history.database import Damage, Statement, checksum, from_bytes, to_bytes, to_json
 from agentfs.history.store import Store
@@ -42,12 +45,14 @@ from agentfs.tree.walk import Walk
 
 _TICK = 20_000_000  # nanoseconds after which a local file system gives a change another time
 _LARGEST_INTEGER = 2**63 - 1  # that SQLite stores
+_LISTING_COSTS = 32  # paths that a full scan takes in the time in which one directory is listed alone
+_CHECKED_TOGETHER = 1000  # paths between two looks at the clock
 _PUT = "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM snapshot WHERE path = ?"
 
 
 class Status(NamedTuple):
-    """The `lstat` fields of a path; only mode and owner of a directory."""
+    """The `lstat` fields of a path."""
 
     mode: int
     user: int
@@ -68,6 +73,16 @@ class Seen(NamedTuple):
     reason: str = ""  # why its content is not kept
 
 
+class Basis(NamedTuple):
+    """The settings and rule files that decide which paths a scan covers."""
+
+    ignored: bool  # True if ignored files are covered
+    limits: tuple[int, int]
+    outer_rules: OuterRules
+    rule_files: dict[str, Status | None]  # None if a file does not exist
+    top: Status | None  # status of the root; None if it was as young as the scan
+
+
 class Difference(NamedTuple):
     """The difference between a tree and its snapshot."""
 
@@ -76,6 +91,7 @@ class Difference(NamedTuple):
     not_covered: dict[str, int]  # numbers of paths without kept content, by reason
     paths: dict[str, Seen]  # all paths as they are now
     is_watched: bool  # events will report later changes
+    basis: Basis | None  # None if the next scan must be a full one
     statements: tuple[Statement, ...]  # SQL that stores `paths`
 
 
@@ -86,7 +102,7 @@ class Snapshot:
         self._store = store
         self._paths: dict[str, Seen] | None = None
         self._is_watched = False  # events report changes since `_paths` was read
-        self._ignored = False
+        self._basis: Basis | None = None
         self._not_covered: dict[str, int] = {}
 
     @property
@@ -100,6 +116,7 @@ class Snapshot:
         """Make the tree of a difference the snapshot."""
         self._paths = difference.paths
         self._is_watched = difference.is_watched
+        self._basis = difference.basis
         self._not_covered = difference.not_covered
 
     def put(self, path: str, node: Node | None) -> tuple[Statement, ...]:
@@ -121,12 +138,11 @@ class Snapshot:
         old = self.paths
         scan = _Scan(self._store, old, root, limits, ignored=ignored)
         # The events that this scan takes are lost for the next one if this one fails.
-        by_events, self._is_watched = self._is_watched and self._ignored is ignored, False
-        paths = scan.run(by_events=by_events)
-        self._ignored = ignored
+        by_events, self._is_watched = self._is_watched, False
+        paths = scan.run(self._basis, by_events=by_events)
         if paths is old:
-            return Difference((), (), self._not_covered, old, True, ())
-        if scan.by_events:
+            return Difference((), (), self._not_covered, old, scan.is_watched, scan.basis, ())
+        if scan.partial:
             scan.not_covered["ignored"] += self._not_covered.get("ignored", 0)
         changed = [path for path, seen in paths.items() if old.get(path) is not seen]
         changed += [path for path in old if path not in paths]
@@ -151,6 +167,7 @@ class Snapshot:
             dict(scan.not_covered),
             paths,
             scan.is_watched,
+            scan.basis,
             self._stored(changed, paths),
         )
 
@@ -210,41 +227,104 @@ class _Scan:
         self._buffer = ReadBuffer(limits.file_bytes)
         self._young_after = 0
         self._paths: dict[str, Seen] = {}
+        self._rule_files: set[str] = set()
+        self._top = -1  # descriptor of the root
         self.not_covered = Counter[str]()
-        self.by_events = False  # True if only directories with events were scanned
+        self.partial = False  # True if only directories that had changed were scanned
         self.is_watched = False  # events will report later changes
+        self.basis: Basis | None = None
 
-    def run(self, *, by_events: bool) -> dict[str, Seen]:
+    def run(self, basis: Basis | None, *, by_events: bool) -> dict[str, Seen]:
         """Return the present state of all paths that a search with hidden files covers.
 
-        With `by_events`, only directories with events since the last scan are read.
+        With the basis of the last scan, only directories that have changed since are read: those with events,
+        or else those with another status.
         """
         root = self._root.top
-        with root.open_directory(".") as top:
+        with root.open_directory(".") as top, root.watching() as current:
+            self._top = top.handle
             local = not syscalls.without_events(top.handle)
-        self._young_after = time.time_ns() - (_TICK if local else TIME_RESOLUTION)
-        with root.watching() as current:
-            if root.watch is None or current.tree is None:
-                self._take_all(root)
+            self._young_after = time.time_ns() - (_TICK if local else TIME_RESOLUTION)
+            now = self._present_basis(root, () if basis is None else basis.rule_files)
+            tree = None if current.tree is None else root.watch
+            events = None if tree is None else tree.take_touched()
+            if basis is None or basis[:-1] != now[:-1]:
+                touched = None
+            elif by_events and events is not None:
+                unseen = [path for path, seen in self._old.items() if _may_change_unseen(seen)]
+                touched = events.union(path.rpartition("/")[0] for path in unseen)
             else:
-                touched = root.watch.take_touched()
-                again = {path for path, seen in self._old.items() if _may_change_unseen(seen)}
-                if by_events and touched is not None and not touched and not again:
-                    self.by_events = self.is_watched = True
-                    return self._old
-                if by_events and touched is not None and self._look_into(current, touched, again):
-                    self.by_events = True
-                else:
-                    self._watch(current, root.usable_directories)
-                    self._take_all(root.unwatched)
-                self.is_watched = not root.watch.report.not_watched
+                if tree is not None:
+                    self._watch(current, ["."])
+                touched = self._directories_with_another_status()
+                if now.top != basis.top:
+                    touched.add("")
+            if touched is not None and len(touched) * _LISTING_COSTS > len(self._old):
+                touched = None
+            if self._is_young(now.top):
+                now = now._replace(top=None)
+            if touched is not None and (not touched or self._look_into(current, touched, now)):
+                self.partial, self.basis = True, now
+            else:
+                if tree is not None:
+                    self._watch(current, ["."])
+                self._take_all(root.unwatched)
+                after = self._present_basis(root, self._rule_files)
+                is_final = not any(map(self._is_young, after.rule_files.values()))
+                self.basis = after._replace(top=now.top) if is_final else None
+            self.is_watched = tree is not None and not tree.report.not_watched
+            if touched is not None and not touched:
+                return self._old
         self.not_covered.update(seen.reason for seen in self._paths.values() if seen.reason)
         return self._paths
 
+    def _present_basis(self, root: Root, rule_files: Iterable[str]) -> Basis:
+        return Basis(
+            self._ignored,
+            (self._limits.file_bytes, self._limits.snapshot_bytes),
+            read_outer_rules(root.path),
+            {path: self._status_of_rule_file(path) for path in rule_files},
+            self._status_of("."),
+        )
+
+    def _status_of(self, path: str) -> Status | None:
+        try:
+            return _status(syscalls.lstat(self._top, path))
+        except OSError:
+            return None
+
+    def _status_of_rule_file(self, path: str) -> Status | None:
+        status = self._status_of(path)
+        if status is not None and stat.S_ISDIR(status.mode):  # `.git`, whose times each call of git changes
+            return Status(status.mode, status.user, status.group)
+        return status
+
+    def _is_young(self, status: Status | None) -> bool:
+        return status is not None and max(status.modified, status.changed) >= self._young_after
+
+    def _directories_with_another_status(self) -> set[str]:
+        """Return the directories whose status, or the status of a path in them, is not the one last seen."""
+        touched: set[str] = set()
+        gone: set[str] = set()
+        for count, (path, seen) in enumerate(self._old.items()):
+            if count % _CHECKED_TOGETHER == 0:
+                call_context.check()
+            # A directory above may have been replaced by a link that leads out of the root. Then it has
+            # another status too, and is read through the confined walk.
+            status = self._status_of(path)
+            if status is None or status != seen.status or seen.young:
+                touched.add(path.rpartition("/")[0])
+                if status is None or not stat.S_ISDIR(status.mode):
+                    gone.add(path)
+                else:
+                    touched.add(path)
+        return touched - gone
+
     def _take_all(self, root: Root) -> None:
         self._paths.clear()
+        self._rule_files.clear()
         self._bytes = 0
-        skipped = self._take_below(root, root.usable_directories)
+        skipped = self._take_below(root, ["."])
         self.not_covered.update(ignored=skipped.ignored, unreadable=skipped.unreadable)
 
     def _watch(self, current: Root, paths: Sequence[str]) -> None:
@@ -252,27 +332,22 @@ class _Scan:
         for _ in self._walk(current, paths):
             pass
 
-    def _look_into(self, current: Root, touched: set[str], again: set[str]) -> bool:
-        """Scan only directories with events; return False if a full scan is necessary."""
+    def _look_into(self, current: Root, touched: set[str], basis: Basis) -> bool:
+        """Scan only some directories; return False if a full scan is necessary."""
         old, plain = self._old, current.unwatched
-        touched = touched.union(path.rpartition("/")[0] for path in again)
         touched = {path for path in touched if not path or _is_directory(old.get(path))}
         self._paths = {path: seen for path, seen in old.items() if path.rpartition("/")[0] not in touched}
         self._bytes = sum(seen.node.size for seen in self._paths.values() if isinstance(seen.node, FileNode))
-        for directory in sorted(touched):
-            self._take_below(plain, [display_name(directory) or "."], depth=1)
+        self._take_below(plain, [display_name(directory) or "." for directory in sorted(touched)], depth=1)
         children = [path for path in old if path.rpartition("/")[0] in touched]
         if any(_is_directory(old[path]) and not _is_directory(self._paths.get(path)) for path in children):
             return False
-        looked_at = [path for path in self._paths if path.rpartition("/")[0] in touched]
-        for path in looked_at:
-            if self._paths[path] is not old.get(path) and os.path.basename(path) in DECIDING:
-                return False
+        for path in [path for path in self._paths if path.rpartition("/")[0] in touched]:
             if _is_directory(self._paths[path]) and not _is_directory(old.get(path)):
-                self._watch(current, [display_name(path)])
+                if current.tree is not None:
+                    self._watch(current, [display_name(path)])
                 self._take_below(plain, [display_name(path)])
-        gone = [path for path in children if path not in self._paths and os.path.basename(path) in DECIDING]
-        return not gone
+        return all(self._status_of_rule_file(path) == basis.rule_files.get(path) for path in self._rule_files)
 
     def _walk(self, root: Root, paths: Sequence[str], depth: int = 0) -> Walk:
         return Walk(
@@ -294,6 +369,7 @@ class _Scan:
             if visit.child is not None:
                 self._take_directory(base + visit.child.name, visit.child)
             self._take(visit.directory, base, visit.files)
+        self._rule_files |= walk.rule_files
         skipped = walk.skipped
         if skipped.reached is not None:
             raise TooLargeError(
@@ -313,12 +389,12 @@ class _Scan:
         return None if node is None else Seen(self._store.keep_node(node), None)
 
     def _take_directory(self, path: str, entry: DirEntry) -> None:
-        found = entry.stat(follow_symlinks=False)
-        status = Status(found.st_mode, found.st_uid, found.st_gid)
+        status = _status(entry.stat(follow_symlinks=False))
         known = self._old.get(path)
-        if known is None or known.status != status:
-            mode = stat.S_IMODE(found.st_mode)
-            known = Seen(DirectoryNode(mode, Metadata(mode, (found.st_uid, found.st_gid))), status)
+        if known is None or known.status != status or known.young:
+            mode = stat.S_IMODE(status.mode)
+            node = DirectoryNode(mode, Metadata(mode, (status.user, status.group)))
+            known = Seen(node, status, self._is_young(status))
         self._paths[path] = known
 
     def _take(self, directory: Directory, base: str, entries: Iterable[DirEntry]) -> None:
@@ -378,7 +454,7 @@ class _Scan:
         else:
             kept = self._store.keep_node(node, compressed=True)
         # A file that has grown since `fstat` is young too, so the next scan reads it again.
-        young = max(status.modified, status.changed) >= self._young_after or len(data) != status.size
+        young = self._is_young(status) or len(data) != status.size
         self._paths[path] = seen = Seen(kept, status, young)
         self._count(seen)
 

@@ -108,10 +108,8 @@ class Store:
 
     def keep(self, change: Change) -> Change:
         """Keep the contents of a change, and return the change with contents that load from this store."""
-        before, after = (
-            None if node is None else self.keep_node(node) for node in (change.before, change.after)
-        )
-        return Change(change.path, before, after)
+        before = change.before and self.keep_node(change.before)
+        return Change(change.path, before, change.after and self.keep_node(change.after))
 
     def load(self) -> Loaded:
         """Read the journal; raises FileIOError (io) if it is damaged."""

@@ -5,10 +5,12 @@ cannot be undone.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from agentfs.fs import Change, FileNode, Node
 from agentfs.history.renames import renames
+from agentfs.results import RecordedResult
 
 MAX_STEPS = 10_000
 MAX_CHANGES = 20_000  # of all kept steps together, and of the base
@@ -44,6 +46,19 @@ class Step(NamedTuple):
         ]
         inside, outside = (self._replace(changes=part) if part else None for part in parts)
         return inside, outside
+
+
+@dataclass
+class Recording:
+    """The recording that `Workspace.recording` yields.
+
+    Attributes:
+        label: The label.
+        result: The changes; None until the block ends.
+    """
+
+    label: str
+    result: RecordedResult | None = None
 
 
 class Order(NamedTuple):

@@ -1,5 +1,6 @@
 """The MCP server for one workspace, on the official SDK (the extra `mcp`): `agentfs mcp --root DIR`."""
 
-from agentfs.mcp.workspace_server import WATCH_BYTES, WorkspaceServer
+from agentfs.mcp.streamable_http import HttpAddress
+from agentfs.mcp.workspace_server import LIMITS, WorkspaceServer
 
-__all__ = ["WATCH_BYTES", "WorkspaceServer"]
+__all__ = ["LIMITS", "HttpAddress", "WorkspaceServer"]

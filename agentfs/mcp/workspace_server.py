@@ -1,20 +1,27 @@
-"""The MCP server of one workspace's tools, narrowed by the client's roots."""
+"""The MCP server of one workspace's tools and files, narrowed by the client's roots."""
 
 import asyncio
-import os
-from collections.abc import Callable, Sequence
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from mcp import MCPError, types
 from mcp.server.lowlevel import Server
-from pydantic import ValidationError
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 import agentfs
 from agentfs.advice import plural
-from agentfs.errors import AgentFSError, RefusedError
+from agentfs.async_workspace import AsyncWorkspace
+from agentfs.errors import AgentFSError
 from agentfs.limits import MIB, Limits
+from agentfs.mcp import resources
+from agentfs.mcp.questions import InputRequired, Questions
+from agentfs.mcp.roots import ClientRoots, Part
 from agentfs.mcp.stdio import stdio
+from agentfs.mcp.streamable_http import HttpAddress
+from agentfs.permissions import Deny, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.providers.mcp_format import call_result
 from agentfs.tools.result import from_error
@@ -23,17 +30,20 @@ from agentfs.workspace import Workspace
 
 # Offered besides the default tools, because clients often have no shell.
 _MORE_TOOLS = ("delete", "move", "undo", "replace")
-WATCH_BYTES = 128 * MIB
-_ROOTS_SECONDS = 10.0  # for a client to list its roots
+LIMITS = Limits(watch_bytes=128 * MIB)
+# Of the request that is being answered.
+_questions: ContextVar[Questions | None] = ContextVar("agentfs_mcp_questions", default=None)
 
+_A = TypeVar("_A")
+_R = TypeVar("_R")
 _Context = Any  # the SDK's ServerRequestContext, a generic type
 
 
 class WorkspaceServer:
-    """The tools of one workspace for one client.
+    """The tools and files of one workspace for its clients.
 
     A client's roots only narrow the tree: roots outside it are ignored. The workspace stays the same, so read
-    history and journal outlive a change of roots.
+    history and journal outlive a change of roots. Clients of one server share them.
     """
 
     def __init__(
@@ -47,7 +57,8 @@ class WorkspaceServer:
         state: str | None = None,
         command: Sequence[str] | None = None,
         structured: bool = False,
-        watch_bytes: int | None = WATCH_BYTES,
+        limits: Limits = LIMITS,
+        watch: bool = True,
     ) -> None:
         """Open the workspace.
 
@@ -57,21 +68,24 @@ class WorkspaceServer:
                 those that read if the policy forbids changes.
             prefix: A prefix for the name of each tool.
             dialect: The dialect of names, arguments and output.
-            policy: The policy of the workspace.
+            policy: The policy of the workspace. Without a callback, the client asks its user about the calls
+                that `ask` rules cover.
             state: A directory where journal and read history outlive the server.
             command: A command prefix as for `connect`, if the root is on another machine. The client's roots
                 are then ignored, because they name local directories.
             structured: Also send the typed data of each result, and its schema. Some clients then show their
                 model the data instead of the text.
-            watch_bytes: Bytes of names and texts to keep in memory for searches; None to watch nothing.
+            limits: The limits of the workspace.
+            watch: Keep names and texts, up to `Limits.watch_bytes`, in memory for searches.
         """
-        self._policy = policy or Policy()
+        policy = policy or Policy()
+        if policy.ask and policy.permission is None:
+            policy = replace(policy, permission=_ask_client)
+        self._policy = policy
         self._names = names
         self._prefix = prefix
         self._dialect = dialect
         self._structured = structured
-        limits = Limits() if watch_bytes is None else Limits(watch_bytes=watch_bytes)
-        watch = watch_bytes is not None
         self._is_remote = command is not None
         self._workspace: Workspace
         if command is None:
@@ -81,32 +95,44 @@ class WorkspaceServer:
                 command, root, policy=self._policy, limits=limits, state=state, watch=watch
             )
         try:
-            self._tools = self._toolset(self._workspace)
+            self._whole = Part(self._workspace, self._workspace.root, self._toolset(self._workspace))
         except AgentFSError:
             self._workspace.close()
             raise
-        self._only: list[str] | None = None
-        self._roots_announced, self._roots_known = 1, 0
-        self._roots_request: asyncio.Task[None] | None = None
+        self._files = AsyncWorkspace(self._workspace)
         self.server: Server[Any] = Server(
             "agentfs",
             version=agentfs.__version__,
-            instructions=self._tools.instructions(),
+            instructions=self._whole.tools.instructions(),
             on_list_tools=self._list,
             on_call_tool=self._call,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
         )
+        # A client that sends a request again must send the server's own state, unchanged.
+        security = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="agentfs")
+        self.server.middleware.append(security)
         # The constructor's argument for this handler is deprecated, but clients still send the notification.
         self.server.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
 
-    def run(self) -> None:
+    def run(self, address: HttpAddress | None = None) -> None:
         """Run `serve` on its own event loop."""
-        asyncio.run(self.serve())
+        asyncio.run(self.serve(address))
 
-    async def serve(self) -> None:
-        """Serve one client over standard input and output until it leaves."""
+    async def serve(self, address: HttpAddress | None = None) -> None:
+        """Serve one client over standard input and output, or several over HTTP.
+
+        Args:
+            address: The address for HTTP. By default, standard input and output are used until the client
+                leaves.
+        """
         try:
+            if address is not None:
+                await address.serve(self.server)
+                return
             async with stdio() as (incoming, outgoing):
                 await self.server.run(incoming, outgoing, self.server.create_initialization_options())
         except* BrokenPipeError:
@@ -128,89 +154,99 @@ class WorkspaceServer:
 
     async def _list(self, context: _Context, params: Any) -> types.ListToolsResult:
         del context, params
-        schemas = self._tools.schemas("mcp-structured" if self._structured else "mcp")
+        schemas = self._whole.tools.schemas("mcp-structured" if self._structured else "mcp")
         return types.ListToolsResult(tools=[types.Tool.model_validate(schema) for schema in schemas])
 
-    async def _call(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        try:
-            tools = await self._narrowed(context)
-        except AgentFSError as error:
-            result = from_error(error)
-        else:
-            progress = _progress_reporter(context)
-            result = await tools.acall(params.name, params.arguments, on_progress=progress)
+    async def _call(
+        self, context: _Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        with self._asking(context, params) as questions:
+            try:
+                tools = (await self._part_of(context, questions)).tools
+                progress = progress_reporter(context)
+                result = await tools.acall(params.name, params.arguments, on_progress=progress)
+            except InputRequired as question:
+                return question.result
+            except AgentFSError as error:
+                result = from_error(error)
+        if questions.required is not None:
+            return questions.required
         return types.CallToolResult.model_validate(call_result(result, structured=self._structured))
 
-    async def _roots_changed(self, context: _Context, params: Any) -> None:
+    async def _list_resources(
+        self, context: _Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        cursor = None if params is None else params.cursor
+        result = await self._answer(context, params, resources.listed, cursor)
+        if isinstance(result, types.InputRequiredResult):
+            question = "The user must be asked before this list, and the protocol cannot do that here"
+            raise MCPError(code=types.INVALID_PARAMS, message=f"{question}: use the tools or the template.")
+        return result
+
+    async def _list_templates(self, context: _Context, params: Any) -> types.ListResourceTemplatesResult:
         del context, params
-        self._roots_announced += 1  # the next call asks for them again
+        return types.ListResourceTemplatesResult(resource_templates=[resources.TEMPLATE])
 
-    async def _narrowed(self, context: _Context) -> Toolset:
-        """Return the tools within the client's roots, which are requested once and after each change."""
-        session = context.session
-        capable = session.client_capabilities and session.client_capabilities.roots
-        if self._is_remote or not capable or not session.can_send_request:
-            return self._tools
-        if self._roots_known != self._roots_announced:
-            # Concurrent calls wait for the same answer.
-            if self._roots_request is None or self._roots_request.done():
-                self._roots_request = asyncio.create_task(self._ask_for_roots(session))
-                # Waiting calls raise its error. If no call waits, asyncio must not log it.
-                self._roots_request.add_done_callback(lambda task: task.cancelled() or task.exception())
-            await asyncio.shield(self._roots_request)
-        return self._tools
+    async def _read_resource(
+        self, context: _Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        return await self._answer(context, params, resources.contents, params.uri)
 
-    async def _ask_for_roots(self, session: Any) -> None:
-        """Narrow the tools to the client's roots; ask again if they change before the reply."""
-        while self._roots_known != self._roots_announced:
-            announced = self._roots_announced
+    async def _answer(
+        self, context: _Context, params: Any, function: Callable[[Part, _A], _R], argument: _A
+    ) -> _R | types.InputRequiredResult:
+        """Call a function in a thread with the client's part; return its result or a question."""
+        with self._asking(context, params) as questions:
             try:
-                async with asyncio.timeout(_ROOTS_SECONDS):
-                    listed = await session.send_request(types.ListRootsRequest(), types.ListRootsResult)
-            except (MCPError, TimeoutError, ValidationError) as error:
-                raise RefusedError(
-                    "The client has roots but did not list them, so no tool may be used.",
-                    hint="Nothing was changed. Try again, or tell the user.",
-                ) from error
-            only = await asyncio.to_thread(_inside, self._workspace.root, listed.roots)
-            if only != self._only:
-                self._tools = self._toolset(await asyncio.to_thread(_view_of, self._workspace, only))
-                self._only = only
-            self._roots_known = announced
+                part = await self._part_of(context, questions)
+                return await self._files.run(function, part, argument)
+            except InputRequired as question:
+                return question.result
+            except AgentFSError as error:
+                if questions.required is not None:
+                    return questions.required
+                raise resources.protocol_error(error) from None
+
+    @contextmanager
+    def _asking(self, context: _Context, params: Any) -> Generator[Questions]:
+        """Ask the client of a request during the block."""
+        questions = Questions(context, params)
+        outer = _questions.set(questions)
+        try:
+            yield questions
+        finally:
+            _questions.reset(outer)
+
+    async def _roots_changed(self, context: _Context, params: Any) -> None:
+        del params
+        self._roots_of(context).changed()
+
+    async def _part_of(self, context: _Context, questions: Questions) -> Part:
+        """Return the part of the workspace inside the client's roots."""
+        # From 2026-07-28 on, a list cannot end with a question.
+        cannot_ask = questions.resends and context.method == "resources/list"
+        if self._is_remote or cannot_ask or not questions.has_roots:
+            return self._whole
+        return await self._roots_of(context).part(questions)
+
+    def _roots_of(self, context: _Context) -> ClientRoots:
+        # The SDK keeps this dictionary for each connection, but gives no public access to it.
+        state: dict[str, Any] = context.session._connection.state  # noqa: SLF001
+        roots: ClientRoots = state.setdefault("agentfs", ClientRoots(self._whole, self._toolset))
+        return roots
 
 
 def _read_only_tools(tools: Toolset) -> list[str]:
     return [tool["name"] for tool in tools.schemas("mcp") if tool["annotations"].get("readOnlyHint")]
 
 
-def _inside(root: str, listed: Sequence[types.Root]) -> list[str] | None:
-    """Return the part of the root in a client's roots, as relative directories; None for all of it."""
-    paths = [path for path in map(_path_of, listed) if path is not None]
-    if any(os.path.commonpath([root, path]) == path for path in paths):
-        return None
-    return [os.path.relpath(path, root) for path in paths if os.path.commonpath([root, path]) == root]
+def _ask_client(request: PermissionRequest) -> Any:
+    """Ask the client whose request is being answered."""
+    questions = _questions.get()
+    return Deny("There is nobody to ask") if questions is None else questions.permission(request)
 
 
-def _view_of(workspace: Workspace, only: list[str] | None) -> Workspace:
-    """Return a view on some directories; with a single one, paths are relative to it."""
-    if only is None:
-        return workspace
-    single = len(only) == 1 and os.path.isdir(os.path.join(workspace.root, only[0]))
-    return workspace.view(only=only, workdir=only[0] if single else None)
-
-
-def _path_of(root: types.Root) -> str | None:
-    try:
-        parts = urlsplit(str(root.uri))
-        path = unquote(parts.path)
-        if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not os.path.isabs(path):
-            return None
-        return os.path.realpath(path)
-    except ValueError:  # not a URL, or not a path
-        return None
-
-
-def _progress_reporter(context: _Context) -> Callable[[int], None]:
+def progress_reporter(context: Any) -> Callable[[int], None]:
     """Return a callback that sends progress from a call's thread; the SDK drops progress nobody requested."""
     loop = asyncio.get_running_loop()
 

@@ -17,7 +17,7 @@ from agentfs.providers.provider import (
 )
 from agentfs.results import ToolResult
 
-# The limits of one request, summed over its strict tools.
+# The limits of one request, summed over its strict tools. Flags are required, so that they do not count.
 _STRICT_LIMITS = {"tools": 20, "optional parameters": 24, "union-typed parameters": 16}
 
 
@@ -25,7 +25,7 @@ class Anthropic(Provider):
     """The messages API."""
 
     formats: ClassVar[Mapping[str, Format]] = {
-        "anthropic": Format(SchemaRules(), strict_rules=SchemaRules(closed_only=True))
+        "anthropic": Format(SchemaRules(), strict_rules=SchemaRules(closed_only=True, flags_required=True))
     }
     merged = "content"
 

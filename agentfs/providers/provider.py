@@ -15,6 +15,7 @@ class SchemaRules(NamedTuple):
     """The rules for the schemas of a format."""
 
     every_required: bool = False  # optional parameters become required and nullable
+    flags_required: bool = False  # boolean parameters are required
     unions: bool = True  # if False, the plainest option of a union replaces it
     closed_only: bool = False  # objects with free names and values of any type are refused
     string_enums: bool = False  # only strings can be enumerated

@@ -1,24 +1,17 @@
 """Recognise files that are not plain text, and show them: images, hex views and binary files."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agentfs.advice import Advice, Joined, Retry
 from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.reading.images import ImageInfo, as_image, image_info, image_problem, scale_down
+from agentfs.reading.notebook import NotANotebookError, is_named_notebook, notebook_problem, read_notebook
 from agentfs.reading.page import ReadRequest
-from agentfs.reading.sections import (
-    NotANotebookError,
-    Pdf,
-    Section,
-    SectionedFile,
-    notebook_problem,
-    read_notebook,
-    read_sections,
-)
+from agentfs.reading.sections import Pdf, Section, SectionedFile, read_sections
 from agentfs.results import Image, ReadResult
-from agentfs.text import HEAD, footer, is_binary, plural
+from agentfs.text import HEAD, decode, footer, is_binary, plural
 
 _HEX_ROWS = 32  # rows of a read without a limit: enough for a header
 _ROW = 16  # bytes
@@ -65,36 +58,43 @@ _MAGIC = (
 )
 
 
-def read_media(
-    file: OpenFile, head: bytes, limits: Limits, request: ReadRequest
-) -> tuple[ReadResult | None, str]:
+class Media(NamedTuple):
+    """The result for a file that is not plain text, and the text of a notebook; else a note for the page."""
+
+    result: ReadResult | None = None
+    text: str | None = None
+    note: str = ""
+
+
+def read_media(file: OpenFile, head: bytes, limits: Limits, request: ReadRequest) -> Media:
     """Return the result for a file that is not plain text; otherwise None and a note for the text page.
 
     Raises:
         BinaryError: `binary` for a PDF that cannot be read, and is not a text that begins like a PDF.
     """
     if request.encoding is not None:
-        return None, ""
+        return Media()
     binary, is_pdf = is_binary(head), head.startswith(_PDF)
     if request.raw:
-        return (_read_hex(file, limits, request) if binary or is_pdf else None), ""
+        return Media(_read_hex(file, limits, request) if binary or is_pdf else None)
     if (image := _image_of(head)) is not None:
-        return _read_image(file, image, limits), ""
+        return Media(_read_image(file, image, limits))
     if is_pdf:
         try:
-            return _read_pdf(file, limits, request), ""
+            return Media(_read_pdf(file, limits, request))
         except BinaryError as error:
             if _is_surely_pdf(file.path, head):
                 raise
-            return None, f"shown as text; {error.message}"
+            return Media(note=f"shown as text; {error.message}")
     if binary:
-        return binary_result(file, head, limits), ""
-    if _is_named_notebook(file.path) and file.stat.st_size <= limits.file_bytes:
+        return Media(binary_result(file, head, limits))
+    if is_named_notebook(file.path) and file.stat.st_size <= limits.file_bytes:
+        data = file.read(limits.file_bytes)
         try:
-            return read_notebook(file.path, file.read(limits.file_bytes), limits, request), ""
+            return Media(read_notebook(file.path, data, limits, request), decode(data).text)
         except NotANotebookError as error:
-            return None, f"shown as text; not a notebook: {error}"
-    return None, ""
+            return Media(note=f"shown as text; not a notebook: {error}")
+    return Media()
 
 
 def check_text(path: str, data: bytes, limits: Limits) -> None:
@@ -115,7 +115,7 @@ def check_text(path: str, data: bytes, limits: Limits) -> None:
 
 def check_notebook(path: str, before: bytes, after: bytes) -> None:
     """Raise an error if a change would break a notebook. A notebook that is already broken may be changed."""
-    if not _is_named_notebook(path) or notebook_problem(before):
+    if not is_named_notebook(path) or notebook_problem(before):
         return
     if not (problem := notebook_problem(after)):
         return
@@ -147,10 +147,6 @@ def _is_pdf(path: str, data: bytes, limits: Limits) -> bool:
             return False
         return _is_surely_pdf(path, data[:HEAD])
     return True
-
-
-def _is_named_notebook(path: str) -> bool:
-    return path.lower().endswith(".ipynb")
 
 
 def binary_result(file: OpenFile, head: bytes, limits: Limits) -> ReadResult:

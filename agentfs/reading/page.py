@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
-from agentfs.advice import Advice, NextCall, Retry
+from agentfs.advice import Advice, FirstOf, NextCall, ParameterName, Retry
 from agentfs.errors import InvalidArgumentError, must_be, past_end
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
@@ -33,6 +33,7 @@ from agentfs.text import (
 )
 
 _MAX_NAMED = 5  # lines that were cut and are named in the footer
+_UNKNOWN = "not UTF-8, and the encoding is not known: bytes above 7F are shown as Latin-1"
 _FULL = ", as many as one answer holds"
 
 
@@ -344,5 +345,5 @@ def _encoding_note(encoding: str, request: ReadRequest) -> str:
     if encoding == "utf-8" or request.encoding is not None:
         return ""
     if encoding == UNKNOWN_8BIT:
-        return "not UTF-8: each byte above 7F is shown as the Latin-1 character of that number"
+        return FirstOf(Advice(_UNKNOWN, "; if you know it, pass ", ParameterName("encoding")), _UNKNOWN)
     return f"encoding {encoding}"

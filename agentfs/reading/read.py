@@ -17,12 +17,12 @@ from agentfs.errors import (
     StaleError,
     must_be,
 )
-from agentfs.fs import OpenFile, Root, quote, revision_of_stat
+from agentfs.fs import OpenFile, Root, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.outputs import NO_LINE_IDS, OutputStore
 from agentfs.read_tracker import ReadRecord, ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
-from agentfs.reading.media import binary_result, read_media
+from agentfs.reading.media import Media, binary_result, read_media
 from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, text_page
 from agentfs.results import ReadManyResult, ReadResult
 from agentfs.text import (
@@ -47,6 +47,7 @@ _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest
 _MOST_MATCHES = 10_000  # files of one glob, which is more than any budget holds
 _MIN_TOKENS = 40  # if fewer tokens are left, the next call reads the next file
 _MAX_NAMED = 5  # left out files that are named; the next call has all of them
+_UNITS = {"notebook": "cell", "pdf": "page"}
 _NO_IDS = "no line ids: the file is too large to keep them"
 
 
@@ -66,6 +67,7 @@ def read_path(
             path=path,
             kind="directory",
             total_lines=found.total,
+            truncated_by="lines" if found.truncated and request.limit is None else None,
             text=found.text,
             notes=found.notes,
             next=found.next,
@@ -79,16 +81,28 @@ def read_file(
     """Return one page of a file and record what was read. A binary file is described, not shown."""
     with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
-        result, note = read_media(file, head, limits, request)
-        if result is not None:
-            return _record_media(tracker, file, result)
-        notes = [*root.link_notes(file.path, file.real_path), *filter(None, [note])]
+        known = None if request.encoding is not None else _named_encoding(file, tracker, limits)
+        media = Media() if known is not None else read_media(file, head, limits, request)
+        if media.result is not None:
+            return _record_media(tracker, file, media.result, media.text)
+        notes = [*root.link_notes(file.path, file.real_path), *filter(None, [media.note])]
         if file.stat.st_size <= limits.file_bytes:
             data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
                 shorten = root.policy.reread == "diff"
-                return _read_loaded(file, data, tracker, limits, request, notes, shorten=shorten)
-        return _read_large(file, head, tracker, limits, request, notes)
+                return _read_loaded(file, data, tracker, limits, request, notes, known, shorten=shorten)
+        return _read_large(file, head, tracker, limits, request, notes, known)
+
+
+def _named_encoding(file: OpenFile, tracker: ReadTracker, limits: Limits) -> str | None:
+    """Return the encoding that an earlier read has named for a file, or None."""
+    named = tracker.encodings().get(file.real_path)
+    if named is None:
+        return None
+    if file.stat.st_size > limits.file_bytes:
+        return named.name
+    data = file.read(limits.file_bytes)
+    return named.name if named.applies_to(data, revision_of(data)) else None
 
 
 def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> ReadResult:
@@ -180,11 +194,13 @@ def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[lis
     return list(dict.fromkeys(files)), [], notes
 
 
-def _record_media(tracker: ReadTracker, file: OpenFile, result: ReadResult) -> ReadResult:
+def _record_media(
+    tracker: ReadTracker, file: OpenFile, result: ReadResult, text: str | None = None
+) -> ReadResult:
     """Record which cells, pages or rows were shown, or that an image was shown."""
     if result.end_line or result.images:
         lines = (result.start_line, result.end_line, result.total_lines)
-        tracker.record_read(file.real_path, result.revision, None, *lines)
+        tracker.record_read(file.real_path, result.revision, text, *lines, _UNITS.get(result.kind, "row"))
     return result
 
 
@@ -195,11 +211,13 @@ def _read_loaded(
     limits: Limits,
     request: ReadRequest,
     notes: list[str],
+    known: str | None,
     *,
     shorten: bool,
 ) -> ReadResult:
+    named = request.encoding or known
     try:
-        decoded = decode(data) if request.encoding is None else decode_in(data, request.encoding)
+        decoded = decode(data) if named is None else decode_in(data, named)
     except BinaryError:  # the first bytes look like a byte order mark, but are not one
         return _record_media(tracker, file, binary_result(file, data[:HEAD], limits))
     info, text = TextInfo.of(file.path, data, decoded), decoded.text
@@ -213,19 +231,28 @@ def _read_loaded(
     if shorten and info.total and not request.line_ids:
         result = _shorten_repeat(tracker, file.real_path, result)
     tracker.record_read(file.real_path, info.revision, text, result.start_line, result.end_line, info.total)
+    if named is not None:
+        tracker.name_encoding(file.real_path, info.revision, decoded.encoding, data)
     return result
 
 
 def _read_large(
-    file: OpenFile, head: bytes, tracker: ReadTracker, limits: Limits, request: ReadRequest, notes: list[str]
+    file: OpenFile,
+    head: bytes,
+    tracker: ReadTracker,
+    limits: Limits,
+    request: ReadRequest,
+    notes: list[str],
+    known: str | None,
 ) -> ReadResult:
     revision = revision_of_stat(file.stat)
     seconds = limits.timeout * _COUNTING_SHARE
-    counted = count_large_file(file, head, request.encoding, seconds)
-    if counted is None and request.encoding is None:
+    named = request.encoding or known
+    counted = count_large_file(file, head, named, seconds)
+    if counted is None and named is None:
         return _record_media(tracker, file, binary_result(file, head, limits))
     if counted is None:
-        raise EncodingError(f"{quote(file.path)} is not text in {request.encoding}.")
+        raise EncodingError(f"{quote(file.path)} is not text in {named}.")
     if not counted.exact:
         if not 0 < request.offset <= counted.total:
             raise DeadlineExceededError(
@@ -259,6 +286,8 @@ def _read_large(
     result = render_page(info, lines, limits, request, notes)
     if request.column == 1 and not changed:
         tracker.record_read(file.real_path, revision, None, result.start_line, result.end_line, counted.total)
+        if named is not None:
+            tracker.name_encoding(file.real_path, revision, counted.encoding, head)
     return result
 
 

@@ -1,22 +1,19 @@
 """Read files by sections: the cells of a notebook, the pages of a PDF, or the rows of a hex view."""
 
-import base64
 import importlib
-import json
-import re
 import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
-from typing import Any, Literal, NamedTuple, TypeGuard
+from typing import Any, Literal, NamedTuple
 
 from agentfs import call_context
-from agentfs.advice import Advice, FirstOf, Joined, NextCall, ToolName
+from agentfs.advice import Advice, Joined, NextCall, ToolName
 from agentfs.errors import BinaryError, DeadlineExceededError
-from agentfs.fs import quote, revision_of
+from agentfs.fs import quote
 from agentfs.limits import Limits
-from agentfs.reading.images import MEDIA_EXTRA, as_image, image_info, image_problem
+from agentfs.reading.images import MEDIA_EXTRA
 from agentfs.reading.page import ReadRequest
 from agentfs.results import Image, ReadResult
 from agentfs.text import (
@@ -32,14 +29,7 @@ from agentfs.text import (
 )
 
 _MAX_IMAGES = 10
-_AS_JSON = Advice(ToolName("edit"), " works on its JSON")
-_EDITED_AS_JSON = FirstOf(Advice(_AS_JSON, ", as ", ToolName("grep"), " shows it"), _AS_JSON)
-# The JSON of a notebook with more parts than this would take too much memory.
-_MAX_PARTS = 1_500_000
-_MAX_OUTPUT_LINES = 100
-_BLANKS = b" \t\n\r\x0b\x0c"
-_COLORS = re.compile(r"\x1b\[[0-9;]*m")
-_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_EDITED_BY_CELL = Advice(ToolName("edit"), " takes the text after `|`")
 # Limits for one PDF page. With much more text, pypdf takes minutes and GiB, even for a file of a few kB.
 _PDF_LIMITS = {
     "zlib_maximum_output_length": 8_000_000,
@@ -159,7 +149,7 @@ def _result(
     shown = f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
     notes = notes_of(
         f"{shown} of {file.total}" if sections and (first > 1 or following) else "",
-        *((f"{noun}s of a {file.kind}", _EDITED_AS_JSON) if file.kind == "notebook" else ()),
+        *((f"{noun}s of a {file.kind}", _EDITED_BY_CELL) if file.kind == "notebook" else ()),
         f"only the first {_MAX_IMAGES} of {len(images)} images are shown"
         if len(images) > _MAX_IMAGES
         else "",
@@ -184,142 +174,13 @@ def _result(
     )
 
 
-def _mark_lines(text: str, mark: str, most: int) -> tuple[list[str], int]:
+def mark_lines(text: str, mark: str, most: int) -> tuple[list[str], int]:
     """Put a mark before each of the first `most` lines of a text; also return the number of other lines."""
     if not text:
         return [], 0
     body = lf_view(text).removesuffix("\n")
     lines = body.split("\n", most)[:most]
     return [mark + line for line in lines], body.count("\n") + 1 - len(lines)
-
-
-class NotANotebookError(ValueError):
-    """Raised for a file that is not a notebook; the message says why."""
-
-
-def read_notebook(path: str, data: bytes, limits: Limits, request: ReadRequest) -> ReadResult:
-    """Return cells of a notebook. Raises NotANotebookError for other content."""
-    cells = _read_cells(data)
-
-    def section(number: int) -> Section:
-        return _read_cell(cells[number - 1], number, limits)
-
-    revision = revision_of(data)
-    file = SectionedFile("notebook", path, len(data), revision, "cell", len(cells), section)
-    return read_sections(file, limits, request)
-
-
-def notebook_problem(data: bytes) -> str:
-    """Return why the content of a file is not a notebook, or ""."""
-    try:
-        _read_cells(data)
-    except NotANotebookError as error:
-        return str(error)
-    return ""
-
-
-def _read_cells(data: bytes) -> list[dict[str, Any]]:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise NotANotebookError("it is not UTF-8") from None
-    if sum(map(text.count, "{[,")) > _MAX_PARTS:
-        raise NotANotebookError(f"its JSON has more than {_MAX_PARTS} parts")
-    try:
-        notebook = json.loads(text)
-    except RecursionError:
-        raise NotANotebookError("its JSON is nested too deeply") from None
-    except ValueError as error:
-        raise NotANotebookError(f"its JSON is broken: {error}") from None
-    found: Any = None
-    if _is_dict(notebook):
-        found = notebook.get("cells")
-        sheets = notebook.get("worksheets")  # of version 3
-        if found is None and _is_list(sheets) and sheets and _is_dict(sheets[0]):
-            found = sheets[0].get("cells")
-    if not _is_list(found) or not all(_is_dict(cell) for cell in found):
-        raise NotANotebookError("it has no list of cells")
-    return found
-
-
-def _read_cell(cell: dict[str, Any], number: int, limits: Limits) -> Section:
-    """Return a cell. Lines of its source begin with `|`, lines of its outputs with `>`."""
-    kind = str(cell.get("cell_type", "cell"))
-    run = cell.get("execution_count", cell.get("prompt_number"))
-    title = f"cell {number}, {kind if kind.isidentifier() else 'cell'}"
-    if type(run) is int:
-        title += f", run {run}"
-    source = _joined(cell.get("source", cell.get("input", "")))
-    lines, more = _mark_lines(source, "|", limits.read_bytes)
-    images: list[Image] = []
-    outputs = cell.get("outputs")
-    for output in outputs if _is_list(outputs) else []:
-        call_context.check()
-        if not _is_dict(output):
-            continue
-        shown, found = _read_output(output, limits.image_bytes)
-        images += found
-        if len(lines) <= limits.read_bytes:
-            lines += shown
-        else:
-            more += len(shown)
-    return Section(title, lines, images, more)
-
-
-def _read_output(output: dict[str, Any], image_bytes: int) -> tuple[list[str], list[Image]]:
-    """Return the lines of an output and its images."""
-    bundle = output.get("data")
-    data: dict[str, Any] = bundle if _is_dict(bundle) else {}
-    encoded = [_joined(data.get(each, output.get(each.removeprefix("image/"), ""))) for each in _IMAGES]
-    decoded = [_read_image(each, image_bytes) for each in encoded if each]
-    if output.get("output_type") in {"error", "pyerr"}:
-        trace = output.get("traceback")
-        text = "\n".join(map(str, trace)) if _is_list(trace) else ""
-        text = text or f"{output.get('ename', 'Error')}: {output.get('evalue', '')}"
-    elif "text" in output:
-        text = _joined(output["text"])
-    elif any(media_type in data for media_type in _IMAGES):
-        text = ""  # its other types only describe the image
-    elif "text/plain" in data:
-        text = _joined(data["text/plain"])
-    else:
-        text = "".join(f"[{media_type}, not shown]\n" for media_type in data)
-    lines, more = _mark_lines(_COLORS.sub("", text), ">", _MAX_OUTPUT_LINES)
-    rest = [f"> ⟦+{plural(more, 'line')} of output⟧"] if more else []
-    images = [image for _, image in decoded if image is not None]
-    return [*(f"> [{note}]" for note, _ in decoded), *lines, *rest], images
-
-
-def _read_image(encoded: str, image_bytes: int) -> tuple[str, Image | None]:
-    """Return a description of an image, and the image if it can be shown."""
-    try:
-        data = base64.b64decode(encoded.encode("ascii").translate(None, _BLANKS), validate=True)
-    except ValueError:
-        return "an image that is not base64", None
-    info = image_info(data)
-    if info is None:
-        return "an image of unknown format", None
-    note = f"{info.format} image, {info.width}x{info.height}, {plural(len(data), 'byte')}"
-    problem = image_problem(data, info) or (
-        f"over {plural(image_bytes, 'byte')}" if len(data) > image_bytes else ""
-    )
-    if problem:
-        return f"{note}; not shown: {problem}", None
-    return note, as_image(data, info.media_type)
-
-
-def _joined(value: Any) -> str:
-    if _is_list(value):
-        return "".join(map(str, value))
-    return value if isinstance(value, str) else ""
-
-
-def _is_list(value: object) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
-
-
-def _is_dict(value: object) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
 
 
 class _TimedBytes(BytesIO):
@@ -394,7 +255,7 @@ class Pdf:
                     hint="Read fewer pages at once.",
                 ) from None
             return Section(title, [f"|⟦not readable: {_reason(error)}⟧"])
-        lines, more = _mark_lines(lf_view(str(text)).strip("\n"), "|", self._max_lines)
+        lines, more = mark_lines(lf_view(str(text)).strip("\n"), "|", self._max_lines)
         return Section(title, lines or ["|⟦no text⟧"], more=more)
 
     def _broken(self, error: Exception) -> BinaryError:

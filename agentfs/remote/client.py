@@ -19,8 +19,8 @@ from typing import Any, Self, cast
 from agentfs import call_context
 from agentfs.enforcement import check_arguments
 from agentfs.errors import AgentFSError, InvalidArgumentError, closed
-from agentfs.events import OnEvent
-from agentfs.history.recording import Recording
+from agentfs.events import OnEvent, reports_calls
+from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
@@ -265,9 +265,17 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         given = {
             key: replace(each, next=None) if isinstance(each, Result) else each for key, each in arguments
         }
-        return self._call(name, given, returns(), changes=changes and given.get("preview") is not True)  # pyright: ignore[reportPrivateUsage] - a method of the class
+        makes_change = changes and given.get("preview") is not True
+        if makes_change and call_context.is_rehearsed(changes=True):
+            # The remote side asks and acts in one exchange. So a rehearsal always asks, without a diff.
+            request = PermissionRequest(name, effect, given, ())
+            for permission in self.policy.permissions:
+                call_context.ask(permission, request)
+            raise call_context.Cancelled
+        return self._call(name, given, returns(), changes=makes_change)  # pyright: ignore[reportPrivateUsage] - a method of the class
 
-    return check_arguments(remote)
+    checked = check_arguments(remote)
+    return checked if declared is None else reports_calls(checked)
 
 
 for _name in protocol.REMOTE_METHODS:

@@ -6,7 +6,6 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar
 
 from agentfs import call_context
@@ -354,10 +353,13 @@ class _EntrySearch:
         self.reached: str | None = None
         self.keyed: list[tuple[Any, str]] = []
         self.seen: set[str] = set()
+        # By real path, the first path by which links lead to an entry, with its order and its sort key.
+        self.linked: dict[str, tuple[Any, Any, str]] = {}
         self.min_depth = options.min_depth or 1
 
         given, anchored = bind_globs(root, options.globs, self.paths, options.glob_argument), options.anchored
         opened, hidden = hidden_names(given), opens_hidden(options)
+        any_case = any_case or options.case == "insensitive"
         fold = _lowered if any_case else _unchanged
         globs = [each.lower() for each in given] if any_case else given
         # A walk that skips hidden names yields none, so the matcher need not test for them.
@@ -476,6 +478,9 @@ class _EntrySearch:
             self.reached = "timeout"
         except MemoryError:
             self.reached = "memory"
+        only_linked = [(key, path) for real, (_, key, path) in self.linked.items() if real not in self.seen]
+        self.total += len(only_linked)
+        self.keyed += only_linked
         self._keep_first()
         yield self.root.entry, [path for _, path in self.keyed], self.total - len(self.keyed)
 
@@ -484,17 +489,15 @@ class _EntrySearch:
         sort, unique = self.options.sort, self.unique
         may_repeat = unique or len(self.paths) > 1
         prefix, real_prefix = with_slash(directory.path), with_slash(directory.real_path)
-        # With `unique`, a file counts by its first name, so the order must not depend on the system.
-        for listed in sorted(found, key=attrgetter("name")) if unique else found:
+        for listed in found:
             path = prefix + display_name(listed.name)
-            key: Any = path_order(path)
+            order = path_order(path)
+            key: Any = order
+            real_path = own_path = prefix + listed.name
             if may_repeat:
-                real_path = real_prefix + listed.name
-                if unique and files:
-                    real_path = directory.real_path_of(listed)
+                real_path = directory.real_path_of(listed) if unique and files else real_prefix + listed.name
                 if real_path in self.seen:
                     continue
-                self.seen.add(real_path)
             if sort != "path":
                 try:
                     status = listed.stat(follow_symlinks=False)
@@ -502,12 +505,20 @@ class _EntrySearch:
                     self.vanished += 1
                     continue
                 key = (-(status.st_mtime if sort == "modified" else status.st_size), key)
+            if real_path != own_path:
+                linked = order, key, path
+                self.linked[real_path] = min(self.linked.get(real_path, linked), linked)
+                continue
+            if may_repeat:
+                self.seen.add(real_path)
             self.total += 1
             self.keyed.append((key, path))
         if len(self.keyed) > min(2 * self.page.end + MAX_BATCH, _MAX_SORTED):
             self._keep_first()
             if len(self.keyed) + len(self.seen) > _MAX_SORTED - MAX_BATCH:
                 raise MemoryError
+        if len(self.linked) > _MAX_SORTED - MAX_BATCH:
+            raise MemoryError
 
     def _keep_first(self) -> None:
         """Sort, and drop the paths after the page."""

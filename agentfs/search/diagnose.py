@@ -234,6 +234,10 @@ def explain_no_entries(
             named = ", ".join(one_line(entry.path) for entry in found.entries)
             more = found.total - len(found.entries)
             return f"in another case: {named}{f' and {more} more' if more else ''}"
+    if isinstance(options, FindOptions) and (hint := pattern_as_glob(probe, options)):
+        return hint
+    if isinstance(options, GlobOptions) and options.types == "f" and (hint := _directories(probe, options)):
+        return hint
     defaults: dict[str, Any] = {each.name: each.default for each in fields(options)}
     names = [each for each in _FILTERS if getattr(options, each) != defaults.get(each)]
     for without in [*([name] for name in names), names][: len(names) + (len(names) > 1)]:
@@ -243,6 +247,29 @@ def explain_no_entries(
             fact = f"{_or_more(found)} without {' and '.join(without)}{shown}"
             return FirstOf(Advice(f"{fact}: ", Retry({}, tuple(without))), fact)
     return _hint_of_syntax(options)
+
+
+def _directories(probe: Probe, options: GlobOptions) -> str:
+    """Return a hint with the call that lists the first directory that matches a glob, or ""."""
+    found = probe.entries(replace(options, types="d", include_ignored=True))
+    if found is None or not found.entries:
+        return ""
+    path = found.entries[0].path
+    fact = f"{one_line(path)} is a directory{' (and more match)' if found.total > 1 else ''}"
+    return FirstOf(Advice(f"{fact}: call ", call("ls", path=path)), fact)
+
+
+def pattern_as_glob(probe: Probe, options: FindOptions, fact: str = "as a glob it matches") -> str:
+    """Return a hint with the call that takes `pattern` as a glob, if that finds something, or ""."""
+    pattern = options.pattern
+    if not pattern or options.globs or not has_wildcard(pattern):
+        return ""
+    found = probe.entries(replace(options, pattern=None, glob=pattern))
+    if found is None or not found.entries:
+        return ""
+    more = " and more" if found.total > 1 else ""
+    retry = Retry({"glob": pattern}, ("pattern",))
+    return _hint(f"{fact} {one_line(found.entries[0].path)}{more}", retry)
 
 
 def _hint_of_syntax(options: GlobOptions | FindOptions) -> str:

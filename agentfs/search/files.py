@@ -130,6 +130,8 @@ class FileSource:
         )
         self.linked = True  # a protected file may have a hard link; see `Directory.read_files`
         self.is_one_file = False  # the call is for one file, so an error of the file is raised
+        # By real path, the first path by which links lead to a file, with its order.
+        self._linked: dict[str, tuple[Any, str]] = {}
         self._seen: set[str] | None = None
         if self._options.follow_symlinks or self._options.unique or len(self._paths) > 1:
             self._seen = set()
@@ -158,20 +160,25 @@ class FileSource:
         for path in self._paths:
             is_dir = path == "." or self._root.entry(path).is_dir
             (directories if is_dir else files).append(path)
-        if self._options.sort == "path" or len(files) == len(self._paths) == 1:
+        in_order = self._options.sort == "path" and not self._options.unique
+        if in_order or len(files) == len(self._paths) == 1:
             yield from self._single(files)
             yield from self._tree(directories)
         else:
-            found: dict[str, Batch | None] = dict.fromkeys(files)
+            found: dict[str, Batch | None] = {batch[0][0].name: None for batch in self._single(files)}
             for entries, reader in self._tree(directories):
                 for entry in entries:
                     is_kept = hasattr(entry, "content")  # then its directory need not be open
                     found.setdefault(reader.path_of(entry), ([entry], reader) if is_kept else None)
+            linked = self._linked.items()
+            found.update((path, None) for real, (_, path) in linked if real not in (self._seen or ()))
             for path in self._sorted(found):
                 yield found[path] or self._file(path)
 
     def _sorted(self, files: Iterable[str]) -> list[str]:
-        """Return files in order of size or time; files with equal keys in order of path."""
+        """Return files in the requested order; files with equal keys in order of path."""
+        if self._options.sort in {"path", "reverse"}:
+            return sorted(files, key=path_order, reverse=self._options.sort == "reverse")
         keyed: list[tuple[float, list[str], str]] = []
         for path in files:
             call_context.step(0)
@@ -297,13 +304,16 @@ class FileSource:
     def _unseen(
         self, directory: Directory, entries: Sequence[DirEntry], seen: set[str]
     ) -> Sequence[DirEntry]:
-        """Return the files that the search has not found by another path or link."""
+        """Return the files that the search has not found by another path; keep those that links lead to."""
         first: dict[str, DirEntry] = {}
         prefix = with_slash(directory.path)
         for entry in entries:
-            unique = self._options.unique
-            path = directory.real_path_of(entry) if unique else prefix + entry.name
-            if path not in seen:
+            path = prefix + entry.name
+            real_path = directory.real_path_of(entry) if self._options.unique else path
+            if real_path != path:
+                linked = path_order(path), display_name(path)
+                self._linked[real_path] = min(self._linked.get(real_path, linked), linked)
+            elif path not in seen:
                 first.setdefault(path, entry)
         seen.update(first)
         return list(first.values())

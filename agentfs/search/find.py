@@ -7,21 +7,31 @@ from itertools import pairwise
 from typing import TypeVar
 
 from agentfs.advice import Joined
-from agentfs.errors import NotFoundError
+from agentfs.errors import InvalidPatternError, NotFoundError
 from agentfs.fs import Root, unicode_duplicates_among, watched
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.collect import FoundEntries, check_offset, find_entries
 from agentfs.search.diagnose import (
+    Probe,
     count_left_out,
     explain_glob_path,
     explain_no_entries,
+    pattern_as_glob,
     report_of,
     stop_report,
 )
 from agentfs.search.glob_readings import with_meant_globs
-from agentfs.search.options import FindOptions, GlobOptions, ListOptions, as_list, next_page, paths_of
+from agentfs.search.options import (
+    FindOptions,
+    GlobOptions,
+    ListOptions,
+    as_list,
+    has_wildcard,
+    next_page,
+    paths_of,
+)
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 from agentfs.visible import one_line
 
@@ -89,6 +99,11 @@ def find_files(
         found = find_entries(root, limits, meant)
     except NotFoundError as error:
         explain_glob_path(root, limits, options, error)
+        raise
+    except InvalidPatternError as error:
+        if isinstance(options, FindOptions) and has_wildcard(options.pattern or "") and not options.globs:
+            fact = "As a glob it matches"
+            error.hint = pattern_as_glob(Probe(root, limits), options, fact) or f"{fact} nothing."
         raise
     nothing = ""
     if not found.total:

@@ -102,7 +102,7 @@ class _GlobReader:
         return [glob]
 
     def _below_start(self, glob: str) -> list[str]:
-        return list(_below(glob, self._start.split("/"))) if self._start and "/" in glob else []
+        return list(globs_below(glob, self._start.split("/"))) if self._start and "/" in glob else []
 
     def _matches(self, globs: Sequence[str]) -> bool | None:
         """Return whether globs match a name, hidden or ignored too; None if there is no time to tell."""
@@ -134,7 +134,7 @@ def _split(glob: str) -> list[str]:
     return parts if all(parts) else [glob]
 
 
-def _below(glob: str, names: Sequence[str]) -> Iterator[str]:
+def globs_below(glob: str, names: Sequence[str]) -> Iterator[str]:
     """Yield the globs that match below a directory what a glob matches from the root."""
     for text in expand(glob):
         parts = text.removeprefix("./").lstrip("/").split("/")

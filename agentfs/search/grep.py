@@ -25,7 +25,6 @@ from agentfs.text import (
     Shrink,
     bodies_of,
     continuation,
-    decode,
     first_names,
     fitted,
     footer,
@@ -72,7 +71,8 @@ def grep_files(
         root = root.unwatched
     meant, glob_note = (options, "") if text is not None else with_meant_globs(root, limits, options)
     try:
-        found = search(root, limits, meant, text=text)
+        encodings = None if tracker is None else tracker.encodings()
+        found = search(root, limits, meant, text=text, encodings=encodings)
     except NotFoundError as error:
         explain_glob_path(root, limits, options, error)
         raise
@@ -107,10 +107,10 @@ def _lines_with_ids(root: Root, limits: Limits, tracker: ReadTracker, path: str)
         with root.open_file(path) as file:
             data = file.read(limits.file_bytes + 1)
             real_path = file.real_path
-        text = decode(data).text if len(data) <= limits.file_bytes else None
+        revision = revision_of(data)
+        text = tracker.decode(real_path, data, revision).text if len(data) <= limits.file_bytes else None
     except AgentFSError:
         return []
-    revision = revision_of(data)
     if text is None or (root.policy.line_ids == "fresh" and tracker.latest_ids(real_path) != revision):
         return []
     return list(zip(bodies_of(text), tracker.line_ids(real_path, revision, text), strict=False))

@@ -74,7 +74,7 @@ class GlobOptions:
     glob_argument: ClassVar[str] = "pattern"
     links_as_files: ClassVar[bool] = True  # a link counts as a file unless it leads to a directory
     follow_symlinks = unique = False  # this line and the next: arguments of `find` only
-    min_depth = max_depth = extensions = size = changed_within = changed_before = None
+    min_depth = max_depth = extensions = size = changed_within = changed_before = case = None
     pattern: OneOrMore
     path: OneOrMore = "."
     limit: int | None = None
@@ -172,7 +172,7 @@ class GrepOptions:
     max_count: int | None = None
     max_filesize: int | str | None = None
     encoding: str | None = None
-    sort: Literal["path", "modified", "oldest", "size"] = "path"
+    sort: Literal["path", "reverse", "modified", "oldest", "size"] = "path"
     timeout: float | None = None
     line_ids: bool = False
     whole_line: bool = False

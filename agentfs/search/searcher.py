@@ -2,23 +2,24 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
 from typing import Any
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError
-from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, typed
+from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, revision_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
 from agentfs.patterns.literals import Prefilter, SkipReason, decode_content, is_plain
+from agentfs.read_tracker import NamedEncoding
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
 from agentfs.search.files import Batch, FileSource, Outcome, Reader, Reading
 from agentfs.search.options import GrepOptions, paths_of
 from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, windows
-from agentfs.text import cut_line, cut_mark
+from agentfs.text import cut_line, cut_mark, decode_in, is_binary, lf_view
 from agentfs.tree.visit import Excluded
 
 _MAX_WAITING = 500  # line matches of a file that are collected before they become matches
@@ -60,9 +61,13 @@ def search(
     *,
     among: Sequence[Excluded] | None = None,
     text: str | None = None,
+    encodings: Mapping[str, NamedEncoding] | None = None,
 ) -> Finding:
-    """Search the files of the options; or only `among` excluded names; or only a `text`."""
-    searcher = _Searcher(root, limits, options, among)
+    """Search the files of the options; or only `among` excluded names; or only a `text`.
+
+    `encodings` are those that reads have named, by real path.
+    """
+    searcher = _Searcher(root, limits, options, among, encodings or {})
     reached: str | None = None
     try:
         if text is None:
@@ -76,12 +81,21 @@ def search(
 
 class _Searcher:
     def __init__(
-        self, root: Root, limits: Limits, options: GrepOptions, among: Sequence[Excluded] | None
+        self,
+        root: Root,
+        limits: Limits,
+        options: GrepOptions,
+        among: Sequence[Excluded] | None,
+        encodings: Mapping[str, NamedEncoding],
     ) -> None:
         self.root = root
         self.limits = limits
         self.options = options
         self.pattern = options.compile()
+        self.encodings = {}
+        if options.encoding is None:
+            self.encodings = {root.display_path(path): named for path, named in encodings.items()}
+        self.names = {path.rpartition("/")[2] for path in self.encodings}
         self.deadline = call_context.deadline(call_context.granted(options.timeout, limits.timeout))
         self.source = FileSource(root, limits, options, self.deadline, among)
         self.max_filesize = options.max_bytes
@@ -94,6 +108,7 @@ class _Searcher:
         self.texts = root.texts if self.prefilter.is_useful else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
             self.texts = None
+        self.scarce_texts = root.texts if root.texts is not None and root.texts.blocks.is_scarce else None
         self.by_line = options.by_line
         self.around = options.around(limits)
         offset = 0 if options.output_mode == "total" else options.offset
@@ -128,7 +143,7 @@ class _Searcher:
         for first in range(0, len(entries), _FILES_PER_CHECK):
             call_context.step(0)  # 0, because the walk has counted the files
             some = entries[first : first + _FILES_PER_CHECK]
-            for entry, outcome in reader.read_files(some, self._read, linked=self.source.linked):
+            for entry, outcome in self._outcomes(some, reader):
                 try:
                     self._search_file(entry, reader, outcome)
                 finally:
@@ -136,6 +151,40 @@ class _Searcher:
                         found.searched -= len(every) - every.index(entry) - 1
                 if found.full:
                     return
+        if self.scarce_texts is not None:
+            self.scarce_texts.mark_used(every)
+
+    def _outcomes(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
+        """Read files; files whose encoding was named are read whole, because the prefilter expects UTF-8."""
+        if not self.names or not self.names.intersection(entry.name for entry in entries):
+            yield from reader.read_files(entries, self._read, linked=self.source.linked)
+            return
+        for entry in entries:
+            if (path := reader.path_of(entry)) not in self.encodings:
+                yield from reader.read_files([entry], self._read, linked=self.source.linked)
+                continue
+            self.prefilter.found_in_any_case = True  # it does not see this file
+            yield entry, self._read_named(path)
+
+    def _read_named(self, path: str) -> Outcome:
+        """Read a file whose encoding was named."""
+        if time.monotonic() > self.deadline:
+            return "timeout"
+        try:
+            with self.root.open_file(path) as file:
+                if self.buffer.fill(file.fd) < 0:
+                    return "too_large"
+        except (OSError, AgentFSError) as error:
+            return error
+        content = self.buffer.copy()
+        is_text = not is_binary(content) or self.encodings[path].applies_to(content, revision_of(content))
+        return content if is_text else BINARY
+
+    def _decode(self, path: str, content: bytes) -> str | None:
+        named = self.encodings.get(path)
+        if named is None or not named.applies_to(content, revision_of(content)):
+            return decode_content(content, self.options.encoding)
+        return lf_view(decode_in(content, named.name).text)
 
     def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
         """Leave out kept texts without a required literal, by one pass over all kept texts."""
@@ -143,9 +192,11 @@ class _Searcher:
             if self.found.searched + len(entries) < _FEW_FILES:
                 return entries
             self.candidates = candidates = texts.containing(self._search_block)
-        texts.mark_used(entries)
         try:
             read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
+            if self.names:
+                kept = {*read, *(entry for entry in entries if entry.name in self.names)}
+                read = [entry for entry in entries if entry in kept]
         except AttributeError:  # some entries are not in a kept tree
             return entries
         if not read or self.source.stops_when_full:  # files after the last one must not count
@@ -197,7 +248,7 @@ class _Searcher:
             if self.source.is_one_file and isinstance(outcome, Exception):
                 raise typed(outcome, path) from None
             self._skip(outcome)
-        elif (text := decode_content(outcome, self.options.encoding)) is None:
+        elif (text := self._decode(path, outcome)) is None:
             self._skip("undecodable")
         else:
             self._search_windows(path, one_window(text))
@@ -210,7 +261,9 @@ class _Searcher:
             with self.root.open_file(path) as file:
                 if most == self.buffer.limit or file.stat.st_size > most:
                     return "too_large"
-                pieces = text_of_large(file, self.options.encoding, self._check_time)
+                named = self.encodings.get(path)
+                encoding = self.options.encoding if named is None else named.name
+                pieces = text_of_large(file, encoding, self._check_time)
                 if isinstance(pieces, str):
                     return pieces
                 size, multiline = min(WINDOW, self.line_search.max_length), self.options.multiline

@@ -12,6 +12,7 @@ from agentfs.text.decoding import decode as decode
 from agentfs.text.decoding import decode_in as decode_in
 from agentfs.text.decoding import encode as encode
 from agentfs.text.decoding import is_binary as is_binary
+from agentfs.text.decoding import likely_encoding as likely_encoding
 from agentfs.text.diff import Blob as Blob
 from agentfs.text.diff import Hunk as Hunk
 from agentfs.text.diff import bounded_lines as bounded_lines
@@ -21,6 +22,7 @@ from agentfs.text.diff import hunks as hunks
 from agentfs.text.diff import line_changes as line_changes
 from agentfs.text.diff import unified_diff as unified_diff
 from agentfs.text.display import CUT_MARK as CUT_MARK
+from agentfs.text.display import LineNames as LineNames
 from agentfs.text.display import Shrink as Shrink
 from agentfs.text.display import carriage_return_note as carriage_return_note
 from agentfs.text.display import continuation as continuation
@@ -39,6 +41,7 @@ from agentfs.text.display import numbered as numbered
 from agentfs.text.display import visible_lines as visible_lines
 from agentfs.text.display import with_note as with_note
 from agentfs.text.display import with_text as with_text
+from agentfs.text.lines import EditView as EditView
 from agentfs.text.lines import LfView as LfView
 from agentfs.text.lines import Replacement as Replacement
 from agentfs.text.lines import View as View
@@ -50,6 +53,7 @@ from agentfs.text.lines import end_of as end_of
 from agentfs.text.lines import lf_view as lf_view
 from agentfs.text.lines import line_start as line_start
 from agentfs.text.lines import newline_of as newline_of
+from agentfs.text.lines import pieces_of as pieces_of
 from agentfs.text.lines import without_end as without_end
 from agentfs.text.merge import merge_texts as merge_texts
 from agentfs.visible import escape_controls as escape_controls

@@ -39,6 +39,8 @@ _NOT_PLAIN = {"idna", "punycode", "unicode-escape", "raw-unicode-escape"}
 _PLAIN = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 
 
+# Frequent codecs; the last one decodes every file.
+_LIKELY = ("gb18030", "shift_jis", "euc_kr", "big5", "cp1252", "latin-1")
 _PYTHON_CODECS = {UNKNOWN_8BIT: "latin-1"}
 
 
@@ -206,6 +208,11 @@ def codec_name(encoding: str) -> str:
             details={"argument": "encoding", "encoding": encoding[:200]},
         )
     return _PLAIN.get(name, name)
+
+
+def likely_encoding(data: bytes) -> str:
+    """Return a codec in which the bytes of a file in an unknown 8-bit encoding are text."""
+    return next(name for name in _LIKELY if _exactly(data, name) is not None)
 
 
 def _strictly(data: bytes, encoding: str) -> str | None:

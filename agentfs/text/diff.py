@@ -255,7 +255,8 @@ def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
 
     The `\r` of a line end is left out if all lines of the file's diff have it.
     """
-    lines = _without_equal_returns(lines)
+    if "\r" in "".join(lines):
+        lines = _without_equal_returns(lines)
     if lines and len(max(lines, key=len)) > _LINE_CHARS:
         lines = [
             line if len(line) <= _LINE_CHARS else cut_line(line, _LINE_CHARS)

@@ -8,7 +8,7 @@ no lines.
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import AnyStr, NamedTuple
 
 from agentfs import call_context
@@ -111,22 +111,27 @@ def common_suffix(one: Sequence[str], other: Sequence[str], most: int) -> int:
     return low
 
 
-class View:
-    """A text made from a source by replacing each match of a pattern. It maps its positions to the source.
+class Replacement(NamedTuple):
+    """A range of a text, from offset `start` to `end`, and the text to put there."""
 
-    Pass the outcome as `text` if there is a faster way to make it.
+    start: int
+    end: int
+    new: str
+
+
+class View:
+    """A text made from a source by replacing pieces of it. It maps its positions to the source.
+
+    `pieces` returns the replaced pieces in order; it may be called again. Pass the outcome as `text` if there
+    is a faster way to make it.
     """
 
     def __init__(
-        self,
-        source: str,
-        pattern: re.Pattern[str],
-        replace: Callable[[re.Match[str]], str],
-        text: str | None = None,
+        self, source: str, pieces: Callable[[], Iterable[Replacement]], text: str | None = None
     ) -> None:
         self.source = source
-        self.text = pattern.sub(replace, source) if text is None else text
-        self._pattern, self._replace = pattern, replace
+        self.text = _replaced(source, pieces()) if text is None else text
+        self._pieces = pieces
         self._points: tuple[array[int], array[int]] | None = None
 
     def start(self, position: int) -> int:
@@ -152,36 +157,44 @@ class View:
         return self.start(start), self.end(start + length)
 
     def _ends(self) -> "tuple[array[int], array[int]]":
-        """Return two lists of the starts and ends of all replaced matches: in the text and in the source."""
+        """Return two lists of the starts and ends of all replaced pieces: in the text and in the source."""
         if self._points is None:
             here, there = array("I", [0]), array("I", [0])
-            for number, found in enumerate(self._pattern.finditer(self.source)):
+            for number, (start, end, new) in enumerate(self._pieces()):
                 if number % _CHECK_EVERY == 0:
                     call_context.check()
-                start, end = found.span()
                 first = here[-1] + start - there[-1]
-                here.extend((first, first + len(self._replace(found))))
+                here.extend((first, first + len(new)))
                 there.extend((start, end))
             self._points = here, there
         return self._points
 
 
-class Replacement(NamedTuple):
-    """A range of a text, from offset `start` to `end`, and the text to put there."""
+def pieces_of(
+    pattern: re.Pattern[str], source: str, replace: Callable[[re.Match[str]], str]
+) -> Callable[[], Iterator[Replacement]]:
+    """Return the pieces of a view in which each match of a pattern is replaced."""
+    return lambda: (Replacement(*found.span(), replace(found)) for found in pattern.finditer(source))
 
-    start: int
-    end: int
-    new: str
+
+def _replaced(source: str, pieces: Iterable[Replacement]) -> str:
+    parts: list[str] = []
+    position = 0
+    for start, end, new in pieces:
+        parts += (source[position:start], new)
+        position = end
+    return "".join([*parts, source[position:]])
 
 
-class LfView(View):
-    """A text with every line end as LF."""
+class EditView:
+    """A view with LF line ends in which an old text is found; its replacements are made in the source."""
 
-    def __init__(self, exact: str) -> None:
-        super().__init__(exact, _CRLF, lambda _: "\n", lf_view(exact))
-        self.lone = "\r" in exact and "\n" not in exact  # True if lines end at a lone CR
-        self._last = ("", "")
-        self._shared = (0, 0)
+    source: str
+    text: str
+    lone = False  # True if lines end at a lone CR
+    cells: Sequence[int] = ()  # the first line of each cell, from 1, if the source is a notebook
+    _last = ("", "")
+    _shared = (0, 0)
 
     def lf(self, text: str) -> str:
         """Convert a text from the caller to LF line ends."""
@@ -191,24 +204,52 @@ class LfView(View):
         return text.replace("\r", "\n") if self.lone else text
 
     def splice(self, start: int, end: int, new: str) -> Replacement:
-        """Convert a replacement in this view to one in the exact text.
+        """Convert a replacement in this view to one in the source."""
+        raise NotImplementedError
 
-        Characters that the old and the new text share at either end are left out. New line ends are those of
-        the first replaced line, or of the line after which lines are added.
-        """
+    def after(self, source: str) -> "EditView":
+        """Return the same view of the source after replacements."""
+        raise NotImplementedError
+
+    def replaced_everywhere(self, old: str, new: str) -> str | None:
+        """Return the source with every occurrence replaced; None if each needs its own replacement."""
+        del old, new
+        return None
+
+    def _changed_part(self, start: int, end: int, new: str) -> Replacement:
+        """Leave out the characters that the old and the new text share at either end."""
         old = self.text[start:end]
         if (old, new) != self._last:  # most replacements of one edit are the same
             self._last = (old, new)
             head = common_prefix(old, new)
             self._shared = head, common_suffix(old, new, min(len(old), len(new)) - head)
         head, tail = self._shared
-        inserted = new[head : len(new) - tail]
-        first, stop = start + head, end - tail
+        return Replacement(start + head, end - tail, new[head : len(new) - tail])
+
+
+class LfView(EditView):
+    """A text with every line end as LF."""
+
+    def __init__(self, exact: str) -> None:
+        self.source, self.text = exact, lf_view(exact)
+        self._view = View(exact, pieces_of(_CRLF, exact, lambda _: "\n"), self.text)
+        self.lone = "\r" in exact and "\n" not in exact
+
+    def splice(self, start: int, end: int, new: str) -> Replacement:
+        """Convert a replacement in this view to one in the exact text.
+
+        New line ends are those of the first replaced line, or of the line after which lines are added.
+        """
+        first, stop, inserted = self._changed_part(start, end, new)
         if "\n" in inserted and "\r" in self.source:
             # Inserted text gets the line ends of the line before it.
-            line = first - 1 if first == stop and head else first
-            inserted = inserted.replace("\n", self._newline_at(self.start(line)))
-        return Replacement(self.start(first), self.end(stop), inserted)
+            line = first - 1 if first == stop and first > start else first
+            inserted = inserted.replace("\n", self._newline_at(self._view.start(line)))
+        return Replacement(self._view.start(first), self._view.end(stop), inserted)
+
+    def after(self, source: str) -> "LfView":
+        """Return the view of the new source."""
+        return LfView(source)
 
     def _newline_at(self, offset: int) -> str:
         """Return the line end of the line at an offset, or else of the line before, or else LF."""

@@ -28,6 +28,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "file_path", "filepath", "filename", "file_name", "file", "target_file", "relative_path",
         "absolute_path", "abs_path", "directory", "directory_path", "dir", "dir_path", "dirname", "folder",
         "folder_path", "target_directory", "path_name", "pathname", "search_directory", "search_path",
+        "relative_workspace_path",
     ),
     "content": (
         "text", "file_text", "contents", "body", "file_content", "file_contents", "new_content",
@@ -139,6 +140,15 @@ def _insertion(line: int, _: _Arguments) -> _Arguments:
     return {"insert_line": line, "old_string": ""}
 
 
+def _insertion_at(line: int, given: _Arguments) -> _Arguments:
+    if given.get("old_string"):
+        raise ValueError("the text is found by `old_string`")
+    raise ValueError(
+        "it may be the line before the new text or after it; nothing was done. "
+        f"To insert after line {line}, send insert_line={line}; to insert before it, insert_line={line - 1}"
+    )
+
+
 def _one_path(method: str) -> Habit:
     """Return the habit to pass several paths to a method that takes one; the error names the calls."""
 
@@ -191,6 +201,19 @@ def _edits(edits: Any, given: _Arguments) -> _Arguments:
     )
 
 
+def _appending(wanted: bool, given: _Arguments) -> _Arguments:
+    if not wanted:
+        return {}
+    append = call("append", **{name: given[name] for name in ("path", "content") if name in given})
+    raise InvalidArgumentError(
+        "The whole file would be written, and nothing was done.",
+        hint=FirstOf(
+            Advice("To add lines at its end, call ", append, "."),
+            "To add lines at its end, edit its last lines.",
+        ),
+    )
+
+
 def _new_name(name: str, given: _Arguments) -> _Arguments:
     path = str(given.get("path"))
     if "/" in path and "/" not in name:
@@ -230,14 +253,18 @@ _RESPECT = Habit(  # Gemini CLI
     {True: {"include_ignored": False}, False: {"include_ignored": True}}, ("respect_git_ignore",),
 )  # fmt: skip
 _DRY_RUN = {"preview": ("dry_run",)}  # the filesystem server of MCP
-_PATHS = {"path": ("paths", "files", "directories")}
+_PATHS = {"path": ("paths", "files", "directories", "target_directories")}  # the last one is Cursor's
+_FROM_TO = {  # the filesystem server of MCP has `source` and `destination`
+    "path": ("source", "src", "from", "old_path", "source_path", "from_path", "old_name"),
+    "to": ("destination", "dest", "dst", "target", "new_path", "destination_path", "to_path"),
+}
 _STEPS = {"steps": ("count", "n", "num", "number", "times", "num_steps")}
 
 # By method.
 HABITS: dict[str, Habits] = {
     "read": Habits(
         {"limit": ("head",)},  # with `tail`, the filesystem server of MCP
-        ("encoding",),  # several servers of MCP
+        (),
         (
             # Gemini CLI and Cline; VS Code and Windsurf in camel case. Cursor has `…_one_indexed…`, SWE-agent
             # `line_number`.
@@ -263,18 +290,19 @@ HABITS: dict[str, Habits] = {
             Habit("overwrite", _BOOLEAN, {False: {"overwrite": False}}),
             Habit("create_directories", _BOOLEAN, {False: "missing directories are always created"},
                   ("create_dirs", "create_parents", "make_dirs", "mkdirs", "parents")),
-            Habit("append", _BOOLEAN,
-                  {True: "the whole file is written; to append, edit its last lines"}),
+            Habit("append", _BOOLEAN, _appending),
             Habit("line_count", _INTEGER),  # Cline and Roo send the number of lines
             _one_path("write"),
         ),
     ),
     "edit": Habits(
-        {"new_string": ("insert_text",), **_DRY_RUN},
+        {"new_string": ("insert_text", "content", "text"), **_DRY_RUN},
         ("preview", "expect", "insert_line"),
         # Gemini CLI; Anthropic's text editor.
         (
             Habit("insert_line", _INTEGER, _insertion),
+            # Roo counts the line before which text is inserted, others the line after which it is.
+            Habit("line", _INTEGER, _insertion_at, ("line_number", "at_line", "insert_at")),
             Habit("expected_replacements", _INTEGER, _counted, ("expected_occurrences", "expected_count")),
             _one_path("edit"),
         ),
@@ -290,8 +318,9 @@ HABITS: dict[str, Habits] = {
             _one_path("multi_edit"),
         ),
     ),
+    "append": Habits(_DRY_RUN, ("preview",), foreign=(_one_path("append"),)),
     "edit_lines": Habits(_DRY_RUN, ("preview",), (_one_path("edit_lines"),)),
-    "delete": Habits(foreign=(_one_path("delete"),)),
+    "delete": Habits({"recursive": _RECURSIVE, **_DRY_RUN}, ("preview",), foreign=(_one_path("delete"),)),
     "ls": Habits(
         {"hidden": _HIDDEN, **_PATHS},
         ("hidden", "ignore"),
@@ -349,15 +378,12 @@ HABITS: dict[str, Habits] = {
         ),
         ("path",),
     ),
+    "copy": Habits(_FROM_TO, foreign=(_one_path("copy"),)),
     "move": Habits(
-        {
-            # The filesystem server of MCP has `source` and `destination`.
-            "path": ("source", "src", "from", "old_path", "source_path", "from_path", "old_name"),
-            "to": ("destination", "dest", "dst", "target", "new_path", "destination_path", "to_path"),
-        },
+        _FROM_TO,
         foreign=(Habit("new_name", _STRING, _new_name), _one_path("move")),
     ),
-    "undo": Habits(_STEPS),
+    "undo": Habits({**_STEPS, "paths": ("path", "files", "file_path")}),
     "redo": Habits(_STEPS),
     "checkpoint": Habits({"name": ("label", "message", "title")}),
     "rollback": Habits({"to": ("name", "checkpoint", "checkpoint_name", "checkpoint_id", "label", "id")}),
@@ -391,7 +417,7 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
     "edit": (
         *("str_replace", "edit_file", "replace", "replace_in_file", "replace_string_in_file"),
         *("search_replace", "search_and_replace", "edit_block"),  # Cursor, Roo, Desktop Commander
-        "insert",  # Anthropic's text editor
+        *("insert", "insert_content"),  # Anthropic's text editor, Roo
     ),
     "multi_edit": (
         *("multi_replace_string_in_file", "multiedit"),  # VS Code, opencode
@@ -403,8 +429,11 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
         *("search", "grep_search", "search_file_content", "search_content", "ripgrep", "rg", "search_text"),
         *("search_dir", "search_for_pattern"),  # SWE-agent, Serena
     ),
+    "append": ("append_file", "append_to_file"),
+    "copy": ("copy_file", "cp"),
     "move": ("rename", "move_file", "rename_file", "mv"),
     "delete": ("delete_file", "remove", "remove_file", "rm", "unlink"),
+    "undo": ("undo_edit",),  # the last change of one file, in Anthropic's older text editor
     "read_many": ("read_many_files", "read_multiple_files", "read_files"),
 }
 # Names that mean different things in different products, with the calls to propose. Each proposal adds the
@@ -418,10 +447,9 @@ AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
     "tree": (call("ls", depth=0),),
     "directory_tree": (call("ls", depth=0),),
     "revert": (call("undo"),),
-    "undo_edit": (call("undo"),),  # of one file, in Anthropic's older text editor
-    "codebase_search": (call("grep"),),  # by meaning, in Cursor and Windsurf
 }
-_SEARCHES_BY_MEANING = ("codebase_search",)
+# Tools that search by meaning, in Cursor, Windsurf and VS Code; here they are a `grep` for words.
+SEARCHES_BY_MEANING = ("codebase_search", "semantic_search")
 _MOST_WORDS = 6
 # Frequent words of questions, which say nothing about where the answer is.
 _STOP_WORDS = frozenset(
@@ -448,10 +476,10 @@ def plain_name(name: str) -> str:
     return snake_case(_NAMESPACES.sub("", name[:200], count=1))
 
 
-def words_of_prose(name: str, given: _Arguments) -> _Arguments:
+def words_of_prose(given: _Arguments) -> _Arguments:
     """Return the arguments of a search by meaning, in which prose is replaced by a pattern of its words."""
     query = given.get("query")
-    if name not in _SEARCHES_BY_MEANING or not isinstance(query, str) or len(query.split()) < 2:
+    if not isinstance(query, str) or len(query.split()) < 2:
         return given
     words = dict.fromkeys(re.findall(r"[^\W\d]\w{2,}", query[:2000]))
     told = [word for word in words if word.lower() not in _STOP_WORDS] or [*words]

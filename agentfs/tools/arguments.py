@@ -20,6 +20,7 @@ from agentfs.tools.aliases import (
     EDITORS,
     HABITS,
     REASONS,
+    SEARCHES_BY_MEANING,
     TOOL_NAMES,
     Habit,
     Habits,
@@ -59,7 +60,9 @@ class BoundArguments(NamedTuple):
     problems: list[ArgumentProblem]
 
 
-def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[Tool, Any, Coercion]:
+def find_meant(
+    tools: Mapping[str, Tool], name: Any, arguments: Any
+) -> tuple[Tool, Any, tuple[Coercion, ...]]:
     """Return the tool meant by an unknown name, and its arguments; raise `unknown_tool` if there is none."""
     near = None
     proposals: list[Advice] = []
@@ -73,13 +76,13 @@ def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[To
         method = next((each for each, others in TOOL_NAMES.items() if wanted in others), wanted)
         same_name = (tool for tool in tools.values() if wanted == snake_case(tool.name))
         if (tool := next(same_name, None) or _tool_for(tools, method)) is not None:
-            return tool, sent, _renamed(name, tool)
+            return tool, sent, (_renamed(name, tool),)
+        if wanted in SEARCHES_BY_MEANING and (grep := _tool_for(tools, "grep")) is not None:
+            words = words_of_prose(given)
+            changed = () if words is given else (Coercion("query", f"prose as {short_repr(words['query'])}"),)
+            return grep, words, (_renamed(name, grep), *changed)
         near = nearest(name.lower(), tools)
-        proposals = [
-            _proposal(tools, tool, {**words_of_prose(wanted, given), **each["arguments"]})
-            for each in AMBIGUOUS.get(wanted, ())
-            if (tool := _tool_for(tools, each["name"])) is not None
-        ]
+        proposals = _proposals(tools, wanted, given)
     meant = f" (did you mean `{near}`?)" if near and not proposals else ""
     call = Advice("Call ", Joined(" or ", *proposals), ".") if proposals else ""
     raise UnknownToolError(
@@ -89,16 +92,34 @@ def find_meant(tools: Mapping[str, Tool], name: Any, arguments: Any) -> tuple[To
     )
 
 
-def _proposal(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> Advice:
-    """Return a call of a tool with these arguments, or only its name if it does not accept them."""
+def _proposals(tools: Mapping[str, Tool], wanted: str, given: Mapping[Any, Any]) -> list[Advice]:
+    """Return the calls that an ambiguous name may mean, or only names of tools if no call finds anything."""
+    known = [(_tool_for(tools, each["name"]), each["arguments"]) for each in AMBIGUOUS.get(wanted, ())]
+    meant = [(tool, _proposal(tools, tool, {**given, **more})) for tool, more in known if tool is not None]
+    calls = [call for _, call in meant if call is not None]
+    return calls or [Advice(f"`{tool.name}`") for tool, _ in meant]
+
+
+def _proposal(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> Advice | None:
+    """Return a call of a tool with these arguments, or None if it does not accept them or finds nothing."""
     bound = bind_call(tools, tool, given)
     if bound.problems:
-        return Advice(f"`{tool.name}`")
+        return None
     values = {name: plain(value) for name, value in bound.values.items()}
     pattern = values.get("pattern")
     if tool.own_name == "glob" and isinstance(pattern, str) and not any(mark in pattern for mark in "*?[{"):
         values["pattern"] = f"**/*{pattern}*" if "/" in pattern else f"*{pattern}*"
+    if bound.tool.effect == "search" and not _finds(bound.tool, values):
+        return None
     return Advice({"name": bound.tool.name, "arguments": values})
+
+
+def _finds(tool: Tool, values: Mapping[str, Any]) -> bool:
+    try:
+        found = tool.spec.target(**tool.call_arguments(values))
+    except AgentFSError:
+        return False
+    return bool(getattr(found, "total_matches", getattr(found, "total", 0)))
 
 
 def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:

@@ -638,7 +638,13 @@ def object_schema(members: Sequence[Parameter], rules: "SchemaRules") -> "Schema
     named = {member.identifier if rules.identifiers else member.name: member for member in members}
     properties = {name: member.schema(rules) for name, member in named.items()}
     schema: Schema = {"type": "object", "properties": properties}
-    required = [name for name, member in named.items() if member.required or rules.every_required]
+    required = [
+        name
+        for name, member in named.items()
+        if member.required
+        or rules.every_required
+        or (rules.flags_required and isinstance(member.kind, Boolean))
+    ]
     if required or rules.every_required:
         schema["required"] = required
     return {**schema, "additionalProperties": False}

@@ -1,20 +1,20 @@
 """`Toolset`: the tools that a model may call, their schemas for each provider, and their calls."""
 
 import inspect
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from copy import copy
 from dataclasses import replace
 from itertools import groupby
 from string import Formatter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from agentfs import call_context
-from agentfs.advice import METHODS, Names
+from agentfs.advice import METHODS, Names, plural
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
-from agentfs.events import EventEmitter, OnEvent
+from agentfs.events import EventEmitter, OnEvent, provider_call
+from agentfs.html_output import html_table
 from agentfs.lazy import find_dialect
 from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
@@ -24,7 +24,7 @@ from agentfs.tools.arguments import bind_call, find_meant, parse_arguments, refu
 from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.hints import checks_arguments
 from agentfs.tools.kinds import short_repr
-from agentfs.tools.result import ToolNames, from_error, from_exception, from_value
+from agentfs.tools.result import ToolNames, first_line, from_error, from_exception, from_value
 from agentfs.tools.run import Runner, complete, has_event_loop, plain_function
 from agentfs.tools.spec import (
     RenderContext,
@@ -35,6 +35,9 @@ from agentfs.tools.spec import (
     tool_schemas,
     undescribed,
 )
+
+if TYPE_CHECKING:
+    from agentfs.providers import sdk_types as sdk
 
 _INSTRUCTIONS_START = "Paths are relative to the workspace root and use `/`."
 _INSTRUCTIONS_END = (
@@ -123,6 +126,11 @@ class Toolset:
     def __contains__(self, name: object) -> bool:
         return name in self._tools
 
+    def _repr_html_(self) -> str:
+        """Return a table of the tools, as a notebook displays it."""
+        rows = ((tool.name, tool.effect or "unknown", first_line(tool.description)) for tool in self)
+        return html_table(f"Toolset: {plural(len(self), 'tool')}", ("name", "effect", "description"), rows)
+
     def __add__(self, more: Iterable[Callable[..., Any] | ToolSpec | Tool]) -> Self:
         """Return a toolset with more tools and the same settings; the added tools do not get its `render`."""
         return self._with((*self, *Toolset(more)))
@@ -200,7 +208,26 @@ class Toolset:
         """The names of the tools, in order."""
         return tuple(self._tools)
 
-    def schemas(self, format: str = "openai", *, strict: bool = False) -> list[dict[str, Any]]:  # noqa: A002 - the published name
+    @overload
+    def schemas(
+        self, format: Literal["openai"] = "openai", *, strict: bool = False
+    ) -> "list[sdk.OpenAITool]": ...
+    @overload
+    def schemas(
+        self, format: Literal["openai-responses"], *, strict: bool = False
+    ) -> "list[sdk.ResponsesTool]": ...
+    @overload
+    def schemas(self, format: Literal["anthropic"], *, strict: bool = False) -> "list[sdk.AnthropicTool]": ...
+    @overload
+    def schemas(self, format: Literal["gemini"], *, strict: bool = False) -> "list[sdk.GeminiTool]": ...
+    @overload
+    def schemas(
+        self, format: Literal["mcp", "mcp-structured"], *, strict: bool = False
+    ) -> list[dict[str, Any]]: ...
+    @overload
+    def schemas(self, format: str, *, strict: bool = False) -> list[Any]: ...
+
+    def schemas(self, format: str = "openai", *, strict: bool = False) -> Any:  # noqa: A002
         """Return the schemas of the tools for a provider's API.
 
         Args:
@@ -290,7 +317,20 @@ class Toolset:
             return await self._run(name, arguments, on_loop=True)
         return await self._runner.run_off_loop(self.call, name, arguments, tool=name, on_progress=on_progress)
 
-    def reply(self, call: Any) -> Message:
+    @overload
+    def reply(self, call: "sdk.OpenAICall") -> "sdk.OpenAIAnswer": ...
+    @overload
+    def reply(self, call: "sdk.ResponsesCall") -> "sdk.ResponsesMessage": ...
+    @overload
+    def reply(self, call: "sdk.AnthropicCall") -> "sdk.AnthropicMessage": ...
+    @overload
+    def reply(self, call: "sdk.GeminiCall") -> "sdk.GeminiMessage": ...
+    @overload
+    def reply(self, call: Mapping[str, Any]) -> Message: ...
+    @overload
+    def reply(self, call: Any) -> Any: ...
+
+    def reply(self, call: Any) -> Any:
         """Run a provider's tool call and return the message to append.
 
         Args:
@@ -304,9 +344,22 @@ class Toolset:
             InvalidArgumentError: It is not a tool call (`invalid_argument`).
         """
         sent = read_call(call)
-        return sent.provider.reply(sent, self.call(sent.name, self._arguments(sent)))
+        return sent.provider.reply(sent, self._answer(sent))
 
-    async def areply(self, call: Any) -> Message:
+    @overload
+    async def areply(self, call: "sdk.OpenAICall") -> "sdk.OpenAIAnswer": ...
+    @overload
+    async def areply(self, call: "sdk.ResponsesCall") -> "sdk.ResponsesMessage": ...
+    @overload
+    async def areply(self, call: "sdk.AnthropicCall") -> "sdk.AnthropicMessage": ...
+    @overload
+    async def areply(self, call: "sdk.GeminiCall") -> "sdk.GeminiMessage": ...
+    @overload
+    async def areply(self, call: Mapping[str, Any]) -> Message: ...
+    @overload
+    async def areply(self, call: Any) -> Any: ...
+
+    async def areply(self, call: Any) -> Any:
         """Run a provider's tool call like `reply`, off the event loop.
 
         Args:
@@ -319,9 +372,30 @@ class Toolset:
             InvalidArgumentError: It is not a tool call (`invalid_argument`).
         """
         sent = read_call(call)
-        return sent.provider.reply(sent, await self.acall(sent.name, self._arguments(sent)))
+        return sent.provider.reply(sent, await self._answer_async(sent))
 
-    def run(self, calls: Iterable[Any]) -> list[Message]:
+    def _answer(self, sent: ToolCall) -> ToolResult:
+        with provider_call(sent.id):
+            return self.call(sent.name, self._arguments(sent))
+
+    async def _answer_async(self, sent: ToolCall) -> ToolResult:
+        with provider_call(sent.id):
+            return await self.acall(sent.name, self._arguments(sent))
+
+    @overload
+    def run(self, calls: "Iterable[sdk.OpenAICall]") -> "list[sdk.OpenAIMessage]": ...
+    @overload
+    def run(self, calls: "Iterable[sdk.ResponsesCall]") -> "list[sdk.ResponsesMessage]": ...
+    @overload
+    def run(self, calls: "Iterable[sdk.AnthropicCall]") -> "list[sdk.AnthropicMessage]": ...
+    @overload
+    def run(self, calls: "Iterable[sdk.GeminiCall]") -> "list[sdk.GeminiMessage]": ...
+    @overload
+    def run(self, calls: Iterable[Mapping[str, Any]]) -> list[Message]: ...
+    @overload
+    def run(self, calls: Iterable[Any]) -> list[Any]: ...
+
+    def run(self, calls: Iterable[Any]) -> Any:
         """Run the tool calls of one turn and return the messages to append.
 
         Calls that only read run in parallel. A call that may change something runs alone, in its place.
@@ -340,13 +414,25 @@ class Toolset:
         results: list[ToolResult] = []
         for group in self._groups(sent):
             if len(group) == 1:
-                results.append(self.call(group[0].name, self._arguments(group[0])))
+                results.append(self._answer(group[0]))
                 continue
-            work = [(each.name, self._arguments(each)) for each in group]
-            results += self._runner.run_side_by_side(self.call, work)
+            results += self._runner.run_side_by_side(self._answer, [(each,) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
-    async def arun(self, calls: Iterable[Any]) -> list[Message]:
+    @overload
+    async def arun(self, calls: "Iterable[sdk.OpenAICall]") -> "list[sdk.OpenAIMessage]": ...
+    @overload
+    async def arun(self, calls: "Iterable[sdk.ResponsesCall]") -> "list[sdk.ResponsesMessage]": ...
+    @overload
+    async def arun(self, calls: "Iterable[sdk.AnthropicCall]") -> "list[sdk.AnthropicMessage]": ...
+    @overload
+    async def arun(self, calls: "Iterable[sdk.GeminiCall]") -> "list[sdk.GeminiMessage]": ...
+    @overload
+    async def arun(self, calls: Iterable[Mapping[str, Any]]) -> list[Message]: ...
+    @overload
+    async def arun(self, calls: Iterable[Any]) -> list[Any]: ...
+
+    async def arun(self, calls: Iterable[Any]) -> Any:
         """Run the tool calls of one turn like `run`, off the event loop.
 
         Args:
@@ -361,8 +447,7 @@ class Toolset:
         sent = [read_call(call) for call in calls]
         results: list[ToolResult] = []
         for group in self._groups(sent):
-            work = [(each.name, self._arguments(each)) for each in group]
-            results += await self._runner.run_tasks(self.acall, work)
+            results += await self._runner.run_tasks(self._answer_async, [(each,) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
     def functions(self) -> list[Callable[..., Any]]:
@@ -385,15 +470,14 @@ class Toolset:
 
     async def _dispatch(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
         """Execute a call and report its events; `on_loop` is True if an event loop runs it."""
-        if not self._events.active:
+        if not self._events.active or call_context.is_rehearsed(changes=True):
             return await self._execute(name, arguments, on_loop=on_loop)
-        started, at = self._events.report_start(name, arguments), time.perf_counter()
-        # Reported if the call is cancelled or the program ends.
-        result = ToolResult(False, "", error={"code": "cancelled", "message": "The call was cancelled."})
-        try:
-            result = await self._execute(name, arguments, on_loop=on_loop)
-        finally:
-            self._events.report_end(started, time.perf_counter() - at, result)
+        given: Mapping[Any, Any] = {}
+        with suppress(AgentFSError):  # reported by the call
+            given = parse_arguments(arguments)
+        sent_chars = len(arguments) if isinstance(arguments, str) else 0
+        with self._events.reporting(name, given, sent_chars=sent_chars) as outcome:
+            outcome.value = result = await self._execute(name, arguments, on_loop=on_loop)
         return result
 
     async def _execute(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
@@ -404,8 +488,7 @@ class Toolset:
         try:
             tool = self._named(name)
             if tool is None:
-                tool, arguments, renamed = find_meant(self._tools, name, arguments)
-                coercions = (renamed,)
+                tool, arguments, coercions = find_meant(self._tools, name, arguments)
             tool, values, coerced, problems = bind_call(self._tools, tool, parse_arguments(arguments))
             coercions += tuple(coerced)
             if problems:

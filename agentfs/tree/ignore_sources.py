@@ -1,10 +1,9 @@
 """Reading of rule files: `.gitignore`, `.ignore`, `info/exclude` and git's global excludes."""
 
 import math
-from contextlib import ExitStack
 
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError
-from agentfs.fs import Directory, Root
+from agentfs.fs import Directory, Root, display_name
 from agentfs.fs.ignore_files import (
     MAX_RULE_BYTES,
     REPOSITORY,
@@ -35,6 +34,8 @@ class RuleReader:
         self._refused: set[str] = set()
         self._sources: dict[str, Sources] = {}  # by directory; a watched tree needs them twice
         self.unread: list[str] = []  # first unreadable rule files, relative to the root; "" if outside
+        self._inside: dict[str, IgnoreRules] = {}  # of directories above those where a walk starts
+        self.looked_at: set[str] = set()  # real paths that exist and decide the rules
 
     def _refuse(self, *files: str) -> None:
         """Count rule files that cannot be read; a file that links lead to several times counts once."""
@@ -81,17 +82,14 @@ class RuleReader:
 
     def above(self, real_path: str, *, through: bool = False) -> IgnoreRules:
         """Return the rules of the directories above a directory, and with `through` also its own."""
-        rules = self.outside_root()
         parts = real_path.split("/") if real_path else []
-        names = ["", *parts][: len(parts) + through]
+        above = ["/".join(parts[:count]) for count in range(len(parts) + through)]
+        known = next((count for count in range(len(above), 0, -1) if above[count - 1] in self._inside), 0)
+        rules = self._inside[above[known - 1]] if known else self.outside_root()
         try:
-            with ExitStack() as opened:
-                parent: Root | Directory = self._root
-                for name in names:
-                    directory = parent.open_directory(name)
-                    opened.close()
-                    parent = opened.enter_context(directory)
-                    rules = self.inside(directory, rules)
+            for each in above[known:]:
+                with self._root.open_directory(display_name(each)) as directory:
+                    rules = self._inside[each] = self.inside(directory, rules)
         except TimeoutError:
             raise
         except (AgentFSError, OSError):
@@ -131,6 +129,10 @@ class RuleReader:
         return entered
 
     def _sources_in(self, directory: Directory, names: frozenset[str]) -> Sources:
+        base = with_slash(directory.real_path)
+        self.looked_at.update(base + name for name in names)
+        if ".git" in names:
+            self.looked_at.add(f"{base}.git/info/exclude")
         gitignore, ignore = (self._content(directory, name) if name in names else None for name in RULE_FILES)
         is_repository, exclude = self._repository(directory) if ".git" in names else (False, None)
         return gitignore, ignore, is_repository, exclude

@@ -91,6 +91,11 @@ class Walk:
         return LeftOut.sum(self._left_out).excluded
 
     @property
+    def rule_files(self) -> set[str]:
+        """The real paths of the rule files that were looked for or read, except in a watched tree."""
+        return self._reader.looked_at
+
+    @property
     def skipped(self) -> Skipped:
         """The counts of names that the walk has left out so far."""
         display = self.root.display_path_if_usable

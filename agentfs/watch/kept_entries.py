@@ -27,10 +27,8 @@ class KeptEntry:
     __slots__ = ("directory", "name")
 
     type: str  # one of "fdlo", or "?" if the system did not report it
-
-    def __init__(self, name: str, directory: "KeptDirectory") -> None:
-        self.name = name
-        self.directory = directory
+    name: str
+    directory: "KeptDirectory"
 
     @property
     def real_path(self) -> str:
@@ -39,40 +37,38 @@ class KeptEntry:
 
     def is_file(self, **_: bool) -> bool:
         """Return True if it is a regular file."""
-        return self._known_type() == "f"
+        return self.type == "f"
 
     def is_dir(self, **_: bool) -> bool:
         """Return True if it is a directory."""
-        return self._known_type() == "d"
+        return self.type == "d"
 
     def is_symlink(self) -> bool:
         """Return True if it is a link."""
-        return self._known_type() == "l"
+        return self.type == "l"
 
     def stat(self, **_: bool) -> os.stat_result:
         """Return its status as it is now."""
         return syscalls.lstat(self.directory.tree.handle(self.directory), self.name)
 
-    def _known_type(self) -> str:
-        if self.type == "?":
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.name)
-        return self.type
-
 
 class KeptFile(KeptEntry):
     """A regular file with its kept text, or the kept fact that it is binary."""
 
-    __slots__ = ("block", "content", "index", "signature", "watch")
+    __slots__ = ("block", "content", "index", "last_use", "signature", "use_before", "watch")
 
     type = "f"
 
     def __init__(self, name: str, directory: "KeptDirectory") -> None:
-        super().__init__(name, directory)
+        # `super()` would be slower, and a first walk makes one object for each name.
+        self.name = name
+        self.directory = directory
         self.block: Block | None = None  # the block that holds its text
         self.index = 0
         self.content = ""  # the kind of content, set by a search: "plain", "binary" or "other"
         self.signature = 0  # hash of the status when it was read; 0 if nothing is kept
         self.watch = -1  # the number of its own watch; -1 for none
+        self.last_use = self.use_before = 0  # the last two searches that needed its text
 
     @property
     def is_kept(self) -> bool:
@@ -102,8 +98,19 @@ class KeptOther(KeptEntry):
     __slots__ = ("type",)
 
     def __init__(self, name: str, directory: "KeptDirectory", type_: str) -> None:
-        super().__init__(name, directory)
+        self.name = name
+        self.directory = directory
         self.type = type_
+
+    def is_file(self, **_: bool) -> bool:
+        """Return False. Raises OSError if the system did not report the type."""
+        return self.is_dir()
+
+    def is_dir(self, **_: bool) -> bool:
+        """Return False. Raises OSError if the system did not report the type."""
+        if self.type == "?":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.name)
+        return False
 
 
 class KeptDirectory(KeptEntry):
@@ -114,7 +121,8 @@ class KeptDirectory(KeptEntry):
     type = "d"
 
     def __init__(self, name: str, parent: "KeptDirectory | None", tree: Tree) -> None:
-        super().__init__(name, parent or self)
+        self.name = name
+        self.directory = parent or self
         self.tree = tree
         self.prefix: str = f"{parent.prefix}{name}/" if parent else ""  # its real path
         self.entries: list[KeptEntry] | None = None  # in the system's order; None before it is listed

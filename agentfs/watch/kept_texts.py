@@ -17,6 +17,7 @@ from agentfs.fs.syscalls import Mounts
 from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
+_FIRST_KEPT = 1000  # directories and texts that a call may keep; more if more are kept already
 _FILE_WATCHES_SHARE = 4  # file watches take at most this part (one fourth) of the user's limit
 _COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, the clock of file times
 _TICK = 20_000_000  # nanoseconds, longer than one step of that clock
@@ -36,7 +37,7 @@ class KeptTexts:
     ) -> None:
         self.max_file = max_file  # size of the largest text that is kept
         self.blocks = TextBlocks(max_bytes)
-        self.mark_used, self.containing = self.blocks.mark_used, self.blocks.containing
+        self.containing = self.blocks.containing
         self._context = context
         self._queue = queue
         self._mounts = mounts
@@ -48,8 +49,27 @@ class KeptTexts:
         self._linked: set[KeptFile] = set()
         self._unwatched: set[KeptFile] = set()
         self._unsettled: set[KeptFile] = set()
+        self.may_keep = 0  # how many directories and texts this call may still keep
         self.names_changed = False  # an unwatched file may have got another name
         self.events_lost = False  # any file may have changed
+
+    def begin_call(self, directories: int) -> None:
+        """Begin a call on a tree with so many kept directories.
+
+        A call at most doubles what is kept, so that it is not much slower than a cold call.
+        """
+        self.may_keep = max(_FIRST_KEPT, directories + self.blocks.count)
+        self.blocks.begin_search()
+
+    def is_kept_or_wanted(self, file: KeptFile) -> bool:
+        """Return True if a file is kept, or if this call may keep it and there may be room for it."""
+        return file.is_kept or (self.may_keep > 0 and file.use_before > self.blocks.full_for)
+
+    def mark_used(self, entries: Iterable[object]) -> None:
+        """Note that this search needed the texts of some files."""
+        for entry in entries:
+            if isinstance(entry, KeptFile):
+                self.blocks.mark_used(entry)
 
     def changed(self, watch: int) -> None:
         """Drop the cached content of the file with this watch."""
@@ -79,7 +99,8 @@ class KeptTexts:
         settled = _is_settled(changed)
         if linked and not settled:
             return False
-        block = self.blocks.reserve(size)
+        self.may_keep -= 1
+        block = self.blocks.reserve(size, file.use_before)
         if block is None:
             return False
         signature = signature_of(status)

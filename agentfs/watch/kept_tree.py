@@ -34,6 +34,7 @@ _MAX_PATH = 1024  # characters of a directory's path, which is kept too
 _MAX_HANDLES = 32  # directories open at a time
 _WAIT_SECONDS = 0.05  # between two checks for the end of another thread's search
 _TOO_MANY = "too many names"
+_LATER = "kept by a later call"
 
 
 class Watch:
@@ -165,7 +166,7 @@ class Watch:
     def _refresh(self) -> bool:
         if self._broken or self._user != _user() or (self._mounts is not None and self._mounts.changed()):
             self._reset()
-        self.texts.blocks.search += 1
+        self.texts.begin_call(len(self._by_watch))
         until = time.monotonic() + _half_of_time_left()
         if self._inotify is not None:
             self._take_events(*self._inotify.drain())
@@ -287,23 +288,29 @@ class Watch:
         """Watch a directory, then list it; return False if it cannot be kept. Raises OSError."""
         if directory.watch >= 0:
             return True
+        handle = -1
+        if directory.reason == _LATER:
+            directory.reason = ""
         if self._names > self._max_names:
             directory.reason = _TOO_MANY
         elif len(directory.prefix) > _MAX_PATH:
             directory.reason = "a long path"
+        elif not directory.reason and self.texts.may_keep <= 0:
+            directory.reason = _LATER
         elif not directory.reason:
-            directory.reason = self._watch(directory)
+            self.texts.may_keep -= 1
+            handle = self.handle(directory)
+            directory.reason = self._watch(directory, handle)
         if directory.reason:
             return False
         try:
-            return self._list(directory)
+            return self._list(directory, handle)
         except OSError:
             self._drop(directory)
             raise
 
-    def _watch(self, directory: KeptDirectory) -> str:
+    def _watch(self, directory: KeptDirectory, handle: int) -> str:
         """Add a watch, or return why there is none. Raises OSError."""
-        handle = self.handle(directory)
         status = os.fstat(handle)
         reason = self._cause or self._without_events.get(status.st_dev)
         if reason is None:
@@ -337,24 +344,26 @@ class Watch:
         # A directory that was deleted and created again may have its old inode, but not its old watch.
         if not same or self._add_watch(handle) != directory.watch:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        self._list(directory)
+        self._list(directory, handle)
 
-    def _list(self, directory: KeptDirectory) -> bool:
+    def _list(self, directory: KeptDirectory, handle: int) -> bool:
         """List a directory; reuse entries with the same name and type. Return False for too many."""
-        handle = self.handle(directory)
         before = directory.entries or []
-        old = {(entry.name, entry.type): entry for entry in before}
         room = self._max_names + len(before) - self._names
         listed = list(islice(syscalls.typed_names(handle), max(room, 0) + 1))
         if len(listed) > room:
             self._drop(directory)
             directory.reason = _TOO_MANY
             return False
-        entries = [old.get(each) or _new_entry(*each, directory) for each in listed]
-        if directory.entries is not None and before != entries:
-            directory.forget_derived()
-            for entry in set(before).difference(entries):
-                self._drop_entry(entry)
+        if directory.entries is None:
+            entries = [_new_entry(name, type_, directory) for name, type_ in listed]
+        else:
+            old = {(entry.name, entry.type): entry for entry in before}
+            entries = [old.get(each) or _new_entry(*each, directory) for each in listed]
+            if before != entries:
+                directory.forget_derived()
+                for entry in set(before).difference(entries):
+                    self._drop_entry(entry)
         directory.entries = entries
         self._names += len(entries) - len(before)
         self.texts.blocks.resize(self._max_bytes - self._names * _NAME_BYTES)

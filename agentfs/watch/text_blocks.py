@@ -2,11 +2,14 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, Protocol
 
 _BLOCK_SIZE = 16 * 1024 * 1024
 _LEAST_BLOCKS = 16  # blocks that a store has room for, at least
 _DEAD_SHARE = 8  # a block is copied when more than an eighth of it is dropped texts
+
+_use_before = attrgetter("use_before")
 
 # Returns indices of texts, given the memory of a block, the starts of its texts and the end of the last one.
 Search = Callable[[bytearray, Sequence[int], int], Iterable[int]]
@@ -18,6 +21,8 @@ class TextOwner(Protocol):
     block: "Block | None"
     index: int  # position in the block
     content: str  # the kind of content, set by the reader; "" when the text is dropped
+    last_use: int  # the number of the last search that needed the text
+    use_before: int  # the number of the search before that one that needed it
 
     @property
     def text(self) -> memoryview:
@@ -28,7 +33,7 @@ class TextOwner(Protocol):
 class Block:
     """Texts one after the other, each followed by a NUL."""
 
-    __slots__ = ("data", "dead", "end", "owners", "starts", "used")
+    __slots__ = ("data", "dead", "end", "owners", "starts", "use_before")
 
     def __init__(self, size: int) -> None:
         self.data = bytearray(size)
@@ -36,7 +41,7 @@ class Block:
         self.dead = 0  # bytes of texts that were dropped
         self.starts = array("q")
         self.owners: list[TextOwner | None] = []
-        self.used = 0  # the number of the last search that used one of its texts
+        self.use_before = 0  # the highest `use_before` of its texts
 
     def text(self, index: int) -> memoryview:
         """Return a text."""
@@ -65,6 +70,12 @@ class TextBlocks:
         self._block_size = min(_BLOCK_SIZE, max_bytes // _LEAST_BLOCKS)
         self._blocks: list[Block] = []
         self._allocated = 0
+        self.full_for = -1  # there is no room for a text whose last use but one is not after this search
+
+    def begin_search(self) -> None:
+        """Begin a search."""
+        self.search += 1
+        self.full_for = -1
 
     @property
     def count(self) -> int:
@@ -85,12 +96,13 @@ class TextBlocks:
         """Change the limit, and drop the texts that were used longest ago if they exceed it."""
         self.max_bytes = max_bytes
         while self._allocated > max_bytes and self._blocks:
-            self._remove(min(self._blocks, key=lambda block: block.used))
+            self._remove(min(self._blocks, key=_use_before))
 
-    def reserve(self, size: int) -> Block | None:
+    def reserve(self, size: int, use_before: int) -> Block | None:
         """Return a block with room for a text and one more byte, or None.
 
-        A block from which neither this search nor the last one took a text makes room.
+        Blocks make room if all their texts have an earlier last use but one than this text. The last use does
+        not count, so that a search of more texts than fit does not drop texts that it needs later.
         """
         needed = size + 1
         blocks = self._blocks
@@ -101,10 +113,12 @@ class TextBlocks:
                 return block
         length = needed if needed > self._block_size // 4 else self._block_size
         while self._allocated + length > self.max_bytes:
-            unused = min(blocks, key=lambda block: block.used, default=None)
-            if unused is None or unused.used >= self.search - 1 or length > self.max_bytes:
+            least_used = min(blocks, key=_use_before, default=None)
+            if least_used is None or least_used.use_before >= use_before or length > self.max_bytes:
+                if length == self._block_size:
+                    self.full_for = use_before
                 return None
-            self._remove(unused)
+            self._remove(least_used)
         try:
             block = Block(length)
         except MemoryError:
@@ -121,7 +135,7 @@ class TextBlocks:
         block.owners.append(owner)
         block.end += size + 1
         block.data[block.end - 1] = 0
-        block.used = self.search
+        block.use_before = max(block.use_before, owner.use_before)
 
     def compact(self) -> None:
         """Give back the memory of dropped texts."""
@@ -130,19 +144,23 @@ class TextBlocks:
                 kept = [(owner, owner.content, owner.text) for owner in block.owners if owner]
                 self._remove(block)
                 for owner, content, text in kept:
-                    target = self.reserve(len(text))
+                    target = self.reserve(len(text), owner.use_before)
                     if target is not None:
                         target.data[target.end : target.end + len(text)] = text
                         self.add(owner, target, len(text))
                         owner.content = content
 
-    def mark_used(self, owners: Iterable[object]) -> None:
-        """Mark the texts of some owners as used by this search, unless memory is plentiful."""
-        if self._allocated < self.max_bytes - 2 * self._block_size:
-            return
-        for block in {getattr(owner, "block", None) for owner in owners}:
-            if block is not None:
-                block.used = self.search
+    @property
+    def is_scarce(self) -> bool:
+        """True if few more texts can be kept."""
+        return self._allocated > self.max_bytes - 2 * self._block_size
+
+    def mark_used(self, owner: TextOwner) -> None:
+        """Note that this search needed a text."""
+        if owner.last_use != self.search:
+            owner.use_before, owner.last_use = owner.last_use, self.search
+            if owner.block is not None:
+                owner.block.use_before = max(owner.block.use_before, owner.use_before)
 
     def containing(self, search: Search) -> set[Any]:
         """Return the owners of texts in which `search` finds something."""
@@ -158,4 +176,5 @@ class TextBlocks:
             if owner is not None:
                 owner.block, owner.content = None, ""
         self._blocks.remove(block)
+        self.full_for = -1
         self._allocated -= len(block.data)

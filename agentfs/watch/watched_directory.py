@@ -1,6 +1,7 @@
 """Directories of a kept tree, in the form that searches use."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Self, TypeVar
 
 from agentfs.errors import AccessError
@@ -71,15 +72,25 @@ class WatchedDirectory(Directory):
         self, entries: Sequence[Any], read: Callable[[Any], _O | None], *, linked: bool = True
     ) -> Iterator[tuple[Any, _O | OSError | AccessError]]:
         """Read one regular file after the other; `read` gets a kept text or a descriptor."""
-        del linked  # no protected file is kept, and other files are identified when they are read
-        for entry in entries:
-            try:
-                outcome = self._read_file(entry, read)
-            except (OSError, AccessError) as error:
-                yield entry, error
-            else:
-                if outcome is not None:
-                    yield entry, outcome
+        for kept, files in groupby(entries, self._texts.is_kept_or_wanted):
+            if not kept:
+                others = list(files)
+                for file in others:
+                    self._texts.discard(file)  # its text may be dropped, but not its watch
+                yield from super().read_files(others, read, linked=linked)
+                continue
+            # No protected file is kept, and other files are identified when they are read.
+            for file in files:
+                try:
+                    outcome = self._read_file(file, read)
+                except (OSError, AccessError) as error:
+                    yield file, error
+                else:
+                    if outcome is not None:
+                        yield file, outcome
+
+    def _opener(self) -> Callable[[str], int]:
+        return lambda name: syscalls.open_file(self.handle, name)  # the tree may close and reopen the handle
 
     def _read_file(self, file: KeptFile, read: Callable[[Any], _O | None]) -> _O | None:
         """Read a file; a match in a kept text counts only if the status of the file is still the same."""

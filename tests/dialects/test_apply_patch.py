@@ -48,6 +48,12 @@ def test_the_envelope(ws):
     tools = ws.tools(dialect="apply-patch")
     text = "<<'EOF'\n *** Begin Patch\n*** Add File: a\n+1\n*** End Patch \nEOF\n"
     assert tools.call("apply_patch", {"input": text}).success
+    for number, around in enumerate(
+        ("```\n{}\n```", "```patch\n{}\n```\n", "cat <<'EOF' | apply_patch\n{}\nEOF")
+    ):
+        patch = f"*** Begin Patch\n*** Add File: fenced{number}\n+1\n*** End Patch"
+        assert tools.call("apply_patch", {"input": around.format(patch)}).success
+        assert not tools.call("apply_patch", {"input": around.format(patch.replace("End Patch", ""))}).success
     assert tools.call("apply_patch", {"input": "+1"}).error["code"] == "invalid_argument"
 
 

@@ -255,7 +255,9 @@ def test_read_of_files_that_are_not_plain_text(do, tmp_path):
     assert (binary["content"], binary["kind"], "binary" in binary["note"]) == ("", "binary", True)
     assert do("read_file", path="src")["kind"] == "directory"
     (project / "odd").write_bytes(b"\xef\xbb\xbfa\r\n\x0c\x1b\nb")
-    assert do("read_file", path="odd") == {"content": "a\r\n\x0c\x1b\nb", "total_lines": 3}
+    odd = do("read_file", path="odd")
+    assert odd.pop("note").startswith("the byte order mark")
+    assert odd == {"content": "a\r\n\x0c\x1b\nb", "total_lines": 3}
     (project / "latin").write_bytes(b"caf\xe9\n")
     assert do("read_file", path="latin")["encoding"] == "unknown-8bit"
 
@@ -499,6 +501,27 @@ def test_create_file_writes_exactly_the_content(do, tmp_path, before, content):
     file.write_bytes(before)
     assert do("create_file", path="file", content=content)[0] == "ok"
     assert file.read_bytes() == content.encode()
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_left_out_of_a_read_and_said(do, tmp_path, codec):
+    (tmp_path / "project/file").write_bytes("one\ntwo\n".encode(codec))
+    note = "the byte order mark of the file is left out of content"
+    read = do("read_file", path="file")
+    assert (read["content"], read["note"]) == ("one\ntwo\n", note)
+    assert "note" not in do("read_file", path="file", start_line=2, end_line=2), "there is none in line 2"
+    assert "note" not in do("read_file", path="Cargo.toml")
+
+
+def test_create_file_says_that_a_byte_order_mark_is_gone(do, tmp_path):
+    file = tmp_path / "project/file"
+    file.write_bytes(b"\xef\xbb\xbfone\n")
+    note = "the byte order mark of the file was removed"
+    assert note in do("create_file", path="file", content="two\n")[2]
+    assert file.read_bytes() == b"two\n"
+    assert note not in do("create_file", path="file", content="\ufeffthree\n")[2]
+    assert file.read_bytes() == b"\xef\xbb\xbfthree\n"
+    assert note not in do("create_file", path="file", content="\ufefffour\n")[2], "the content has one"
 
 
 def test_create_file_refuses_characters_that_no_text_file_holds(do, tmp_path):

@@ -341,6 +341,7 @@ def test_read_file_max_lines(ws, call):
 @pytest.mark.parametrize(("lines", "first", "last"), [
     ("10~50", 10, 50), ("300~", 300, 1200), ("~20", 1, 20), ("~", 1, 1200), ("7~7", 7, 7),
     ("1190~9999", 1190, 1200), (" 10 ~ 50 ", 10, 50), ("1~1000", 1, 1000),
+    ("10-50", 10, 50), ("10 - 50", 10, 50), ("10:50", 10, 50), ("10,50", 10, 50), ("10..50", 10, 50),
 ])  # fmt: skip
 def test_read_file_range(call, lines, first, last):
     read = call("read_file", path="long.txt", range=lines, max_lines=1200)
@@ -380,7 +381,7 @@ def test_an_empty_range_counts_as_left_out(call):
 
 
 @pytest.mark.parametrize(
-    "lines", ["10-50", "10:50", "a~b", "50~10", "0~5", "~0", "10", "-5~", "1~2~3", "1.5~2"]
+    "lines", ["-5", "10-", "10 50", "5-1", "a~b", "50~10", "0~5", "~0", "10", "-5~", "1~2~3", "1.5~2"]
 )
 def test_an_invalid_range_is_an_error(call, lines):
     failed = call("read_file", path="long.txt", range=lines)

@@ -18,7 +18,7 @@ from tests.conftest import program
 
 USUAL = {
     "ignore_case": False, "smart_case": False, "glob": None, "type": None,
-    "hidden": False, "context": 0,
+    "hidden": False, "context": 0, "dot_all": False,
 }  # fmt: skip
 
 
@@ -55,6 +55,15 @@ USUAL = {
     ("-E latin1 -E auto", {}),
     ("--sort path", {"sort": "path"}),
     ("--sort=modified", {"sort": "oldest"}),
+    ("--sortr path", {"sort": "reverse"}),
+    ("--sort path --sortr modified", {"sort": "modified"}),
+    ("--sortr=none", {"sort": "path"}),
+    ("-d 2 -d1", {"max_depth": 1}),
+    ("--count-matches", {"output_mode": "count"}),
+    ("-p -I --heading --pretty --no-filename", {}),
+    ("-j4 --threads 1 --text -a --no-messages --no-config --crlf", {}),
+    ("--no-ignore-vcs", {"include_ignored": True}),
+    ("-U --multiline-dotall", {"multiline": True, "dot_all": True}),
     ("-iwA3", {"ignore_case": True, "word": True, "after": 3}),
     (["-i", "-A", "3"], {"ignore_case": True, "after": 3}),
     (["-A 3", "--glob *.py"], {"after": 3, "glob": ["*.py"]}),
@@ -133,8 +142,11 @@ def test_very_long_rg_args_are_refused_at_once(rg_args):
     ("-r x", "-r"),
     ("--hostname-bin=x", "--hostname-bin"),
     ("--ignore-file=x", "--ignore-file"),
-    ("--no-config", "--no-config"),
-    ("--no-ignore-vcs", "--no-ignore-vcs"),
+    ("--no-ignore-dot", "--no-ignore-dot"),
+    ("--sortr created", "--sortr"),
+    ("-d 0", "-d"),
+    ("-j x", "-j"),
+    ("--text=yes", "--text"),
     ("--follo", "--follo"),
     ("-t", "-t"),
     ("--sort", "--sort"),
@@ -184,6 +196,8 @@ POOL = [
     "--max-filesize=0001M", "--sort path", "--sort=modified",
     "-n", "-H", "-N", "-v", "-x", "-o", "-l", "-c", "-T py", "-Tmd", "-u", "-uu", "-P", "--color=always",
     "--no-heading", "--max-depth 1", "--max-depth=2", "--iglob '*.PY'", "--iglob '!Translation'",
+    "-d 1", "-a", "-j2", "--no-messages", "--no-ignore-vcs", "--no-config", "--multiline-dotall", "--crlf",
+    "--sortr path", "--sortr=modified", "--count-matches",
 ]  # fmt: skip
 PATTERNS = [
     "import", "def", "self", r"def \w+\(", r"^class\b", "Lazy", "lazy", r"\b[A-Z]{4,}\b", r"\.$", "é",
@@ -294,7 +308,7 @@ def chosen(seed):
     if "-o" in some:  # with `-U` ripgrep prints the lines of a match separately
         some = [each for each in some if each != "-U"]
     # ripgrep prints context lines between the parts, and counts matches in those after the last of `-m`.
-    if "-o" in some or "-c" in some:
+    if not {"-o", "-c", "--count-matches"}.isdisjoint(some):
         some = [each for each in some if not each.startswith(("-A", "-B", "-C", "--context"))]
     if any(each[:2] in ("-A", "-B") for each in some):  # then `-C` depends on ripgrep's version
         some = [each for each in some if not each.startswith(("-C", "--context"))]
@@ -318,9 +332,23 @@ def test_arguments_mean_the_same_as_to_ripgrep(rg, tree, pattern, seed):
     assert our_shown == shown, rg_args
     if "-U" not in rg_args:  # with `-U`, ripgrep reports matches on neighbouring lines as one
         assert sorted(our_matched) == sorted(first_of_each(matched, others.get("max_count")))
-    if others.get("sort") == "oldest":
+    if others.get("sort") in {"oldest", "modified"}:
         times = [os.path.getmtime(tree / path) for path, _ in our_matched]
-        assert times == sorted(times)
+        assert times == sorted(times, reverse=others["sort"] == "modified")
+    if others.get("sort") == "reverse":
+        assert [path for path, _ in our_matched] == [path for path, _ in matched]
+
+
+def test_flags_that_change_nothing_here(rg, tmp_path):
+    """`$` matches before a CRLF even without `--crlf`; binary files are counted even with `-a`."""
+    (tmp_path / "crlf.txt").write_bytes(b"one\r\none two\r\n")
+    (tmp_path / "b.bin").write_bytes(b"one\0\n")
+    judged, _ = by_rg(rg, tmp_path, "one$", "--crlf -g '*.txt'")
+    for rg_args in ("", "--crlf", "-a", "-j1 --no-messages --no-config"):
+        assert by_us(tmp_path, "one$", rg_args)[0] == judged
+    with Workspace(tmp_path) as ws:
+        asked = {"pattern": "one", "rg_args": "-a"}
+        assert ws.tools(dialect="dominds").call("ripgrep_search", asked).data["skipped"] == {"binary": 1}
 
 
 def by_place(results):

@@ -9,12 +9,15 @@ import difflib
 import json
 import os
 import shutil
+import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
-from agentfs import Policy, ToolResult, Workspace, dialects
+from agentfs import Policy, Protect, ToolResult, Workspace, dialects
+from tests.conftest import needs, program
+from tests.dialects.trees import lay_out
 from tests.tool_calls import accepts
 
 EDITOR = "str_replace_based_edit_tool"
@@ -341,6 +344,34 @@ def test_permissions_hold(tmp_path, dialect, policy, reads, changes):
     assert (tmp_path / "src/new.txt").exists() is (changes and "write" in say)
 
 
+@pytest.mark.parametrize("policy", [
+    Policy(),
+    Policy(permission=lambda _: True),
+    Policy(mode="bypass"),
+    Policy(mode="bypass", allow=("*(**)",), overwrite="always"),
+])  # fmt: skip
+@pytest.mark.parametrize("path", ["key.pem", "link"])
+def test_no_permission_answer_opens_a_protected_file(tmp_path, dialect, policy, path):
+    lay_out(tmp_path, {"key.pem": "KEY=secret\n", ".git/config": "[core]\n"})
+    (tmp_path / "link").symlink_to("key.pem")
+    with Workspace(tmp_path, policy=policy) as ws:
+        say = Speaker(ws, dialect)
+        for act in {"read", "search", "write", "edit"} & {*say.words}:
+            answer = say.at(act, path)
+            assert (answer.success, answer.error and answer.error["code"]) in {
+                "edit": {(False, "protected"), (False, "unread")},
+                "search": {(False, "protected"), (True, None)},
+            }.get(act, {(False, "protected")})
+            assert "KEY=" not in answer.content
+        assert "write" not in say or say.at("write", ".git/config").error["code"] == "protected"
+        assert "look" not in say or "key.pem" in say("look", ".").content
+        assert "search" not in say or "KEY=" not in say("search", "secret", ".").content
+    assert (tmp_path / "key.pem").read_text() == "KEY=secret\n"
+    with Workspace(tmp_path, policy=Policy(protect=Protect(read=()))) as ws:
+        say = Speaker(ws, dialect)
+        assert "read" not in say or "secret" in say.at("read", path).content, "the policy decides"
+
+
 def test_a_permission_request_has_the_tool_and_the_diff(tmp_path, dialect):
     asked = []
     (tmp_path / "a.txt").write_text("secret\n")
@@ -372,6 +403,58 @@ def shape_of(result):
         set(json.loads(text)) if text.startswith("{") else text.partition(":")[0] if ": " in text[:9] else ""
     )
     return set(result.data), fields
+
+
+def _data(tools, name, **arguments):
+    return tools.call(name, arguments).data
+
+
+def _globs(option, pattern):
+    """Return the arguments of tree-sitter-analyzer for a glob of ripgrep."""
+    globs = {"exclude_globs": [pattern]} if pattern.startswith("!") else {"include_globs": [pattern]}
+    return {"query": "needle", "count_only_matches": True, **globs, **option}
+
+
+# Searches with a glob as ripgrep takes it, and the paths in their answers.
+SEARCHES = {
+    "wave": lambda say, path, glob: say("Grep", pattern="needle", path=path, glob=glob)["counts"],
+    "rye": lambda say, path, glob: {
+        match["file"] for match in say("grep", pattern="needle", path=path, include=glob)["matches"]
+    },
+    "dominds": lambda say, path, glob: {
+        match["path"] for match in say("ripgrep_files", pattern="needle", path=path, globs=glob)["matches"]
+    },
+    "tree-sitter-analyzer": lambda say, path, glob: say("find_and_grep", **_globs({"roots": [path]}, glob))[
+        "file_counts"
+    ],
+}
+
+
+@needs("rg")
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("path", [".", "src", "./src/", "src/core", "{root}/src"])
+def test_globs_start_where_ripgrep_starts_them(tmp_path, name, path):
+    """A glob with `/` started at `path`; ripgrep's start at the root. If it finds nothing, so may others."""
+    files = ("src/a.c", "src/core/b.c", "src/src/x.c", "src/src/core/y.c", "lib/a.c", "lib/src/a.c")
+    lay_out(tmp_path, dict.fromkeys(files, "needle\n"))
+    path = path.format(root=tmp_path)
+    for glob in (
+        "*.c",
+        "src/*.c",
+        "src/**",
+        "!src/core/**",
+        "**/core/*.c",
+        "!src/*.c",
+        "{src,lib}/*.c",
+        "s*/a.c",
+    ):
+        argv = [program("rg"), "-l", "--no-config", "-g", glob, "needle", path]
+        rg = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+        expected = {os.path.relpath(tmp_path / each, tmp_path) for each in rg.split()}
+        with Workspace(tmp_path) as ws:
+            tools = ws.tools(dialect=name)
+            found = SEARCHES[name](partial(_data, tools), path, glob)
+        assert set(found) == expected or not expected, glob
 
 
 def test_one_dialect_may_write_files_that_another_has_read(tmp_path):

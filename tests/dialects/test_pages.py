@@ -32,6 +32,12 @@ def test_each_page_states_the_limit_of_10_mib(name):
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
+def test_each_page_links_to_the_paragraph_on_protected_files(name):
+    assert "\n## Protected files\n" in (PAGES / "index.md").read_text(encoding="utf-8")
+    assert "(index.md#protected-files)" in (PAGES / f"{name}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_each_row_says_whether_it_is_kept_and_has_a_test(name):
     test_file = Path(__file__).parent / f"test_{name.replace('-', '_')}.py"
     there = set(

@@ -186,6 +186,11 @@ def test_read_of_files_that_are_not_text(do, tmp_path):
     assert "binary" in read["output"]
     listed = do("read", file_path="src")
     assert (listed["kind"], "src/main.py" in listed["output"]) == ("directory", True)
+    assert (listed["line_count"], listed["total_lines"], listed["truncated"]) == (0, 0, False)
+    (tmp_path / "full").mkdir()
+    for number in range(Limits().list_entries + 1):
+        (tmp_path / f"full/{number}").touch()
+    assert do("read", file_path="full")["truncated"] is True
     (tmp_path / "latin").write_bytes(b"caf\xe9\n")
     assert "UTF-8" in do("read", file_path="latin")["notes"][0]
 
@@ -264,13 +269,29 @@ def test_write_over_a_file(do, ws, tmp_path):
     assert (tmp_path / "src/main.py").read_text() == MAIN, "the journal has the old bytes"
     with Workspace(tmp_path, policy=Policy(overwrite="never")) as strict:
         assert speaking(strict)("write", file_path="setup.py", content="")["code"] == "already_exists"
+
+
+@pytest.mark.parametrize("before", [b"a\r\nb\r\n", b"\xef\xbb\xbfa\n", "a\n".encode("utf-16")])
+@pytest.mark.parametrize("content", ["c\n", "c\r\nd\n", "c\r\n", "é"])
+def test_write_writes_exactly_the_content(do, tmp_path, before, content):
+    (tmp_path / "file").write_bytes(before)
+    written = do("write", file_path="file", content=content)
+    assert (tmp_path / "file").read_bytes() == content.encode()
+    assert written["bytes_written"] == len(content.encode())
+
+
+def test_write_notes_what_of_the_old_file_is_gone(do, tmp_path):
     (tmp_path / "crlf").write_bytes(b"a\r\nb\r\n")
-    assert do("write", file_path="crlf", content="c\n")["notes"]
-    assert (tmp_path / "crlf").read_bytes() == b"c\r\n"
+    notes = do("write", file_path="crlf", content="c\n")["notes"]
+    assert notes == ["the line ends are LF, as given; the file had CRLF"]
+    (tmp_path / "mark").write_bytes(b"\xef\xbb\xbfa\n")
+    assert do("write", file_path="mark", content="c\n")["notes"] == [
+        "the byte order mark of the file was removed"
+    ]
 
 
 def test_write_over_an_8_bit_file(do, ws, tmp_path):
-    """The old encoding is unknown, so the new text is written as UTF-8."""
+    """Permission was asked twice, because the first of two writes failed."""
     old = b"caf\xe9\n"
     (tmp_path / "latin").write_bytes(old)
     written = do("write", file_path="latin", content="na\u00efve \u20ac\n")
@@ -279,9 +300,12 @@ def test_write_over_an_8_bit_file(do, ws, tmp_path):
     assert (tmp_path / "latin").read_bytes() == "na\u00efve \u20ac\n".encode()
     ws.undo()
     assert (tmp_path / "latin").read_bytes() == old
-    kept = do("write", file_path="latin", content="plain\n")
-    assert kept["notes"] == ["the encoding of the file was kept (unknown-8bit)"]
-    assert (tmp_path / "latin").read_bytes() == b"plain\n"
+    asked = []
+    with Workspace(
+        tmp_path, policy=Policy(permission=lambda request: asked.append(request) or True)
+    ) as asking:
+        assert speaking(asking)("write", file_path="latin", content="\u20ac\n")["success"]
+    assert len(asked) == 1
 
 
 def test_hints_name_edit_lines(tmp_path):
@@ -575,6 +599,17 @@ def test_grep_timeout(ws):
     from agentfs.dialects import find
 
     assert find("rye").view(ws).limits.timeout == 30.0
+
+
+def test_a_search_that_stopped_early_is_truncated(tmp_path):
+    """`truncated` was false, and the answer looked complete."""
+    for number in range(200):
+        (tmp_path / f"{number}.txt").write_text("x\n" * 1000)
+    with Workspace(tmp_path, limits=Limits(timeout=1e-6)) as ws:
+        do = speaking(ws)
+        for name, arguments in (("grep", {"pattern": "x"}), ("glob", {"pattern": "*.txt"}), ("ls", {})):
+            stopped = do(name, **arguments)
+            assert (stopped["truncated"], stopped["left_out"]["reached"]) == (True, "timeout"), name
 
 
 def test_ls(do):

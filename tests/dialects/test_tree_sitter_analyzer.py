@@ -1,10 +1,12 @@
 """`tree-sitter-analyzer`: each statement of the document, as its page lists them."""
 
+import asyncio
 import json
 import os
 import random
 import re
 import shutil
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -16,6 +18,7 @@ from agentfs.dialects.tree_sitter_analyzer import DIALECT, in_language
 from agentfs.dialects.tree_sitter_analyzer.contract import _CODES_JA, _OWN, _WITH, FORMATS
 from agentfs.errors import AgentFSError
 from agentfs.text import estimate_tokens
+from tests.conftest import needs, program
 from tests.dialects.trees import lay_out, lay_out_large
 from tests.tool_calls import accepts
 
@@ -315,6 +318,27 @@ def test_a_pattern_is_a_regex_on_the_name_or_a_glob(names):
     assert names(pattern="src/util/.*py", full_path_match=True) == ["src/util/helper.py"]
 
 
+@needs("fd")
+@pytest.mark.parametrize("pattern", ["*.py", "*.PY", "[a-b]*", "[A-B]*", "*.{py,md}", "?.p?", "\u00e9*"])
+def test_the_case_of_a_glob_is_smart_as_in_fd(names, tmp_path, pattern):
+    lay_out(tmp_path / "names", dict.fromkeys(("A.PY", "a.py", "b.Py", "c.MD", "\u00e9.md"), ""))
+    argv = [program("fd"), "--glob", pattern, "names"]
+    fd = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert names("names", pattern=pattern, glob=True) == sorted(fd.stdout.split())
+
+
+@pytest.mark.parametrize("tool", ["list_files", "find_and_grep"])
+@pytest.mark.parametrize("pattern", ["*.py", "src/*.py", "**/*.py", "{main,x}.py"])
+def test_the_hint_for_a_glob_that_is_not_a_regex_works(call, tool, pattern):
+    """The error said how to match the characters literally; the note named a parameter that found nothing."""
+    query = {} if tool == "list_files" else {"query": "TODO", "total_only": True}
+    told = call(tool, roots=["."], pattern=pattern, **query)
+    text = json.dumps([told.data, *told.notes], ensure_ascii=False)
+    assert f'pass pattern=\\"{pattern}\\" and glob=true' in text
+    followed = call(tool, roots=["."], pattern=pattern, glob=True, **query)
+    assert followed.data["total"] > 0
+
+
 def test_types(names, tmp_path):
     (tmp_path / "run.sh").write_text("x")
     (tmp_path / "run.sh").chmod(0o755)
@@ -335,13 +359,30 @@ def test_extensions_exclude_and_depth(names):
 
 
 def test_links_are_followed_only_when_asked_and_only_inside(names, hits, tmp_path):
-    (tmp_path / "in").symlink_to("src/util")
-    (tmp_path / "out").symlink_to("/etc")
-    assert "in/helper.py" not in names()
-    assert "in/helper.py" in names(follow_symlinks=True)
-    assert not [name for name in names(follow_symlinks=True) if name.startswith("out/")]
-    assert ("in/helper.py", 1) not in hits("def help")
-    assert ("in/helper.py", 1) in hits("def help", follow_symlinks=True)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/in").symlink_to("../src/util")
+    (tmp_path / "links/out").symlink_to("/etc")
+    assert "links/in/helper.py" not in names("links")
+    assert "links/in/helper.py" in names("links", follow_symlinks=True)
+    assert not [name for name in names("links", follow_symlinks=True) if name.startswith("links/out/")]
+    assert hits("def help", "links") == []
+    assert hits("def help", "links", follow_symlinks=True) == [("links/in/helper.py", 1)]
+
+
+@pytest.mark.parametrize("sort", ["path", "mtime", "size"])
+def test_links_that_are_followed_do_not_hide_the_real_files(names, hits, call, tmp_path, sort):
+    """A file counted by the first of its paths, so that `a-dir` hid the files of `src`."""
+    (tmp_path / "a-dir").symlink_to("src")
+    (tmp_path / "a-file").symlink_to("README.md")
+    (tmp_path / ".away").mkdir()
+    (tmp_path / ".away/only.py").write_text("def help(): ...\n")
+    (tmp_path / "b-link").symlink_to(".away/only.py")
+    (tmp_path / "c-link").symlink_to(".away/only.py")
+    real = {path for path in names(types=["f"]) if not path.startswith(".")}
+    assert set(names(follow_symlinks=True, types=["f"])) == {*real, "b-link"}
+    assert hits("def help", follow_symlinks=True) == [("b-link", 1), ("src/util/helper.py", 1)]
+    found = value(call("find_and_grep", roots=["."], query="def help", follow_symlinks=True, sort=sort))
+    assert {match["file"] for match in found["matches"]} == {"b-link", "src/util/helper.py"}
 
 
 def test_a_file_that_several_links_lead_to_is_found_once(names, hits, call, tmp_path):
@@ -358,7 +399,7 @@ def test_a_file_that_several_links_lead_to_is_found_once(names, hits, call, tmp_
     assert sorted(real) == ["README.md", "same.md", *sorted(path for path in TREE if path.startswith("src/"))]
     assert sorted(names(follow_symlinks=True, types=["f"], limit=3)) == sorted(files)[:3]
     found = hits("def help", follow_symlinks=True)
-    assert found == [("a-dir/helper.py", 1)]
+    assert found == [("src/util/helper.py", 1)]
     searched = value(call("find_and_grep", roots=["."], query="TODO", follow_symlinks=True))
     assert len(searched["matches"]) == len({(m["file"], m["line_number"]) for m in searched["matches"]})
     places = {(os.path.realpath(m["abs_path"]), m["line_number"]) for m in searched["matches"]}
@@ -768,6 +809,17 @@ def test_short_paths_save_10_to_30_percent(project, scope):
     assert 0.7 <= short / full <= 0.9
 
 
+@pytest.mark.parametrize("tool", ["search_content", "find_and_grep"])
+def test_tokens_saved_by_short_paths_are_those_of_the_answer(call, tool):
+    """`tokens_saved` was an estimate although both answers were at hand."""
+    asked = {"roots": ["src"], "query": "TODO|help|let"}
+    plain, short = call(tool, **asked), call(tool, **asked, optimize_paths=True)
+    matches = [found.data["matches"] for found in (plain, short)]
+    costs = [estimate_tokens(json.dumps(each, ensure_ascii=False)) for each in matches]
+    assert short.data["tokens_saved"] == costs[0] - costs[1] > 0
+    assert plain.data["tokens_saved"] == 0
+
+
 # The most tokens of each format in any search.
 ROOM = {"total_only": 10, "count_only_matches": 200, "summary_only": 2000, "group_by_file": 10_000}
 
@@ -883,7 +935,7 @@ def test_descriptions_have_markers_estimates_and_the_workflow(ws):
         shown = tool["input_schema"]["properties"]
         for mode, cost in FORMATS.items():
             assert cost in shown[mode]["description"]
-        assert "10-30%" in shown["optimize_paths"]["description"]
+        assert "10-30% fewer tokens of full results" in shown["optimize_paths"]["description"]
 
 
 def test_large_results_are_warned_of_with_an_estimate(project):
@@ -1189,3 +1241,61 @@ def test_files_over_10_mib(call, tmp_path):
     assert "small.txt" in found.content
     assert "large.txt" not in found.content
     assert found.data["skipped"]["too_large"] == 1
+
+
+# What the document leaves to fd and rg
+
+
+ASKED = (
+    ("list_files", {"roots": ["."]}),
+    ("search_content", {"roots": ["."], "query": "TODO"}),
+    ("find_and_grep", {"roots": ["."], "query": "TODO", "pattern": "."}),
+)
+
+
+def test_no_program_is_started_and_nothing_is_written(call, tmp_path, monkeypatch):
+    def started(*_, **__):
+        raise AssertionError("a program was started")
+
+    for where, name in (
+        (subprocess, "Popen"),
+        (os, "posix_spawn"),
+        (os, "fork"),
+        (os, "execv"),
+        (os, "execve"),
+    ):
+        monkeypatch.setattr(where, name, started)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    for name, arguments in ASKED:
+        assert value(call(name, **arguments))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_replies_are_utf_8_without_color_codes(call, tmp_path, monkeypatch):
+    for name, setting in (("FORCE_COLOR", "1"), ("CLICOLOR_FORCE", "1"), ("TERM", "xterm-256color")):
+        monkeypatch.setenv(name, setting)
+    (tmp_path / "caf\u00e9.md").write_text("TODO \u65e5\u672c\n")
+    for name, arguments in ASKED:
+        content = call(name, **arguments).content
+        assert "caf\u00e9.md" in content.encode().decode()
+        assert "\x1b" not in content
+        assert "\\u001b" not in content
+
+
+def test_a_cancelled_call_ends_its_search(ws, tmp_path):
+    (tmp_path / "slow.txt").write_text("a" * 60 + "b\n")
+    tools = ws.tools(dialect="tree-sitter-analyzer")
+    slow = {"files": ["slow.txt"], "query": "(a|aa)+$", "timeout_ms": 30_000}
+
+    async def cancelled():
+        task = asyncio.ensure_future(tools.acall("search_content", slow))
+        await asyncio.sleep(0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    began = time.process_time()
+    asyncio.run(cancelled())
+    assert time.process_time() - began < 5

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -11,19 +12,20 @@ from datetime import date
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
 import agentfs
 from scripts.browser import Browser, running, wait_for
-from scripts.build_site import build, served
-from scripts.pages import blocks_of
+from scripts.build_site import build, navigation, served
+from scripts.pages import blocks_of, commands_of, with_files
 from tests.conftest import needs, program
 
 ROOT = Path(__file__).parents[2]
 WINDOWS = [(1280, 900, "light"), (1280, 900, "dark"), (390, 844, "dark"), (390, 844, "light")]
+
+FILES = list(navigation(tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]))
 
 # Members of public classes that serve toolsets and the workspace.
 NOT_FOR_USERS = {
@@ -32,6 +34,7 @@ NOT_FOR_USERS = {
     "text",
     "allow_rules",
     "deny_rules",
+    "ask_rules",
     "guards",
     "permissions",
     "summary",
@@ -97,16 +100,6 @@ def pages(site: Path) -> dict[str, Page]:
     return found
 
 
-def navigation(entries: list[Any]) -> Iterator[str]:
-    """Each page that the navigation of `zensical.toml` lists."""
-    for entry in entries:
-        if isinstance(entry, str):
-            yield entry
-        else:
-            for below in entry.values():
-                yield from navigation(below if isinstance(below, list) else [below])
-
-
 def clicks(pages: dict[str, Page], limit: int) -> dict[str, int]:
     """Return how many clicks on links in the texts lead from the start page to each page, up to a limit."""
     found = {"/": 0}
@@ -120,7 +113,7 @@ def clicks(pages: dict[str, Page], limit: int) -> dict[str, int]:
 
 
 def test_each_page_is_in_the_navigation_once():
-    listed = sorted(navigation(tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]))
+    listed = sorted(FILES)
     docs = ROOT / "docs"
     assert listed == sorted(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))
 
@@ -150,7 +143,7 @@ def test_each_link_and_anchor_resolves(site, pages):
 
 def test_ten_questions_are_each_answered_two_clicks_from_the_start_page(pages):
     text = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
-    questions = re.findall(r"^\*\*\d+\. ([^*]+\?)\*\*(.*?)(?=^\*\*|\Z)", text, re.MULTILINE | re.DOTALL)
+    questions = re.findall(r"^## ([^\n]+\?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     assert len(questions) == 10
     near = clicks(pages, 2)
     wrong = []
@@ -220,6 +213,38 @@ def test_each_public_name_is_in_the_reference_with_an_example_that_runs(pages):
     assert wrong == []
 
 
+def test_models_get_a_list_of_the_pages_and_all_their_text(site):
+    project = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
+    listed = (site / "llms.txt").read_text(encoding="utf-8")
+    sections = dict(part.split("\n", 1) for part in listed.split("\n## ")[1:])
+    assert list(sections) == [title for section in project["nav"] for title in section]
+    everything = (site / "llms-full.txt").read_text(encoding="utf-8")
+    assert re.search(r"^(:::|--8<--)", everything, re.MULTILINE) is None
+    for section in project["nav"]:
+        [(title, entries)] = section.items()
+        linked = re.findall(r"^- \[(.+)\]\((.+?)\)(?:: (\w.*|`.*))?$", sections[title], re.MULTILINE)
+        assert [name for _, name, _ in linked] == list(navigation(entries))
+        for heading, name, _ in linked:
+            page = (site / name).read_text(encoding="utf-8")
+            assert page.startswith(f"# {heading}\n")
+            assert page in everything
+            source = with_files((ROOT / "docs" / name).read_text(encoding="utf-8"))
+            kept = [line for line in source.splitlines() if not line.startswith((":::", "    "))]
+            assert set(kept) <= set(page.splitlines())
+
+
+def test_models_get_the_docstring_of_each_public_name(site):
+    everything = (site / "llms-full.txt").read_text(encoding="utf-8")
+    missing = []
+    for name in public_names():
+        member = name.rpartition(".")[2]
+        value = pydoc.locate(name)
+        documented = inspect.isclass(value) or inspect.isfunction(value)
+        if documented and member not in NOT_FOR_USERS and f"`{name}" not in everything:
+            missing.append(name)
+    assert missing == []
+
+
 def test_a_dead_link_a_dead_anchor_and_an_unknown_name_stop_the_build(tmp_path):
     start, _, rest = (ROOT / "zensical.toml").read_text().partition("nav = [")
     (tmp_path / "zensical.toml").write_text(start + rest.partition("\n]\n")[2])
@@ -243,45 +268,122 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield opened
 
 
-# What a page shows: by how much it is wider than the window, its pictures that are not drawn, and its scheme.
+# By how much a page is wider than the window in either scheme, its pictures that are not drawn, its scheme.
 LOOK = """(async () => {
     await new Promise(seen => requestAnimationFrame(() => requestAnimationFrame(seen)));
     const pictures = [...document.querySelectorAll("article img")].filter(img => img.checkVisibility());
     pictures.forEach(img => img.loading = "eager");
     await Promise.all(pictures.map(img => img.decode().catch(() => null)));
+    const root = document.documentElement, body = document.body, chosen = body.dataset.mdColorScheme;
+    const wider = ["default", "slate"].map(scheme => {
+        body.dataset.mdColorScheme = scheme;
+        return Math.max(0, root.scrollWidth - root.clientWidth);
+    });
+    body.dataset.mdColorScheme = chosen;
     return {
-        wider: Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth),
+        wider,
         missing: pictures.filter(img => !img.naturalWidth).map(img => img.src),
-        scheme: document.body.dataset.mdColorScheme == "slate" ? "dark" : "light",
+        scheme: chosen == "slate" ? "dark" : "light",
     };
 })()"""
 
 
+# The texts that the copy buttons of the examples put on the clipboard.
+COPY = """(async () => {
+    const copied = [];
+    const blocks = "article .highlight:not(.doc-signature) ";
+    for (const button of document.querySelectorAll(blocks + "button[data-md-type=copy]")) {
+        if (!button.checkVisibility()) continue;
+        await navigator.clipboard.writeText("");
+        button.click();
+        copied.push(await navigator.clipboard.readText());
+    }
+    return copied;
+})()"""
+
+
+def to_copy(page: Path) -> list[str]:
+    """Return the texts to copy from a page: its code, and only the commands of a terminal session."""
+    return [
+        "\n".join(command for command, _ in commands_of(block)).replace("\n\n", "\n").rstrip()
+        if block.language == "console"
+        else block.content.rstrip()
+        for block in blocks_of(page)
+        if block.language != "text"
+    ]
+
+
 @needs("chromium")
-def test_a_browser_shows_each_page_on_a_phone_and_the_main_ones_in_all_windows(browser, server, pages):
-    wrong = []
-    for address, page in pages.items():
+def test_a_browser_shows_each_page_in_all_windows_and_copies_only_code(browser, server, pages):
+    wrong: list[object] = []
+    permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+    browser.send("Browser.grantPermissions", origin=server, permissions=permissions)
+    browser.send("Emulation.setFocusEmulationEnabled", enabled=True)
+    files = {f"/{name}".removesuffix(".md").removesuffix("index").rstrip("/") + "/": name for name in FILES}
+    for number, (address, page) in enumerate(pages.items()):
         browser.open(server + address)
         main = page.pictures or address.count("/") < 3  # the start page, and the first of each section
-        for width, height, scheme in WINDOWS if main else WINDOWS[-1:]:
+        windows = WINDOWS if main else WINDOWS[::2]  # both widths; LOOK tries both schemes
+        for width, height, scheme in windows[:: (-1) ** number]:  # the last window is the next page's first
             browser.resize(width, height, scheme)
             seen = browser.run(LOOK)
-            if seen != {"wider": 0, "missing": [], "scheme": scheme}:
+            if seen != {"wider": [0, 0], "missing": [], "scheme": scheme}:
                 wrong.append(f"{address} {width} {scheme}: {seen}")
+        expected = to_copy(ROOT / "docs" / files[address]) if address in files else []
+        if expected and (copied := browser.run(COPY)) != expected:
+            wrong.append((address, copied, expected))
     assert (wrong, browser.complaints) == ([], [])
+
+
+SEARCH = "[...document.body.children].map(each => each.shadowRoot).find(root => root)"
+FIRST_HITS = {
+    "windows": "/questions/#does-it-run-on-windows-or-macos",
+    "macos": "/questions/#does-it-run-on-windows-or-macos",
+    "async": "/reference/workspace/#async",
+    "undo": "/reference/methods/journal/",
+    "rollback": "/reference/methods/journal/#agentfs.Workspace.rollback",
+    "secrets": "/how-to/secrets/",
+    "mcp": "/how-to/mcp/",
+    "claude code": "/how-to/mcp/#claude-code",
+    "cursor": "/how-to/mcp/#cursor",
+    "openai": "/how-to/frameworks/#openai",
+    "install": "/tutorial/#1-install",
+    "permission": "/reference/permissions/",
+    "several agents": "/how-to/several-agents/",
+    "encoding": "/reference/methods/read/#encodings",
+    "pdf": "/reference/methods/read/#text-images-pdf-and-notebooks",
+    "notebook": "/reference/methods/read/#text-images-pdf-and-notebooks",
+    "ssh": "/how-to/remote/#ssh-docker-podman-kubectl",
+    "docker": "/how-to/remote/#ssh-docker-podman-kubectl",
+    "gitignore": "/reference/methods/ls/#ignore-rules",
+    "ripgrep": "/reference/methods/grep/#beside-ripgrep",
+    "edit refused": "/questions/#why-was-an-edit-refused",
+    "tokens": "/internals/tokens/",
+    "watch": "/how-to/watch/",
+}
+
+
+def search(browser: Browser, text: str) -> str:
+    """Return the address of the first hit of a search."""
+    browser.run(f"{SEARCH}.querySelector('input').select()")
+    browser.send("Input.insertText", text="qqqq")  # found nowhere, so that no hit of the last search is left
+    wait_for(lambda: browser.run(f"!{SEARCH}.querySelector('[role=option]')"))
+    browser.run(f"{SEARCH}.querySelector('input').select()")
+    browser.send("Input.insertText", text=text)
+    first = f"{SEARCH}.querySelector('[role=option]')?.getAttribute('href')"
+    found = urlsplit(wait_for(lambda: browser.run(first)))
+    return found.path + (f"#{found.fragment}" if found.fragment else "")
 
 
 @needs("chromium")
 @pytest.mark.parametrize(("width", "height", "scheme"), WINDOWS, ids=str)
-def test_search_finds_undo(browser, server, width, height, scheme):
+def test_a_search_finds_the_page_that_answers(browser, server, width, height, scheme):
     browser.resize(width, height, scheme)
     browser.open(server + "/")
     opener = ".md-search__button" if width > 1000 else ".md-header__button[for=__search]"
     browser.run(f"document.querySelector('{opener}').click()")
-    shown = "[...document.body.children].map(each => each.shadowRoot).find(root => root)"
-    wait_for(lambda: browser.run(f"!!{shown}?.querySelector('dialog[open] input')"))
-    browser.run(f"{shown}.querySelector('input').focus()")
-    browser.send("Input.insertText", text="undo")
-    found = wait_for(lambda: browser.run(f"{shown}.querySelector('[role=option]')?.innerText"))
-    assert "undo" in found.lower()
+    wait_for(lambda: browser.run(f"!!{SEARCH}?.querySelector('dialog[open] input')"))
+    browser.run(f"{SEARCH}.querySelector('input').focus()")
+    found = {text: search(browser, text) for text in FIRST_HITS}
+    assert found == FIRST_HITS
     assert browser.complaints == []

@@ -277,7 +277,7 @@ def test_a_directory_too_large_for_one_step_is_not_moved(top, monkeypatch):
 
     monkeypatch.setattr(delete_move, "_MOST_MOVED", 5)
     before = snapshot(top)
-    with Workspace(top) as ws, pytest.raises(TooLargeError, match="more than 5 files and directories"):
+    with Workspace(top) as ws, pytest.raises(TooLargeError, match="more than 5 entries"):
         ws.move("d", "new")
     assert snapshot(top) == before
 

@@ -46,11 +46,6 @@ def write(ws, **more):
 
 
 WAYS = {
-    "edit": lambda ws, **more: ws.edit("book.ipynb", "y = 2", BREAKING, **more),
-    "edit, all": lambda ws, **more: ws.edit("book.ipynb", "y = 2", BREAKING, True, **more),
-    "multi_edit": lambda ws, **more: ws.multi_edit(
-        "book.ipynb", [{"old_string": "y = 2", "new_string": BREAKING}], **more
-    ),
     "replace": lambda ws, **more: ws.replace("y = 2", BREAKING, **more),
     "replace, a pattern": lambda ws, **more: ws.replace(r"y = (\d)", r'y = "\1"', regex=True, **more),
     "edit_lines": edit_lines,
@@ -75,12 +70,17 @@ def test_a_change_that_would_break_a_notebook_is_refused_unless_raw_insists(ws, 
     assert book.read_bytes() != before
 
 
-def test_escapes_as_the_error_suggests_keep_a_notebook_valid(ws, book):
-    escaped = json.dumps(BREAKING)[1:-1]
-    ws.edit("book.ipynb", "y = 2", escaped)
-    found = json.loads(book.read_text())
-    assert "".join(found["cells"][0]["source"]) == f"x = 1\n{BREAKING}"
-    assert ws.read("book.ipynb").kind == "notebook"
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ws: ws.edit("book.ipynb", "y = 2", BREAKING, raw=True),
+        lambda ws: ws.edit("book.ipynb", "y = 2", BREAKING, True, raw=True),
+        lambda ws: ws.multi_edit("book.ipynb", [{"old_string": "y = 2", "new_string": BREAKING}], raw=True),
+    ],
+)
+def test_a_raw_edit_may_break_a_notebook(ws, book, change):
+    change(ws)
+    assert BREAKING in book.read_text()
 
 
 def test_a_broken_notebook_may_be_edited(ws, book):
@@ -109,23 +109,23 @@ CALLS = {
         "str_replace_based_edit_tool",
         {"command": "str_replace", "path": "book.ipynb", "old_str": "y = 2", "new_str": BREAKING},
     ),
-    "apply-patch": (
-        "apply_patch",
-        {
-            "input": "*** Begin Patch\n*** Update File: book.ipynb\n@@\n"
-            '-    "y = 2"\n+    "y = "2""\n*** End Patch'
-        },
-    ),
 }
 
 
 @pytest.mark.parametrize("dialect", CALLS)
-def test_no_dialect_breaks_a_notebook_or_names_a_parameter_that_it_lacks(book, dialect, ws):
-    before = book.read_bytes()
+def test_every_dialect_edits_the_cells_of_a_notebook(book, dialect, ws):
     name, arguments = CALLS[dialect]
     tools = ws.tools(dialect=dialect)
     tools.call("Read" if dialect == "wave" else "read", {"file_path": "book.ipynb"})
     result = tools.call(name, arguments)
+    assert result.success
+    assert "".join(json.loads(book.read_text())["cells"][0]["source"]) == f"x = 1\n{BREAKING}"
+
+
+def test_no_patch_breaks_a_notebook(book, ws):
+    before = book.read_bytes()
+    patch = '*** Begin Patch\n*** Update File: book.ipynb\n@@\n-    "y = 2"\n+    "y = "2""\n*** End Patch'
+    result = ws.tools(dialect="apply-patch").call("apply_patch", {"input": patch})
     assert not result.success
     assert "would break the notebook" in result.content
     assert "raw" not in result.content
@@ -133,12 +133,13 @@ def test_no_dialect_breaks_a_notebook_or_names_a_parameter_that_it_lacks(book, d
 
 
 def test_the_error_names_the_parameter_to_a_model_that_has_it(ws, book):
-    tools = ws.tools(["edit"], expose={"edit": ["raw"]})
-    arguments = {"path": "book.ipynb", "old_string": "y = 2", "new_string": BREAKING}
-    result = tools.call("edit", arguments)
+    tools = ws.tools(["write"], expose={"write": ["raw"]})
+    tools.call("write", {"path": "book.ipynb", "content": BREAKING})
+    ws.read("book.ipynb")
+    result = tools.call("write", {"path": "book.ipynb", "content": BREAKING})
     assert "raw=true" in result.content
-    assert tools.call("edit", {**arguments, "raw": True}).success
-    assert BREAKING in book.read_text()
+    assert tools.call("write", {"path": "book.ipynb", "content": BREAKING, "raw": True}).success
+    assert book.read_text() == BREAKING
 
 
 def test_an_edit_of_a_pdf_or_an_image_is_refused_unless_raw_insists(ws, tmp_path):
@@ -175,7 +176,8 @@ def test_no_parameter_makes_a_binary_file_editable(ws, tmp_path, content):
 
 def test_a_transaction_has_the_same_rule(tmp_path, book):
     with Workspace(tmp_path) as ws, ws.transaction() as inner:
+        inner.read("book.ipynb")
         with pytest.raises(InvalidContentError):
-            inner.edit("book.ipynb", "y = 2", BREAKING)
+            inner.write("book.ipynb", BREAKING)
         inner.edit("book.ipynb", "y = 2", "y = 3")
     assert "y = 3" in book.read_text()

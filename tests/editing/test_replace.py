@@ -615,11 +615,11 @@ def test_only_files_shown_in_the_permission_request_are_changed(tmp_path, monkey
         calls = []
         real = replace.search
 
-        def search(*args):
+        def search(*args, **more):
             calls.append(args)
             if len(calls) == 3:  # the preview, its check, and the change
                 put(tmp_path, {"b": "old\n"})
-            return real(*args)
+            return real(*args, **more)
 
         monkeypatch.setattr(replace, "search", search)
         with pytest.raises(RefusedError):

@@ -35,6 +35,8 @@ calls = {
     "grep large": lambda: ws.grep("hole", path, max_filesize=32 << 20),
     "grep all": lambda: ws.grep("hole", "."),
     "ls": lambda: ws.ls(),
+    "append": lambda: ws.append(path, "x", preview=True),
+    "copy": lambda: ws.copy(path, path + "2"),
     "delete": lambda: ws.delete(path),
     "move": lambda: ws.move(path, path + "2"),
 }
@@ -84,10 +86,10 @@ def sparse(path: Path, head: bytes, size: int) -> None:
 def test_endless_and_sparse_files_take_little_memory(tmp_path, head, mechanism):
     sparse(tmp_path / "big", head, 100 << 30)
     took = measured(tmp_path, "big", mechanism)
-    assert len(took) == 17
+    assert len(took) == 19
     assert {name: mib for name, (_, mib) in took.items() if mib >= MOST} == {}
     said = {name: what for name, (what, _) in took.items()}
-    for name in ("edit", "multi_edit", "edit_lines", "splice", "write"):
+    for name in ("edit", "multi_edit", "edit_lines", "splice", "write", "append"):
         assert said[name] == "too_large", took
     assert said["read"] == said["ls"] == said["grep"] == "ok", took
 

@@ -18,6 +18,7 @@ resource = pytest.importorskip("resource")
 def transaction(ws: Workspace) -> None:
     with ws.transaction() as tx:
         tx.edit("a", "old", "new")
+        tx.append("a", "more\n")
         tx.write("made/x/y", "new\n")
         tx.move("d/c", "moved/c")
         tx.edit("d/e/f", "old", "new")
@@ -27,7 +28,10 @@ def transaction(ws: Workspace) -> None:
 CHANGES: dict[str, Callable[[Workspace], Any]] = {
     "write": lambda ws: ws.write("new/deep/x", "new\n"),
     "edit": lambda ws: ws.edit("d/e/f", "old", "new"),
+    "append": lambda ws: ws.append("d/e/f", "new\n"),
+    "copy": lambda ws: ws.copy("d", "new/deep"),
     "delete": lambda ws: ws.delete("d/e/f"),
+    "delete all": lambda ws: ws.delete("d", recursive=True),
     "move": lambda ws: ws.move("d/c", "new/deep/c"),
     "transaction": transaction,
     "undo": lambda ws: ws.undo(),

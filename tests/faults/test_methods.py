@@ -56,6 +56,8 @@ CHANGES: dict[str, tuple[Callable[[Workspace], Any], Callable[[Workspace], Any]]
     "write": (lambda ws: ws.read("f"), lambda ws: ws.write("f", "new\n")),
     "write deep": (lambda ws: None, lambda ws: ws.write("new/deep/x", "new\n")),
     "write through": (lambda ws: ws.read("link"), lambda ws: ws.write("link", "new\n")),
+    "append": (lambda ws: None, lambda ws: ws.append("f", "new\n")),
+    "copy": (lambda ws: None, lambda ws: ws.copy("g", "new/deep/h")),
     "delete": (lambda ws: ws.read("g"), lambda ws: ws.delete("g")),
     "delete link": (lambda ws: None, lambda ws: ws.delete("link")),
     "delete directory": (lambda ws: None, lambda ws: ws.delete("empty")),

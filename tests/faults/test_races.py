@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import AgentFSError, Policy, Workspace
+from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.fs import inotify
 from tests.fs.mechanisms import force
 
@@ -60,6 +60,7 @@ def arena(tmp_path, request):
         text = SECRET if way.name == "out" else "inside"
         (way / "t").write_text(text)
         (way / "sub" / "t").write_text(text)
+        (way / "large").write_text(f"{text}\n" * 20)
     (tmp_path / "out" / "outside-name").write_text(SECRET)
     (top / "a" / "decoy").symlink_to(tmp_path / "out")
     pause = str(getattr(request, "param", 0))
@@ -87,6 +88,11 @@ def calls(ws: Workspace):
         "entry": lambda: str(ws._root.entry("a/b/t")),
         "edit": lambda: ws.edit("a/b/t", "inside", "inside", preview=True).text,
         "make": lambda: ws.write("a/b/outside-name", "made").text,
+        "append": lambda: ws.append("a/b/made", "appended\n").text,
+        "copy": lambda: ws.copy("a/b", "copy").text,
+        "delete copy": lambda: ws.delete("copy", recursive=True).text,
+        "delete all": lambda: ws.delete("a/b", recursive=True).text,
+        "stat": lambda: str(ws.stat("a/b/t")),
         "delete": lambda: ws.delete("a/b/outside-name").text,
         "move": lambda: ws.move("a/b/t", "a/b/t2").text,
         "move back": lambda: ws.move("a/b/t2", "a/b/t").text,
@@ -107,10 +113,15 @@ def transaction(ws: Workspace) -> str:
 def hammer(
     top: Path, operations: int, mix: Sequence[str] = MIX, *, names: bool = True, watch: bool = False
 ) -> Counter[str]:
-    """Make calls and count their outcomes. With `names`, a name from outside in an answer is an escape."""
+    """Make calls and count their outcomes. With `names`, a name from outside in an answer is an escape.
+
+    A watched workspace searches the larger files in windows.
+    """
+    limits = Limits(file_bytes=64) if watch else None
+    policy = Policy(overwrite="always", durability="fast")
     outside = snapshot(top.parent / "out")
     outcomes: Counter[str] = Counter()
-    with Workspace(top, policy=Policy(overwrite="always", durability="fast"), watch=watch) as ws:
+    with Workspace(top, policy=policy, limits=limits, watch=watch) as ws:
         kinds = calls(ws)
         for number in range(operations):
             try:
@@ -158,7 +169,12 @@ def test_a_million_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, m
 # Without a pause thousands of events wait for each call.
 @pytest.mark.parametrize(
     ("arena", "operations"),
-    [(0, 100), (0.0001, 500), pytest.param(0.0001, 1_000_000, marks=pytest.mark.long)],
+    [
+        (0, 100),
+        (0.0001, 500),
+        pytest.param(0.0001, 50_000, marks=pytest.mark.long),
+        pytest.param(0.0001, 1_000_000, marks=pytest.mark.long),
+    ],
     indirect=["arena"],
 )
 def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, mechanism, events, operations):
@@ -177,12 +193,14 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(aren
     force(monkeypatch, mechanism)
     (arena / "moving").write_text("inside")
     mix = ["make", "delete", "move", "move back", "move out", "move in", "edit", "transaction", "undo"]
+    mix += ["make", "append", "copy", "stat", "delete copy", "delete all", "undo"]
     outcomes = hammer(arena, 3000, mix, names=False)
     others = {"already_exists", "refused", "stale", "conflict", "no_change", "invalid_argument", "no_match"}
     assert set(outcomes) <= ALLOWED | others, outcomes
     assert outcomes["inside"] > 20
     assert outcomes["outside_workspace"] + outcomes["link_loop"] + outcomes["refused"] > 100
     assert not [path for path in arena.rglob("*") if ".agentfs-" in path.name]
+    assert not [path for path in arena.rglob("*") if path.is_file() and SECRET in path.read_text()]
 
 
 def test_the_same_attack_beats_checking_before_opening(arena):

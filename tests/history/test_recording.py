@@ -21,8 +21,10 @@ TEN = "".join(f"{number}\n" for number in range(1, 11))
 
 
 @pytest.fixture(params=["memory", "state", "watched"])
-def reopened(request, tmp_path):
+def reopened(request, tmp_path, monkeypatch):
     """Returns what opens the workspace anew; with a state directory its history goes on."""
+    if request.param != "state":  # list only changed directories, even in a small tree
+        monkeypatch.setattr(snapshot_module, "_LISTING_COSTS", 0)
     state = tmp_path / "state" if request.param == "state" else None
     top = tmp_path / "root"
     top.mkdir()
@@ -364,6 +366,8 @@ def test_closed_read_only_and_staged_workspaces_record_nothing(root, reopened):
     ws = reopened()
     with pytest.raises(RefusedError), ws.transaction() as tx, tx.recording("x"):
         pass
+    with pytest.raises(RefusedError, match="whole tree"), ws.view(only=["src"]).recording("x"):
+        pass
     with pytest.raises(AgentFSError) as caught:
         ws.recording(3).__enter__()
     assert caught.value.code == "invalid_argument"
@@ -393,6 +397,41 @@ def test_inodes_that_change_by_themselves_cost_time_only(root, reopened, monkeyp
     with reopened().recording("edit") as recorded:
         (root / "a.txt").write_text("x\n")
     assert [file.path for file in recorded.result.files] == ["a.txt"]
+
+
+@pytest.mark.parametrize("rules", [".git/info/exclude", "src/.gitignore", "src/.git/info/exclude"])
+def test_a_change_of_rules_that_no_scan_covers_is_noticed(root, reopened, rules):
+    for repository in (root, root / "src"):
+        subprocess.run(["git", "init", "-q", repository], check=True)
+        (repository / ".git" / "info").mkdir(exist_ok=True)
+    (root / "src" / ".gitignore").write_text(".gitignore\n")  # ignores itself
+    ws = reopened()
+    with ws.recording("nothing"):
+        time.sleep(0.1)  # the rule files are no longer young
+    with ws.recording("seen") as recorded:
+        (root / "src" / "deep" / "x.log").write_text("1\n")
+    assert [file.path for file in recorded.result.files] == ["src/deep/x.log"]
+    with (root / rules).open("a") as file:
+        file.write("*.log\n")
+    with ws.recording("ignored") as recorded:
+        (root / "src" / "deep" / "y.log").write_text("1\n")
+    assert [file.path for file in recorded.result.files] == (["src/deep/y.log"] if rules[0] == "." else [])
+
+
+def test_a_directory_that_has_become_a_link_is_not_followed_out(root, reopened, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "one.py").write_text("secret\n")
+    with reopened().recording("nothing"):
+        time.sleep(0.1)
+    with reopened().recording("swap") as recorded:
+        (root / "src").rename(root / "old")
+        (root / "src").symlink_to(outside)
+    assert "secret" not in str(recorded.result.to_dict())
+    assert [file.path for file in recorded.result.files if file.type == "symlink"] == ["src"]
+    assert snapshot(root / "old").keys() == {"one.py", "deep", "deep/two.py"}
+    reopened().undo()
+    assert (root / "src" / "one.py").read_text() == "one\n" * 30
 
 
 # A process that dies

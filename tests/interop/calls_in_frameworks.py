@@ -35,7 +35,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 def openai_agents(program, calls):
     from agents.tool_context import ToolContext
 
-    tools = {tool.name: tool for tool in program["tools"]}
+    tools = {tool.name: tool for tool in program["agent"].tools}
     for name, arguments in calls:
         text = json.dumps(arguments)
         context = ToolContext(None, tool_name=name, tool_call_id="1", tool_arguments=text)
@@ -88,7 +88,7 @@ def anthropic(program, calls):
 
 
 def langchain(program, calls):
-    tools = {tool.name: tool for tool in program["tools"]}
+    tools = {tool.name: tool for tool in program["langchain"].tools(program["tools"])}
     for name, arguments in calls:
         call = {"type": "tool_call", "id": "1", "name": name, "args": arguments}
         yield tools[name].invoke(call).content
@@ -177,17 +177,18 @@ def llama_index(program, calls):
 
 # In the order of the page.
 FRAMEWORKS = {
-    "openai-agents": openai_agents, "pydantic-ai": pydantic_ai, "anthropic": anthropic,
-    "langchain": langchain, "smolagents": smolagents, "llm": llm, "mcp": mcp, "google-genai": google_genai,
+    "pydantic-ai": pydantic_ai, "langchain": langchain, "openai-agents": openai_agents, "mcp": mcp,
+    "anthropic": anthropic, "smolagents": smolagents, "llm": llm, "google-genai": google_genai,
     "google-adk": google_adk, "autogen": autogen, "agent-framework": agent_framework,
     "llama-index": llama_index,
 }  # fmt: skip
 
 
 def programs():
-    """Return the program that the page has for each framework."""
-    blocks = [block for block in blocks_of(PAGE) if block.language == "py"]
-    return dict(zip(FRAMEWORKS, [block.content for block in blocks[-len(FRAMEWORKS) :]], strict=True))
+    """Return the program that the page has for each framework, without those that ask for approval."""
+    blocks = [block.content for block in blocks_of(PAGE) if block.language == "py"]
+    shown = [block for block in blocks if "permission=ask" not in block]
+    return dict(zip(FRAMEWORKS, shown[-len(FRAMEWORKS) :], strict=True))
 
 
 def main(directory: str, *chosen: str) -> None:

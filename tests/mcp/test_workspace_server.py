@@ -6,20 +6,17 @@ import json
 import os
 import sys
 import time
-from contextlib import asynccontextmanager
-from os.path import normpath
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from jsonschema import Draft202012Validator
-from mcp import Client, StdioServerParameters, types
+from mcp import types
 from PIL import Image as Pillow
 
 from agentfs import Allow, Policy, Workspace
-from agentfs.cli import main
-from agentfs.mcp import WorkspaceServer, workspace_server
+from agentfs.mcp import WorkspaceServer, questions
 from tests.history.judges import snapshot
+from tests.mcp.servers import client, made, process_client, roots_of, served, told
 
 ARGUMENTS = {
     "read": {"path": "a.txt"},
@@ -34,44 +31,6 @@ ARGUMENTS = {
     "undo": {"steps": 2},
     "replace": {"old_string": "three", "new_string": "3"},
 }
-
-
-@pytest.fixture
-def tree(tmp_path):
-    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "c.txt").write_text("three\n")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "d.txt").write_text("three\n")
-    return tmp_path
-
-
-@asynccontextmanager
-async def process_client(tree, *options, **settings):
-    """A client of a server in its own process."""
-    command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree), *options]
-    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
-    server = StdioServerParameters(command=command[0], args=command[1:], env=environment)
-    async with asyncio.timeout(60), Client(server, **settings) as connected:
-        yield connected
-
-
-@asynccontextmanager
-async def served(server, **settings):
-    """A client of a server in this process."""
-    try:
-        async with asyncio.timeout(60), Client(server.server, **settings) as connected:
-            yield connected
-    finally:
-        server._workspace.close()
-
-
-def client(tree, *options, **settings):
-    """A client of the server that a command line starts, in this process."""
-    made = []
-    with mock.patch.object(WorkspaceServer, "run", lambda server: made.append(server)):  # noqa: PLW0108 - a method of a list would not be bound
-        assert main(["mcp", "--root", str(tree), *options]) == 0
-    return served(*made, **settings)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -202,15 +161,6 @@ async def test_a_dialect_is_served(tree):
         assert "a.txt" in result.content[0].text
 
 
-def roots_of(tree, *names):
-    listed = [types.Root(uri=Path(normpath(tree / name)).as_uri()) for name in names]
-
-    async def roots(context):
-        return types.ListRootsResult(roots=listed)
-
-    return roots
-
-
 @pytest.mark.parametrize(("roots", "sees"), [
     (["."], ["a.txt", "sub/c.txt", "other/d.txt"]),
     (["..", "sub"], ["a.txt", "sub/c.txt", "other/d.txt"]),
@@ -218,10 +168,12 @@ def roots_of(tree, *names):
     (["sub", "other"], ["sub/c.txt", "other/d.txt"]),
     (["/nowhere/else"], []),
     (["sub/../../elsewhere"], []),
+    ([], ["a.txt", "sub/c.txt", "other/d.txt"]),
 ])  # fmt: skip
-async def test_a_clients_roots_only_narrow(tree, roots, sees):
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_clients_roots_only_narrow(tree, roots, sees, mode):
     listed = roots_of(tree, *roots)
-    async with client(tree, mode="legacy", list_roots_callback=listed) as connected:
+    async with client(tree, mode=mode, list_roots_callback=listed) as connected:
         seen = []
         for path in ("a.txt", "sub/c.txt", "other/d.txt", "c.txt"):
             if not (await connected.call_tool("read", {"path": path})).is_error:
@@ -275,10 +227,6 @@ async def test_a_client_that_does_not_list_its_roots_may_use_nothing(tree):
         assert not (await connected.call_tool("read", {"path": "c.txt"})).is_error
     assert answers == []
     assert not (tree / "new").exists()
-
-
-def told(result):
-    return "\n".join(block.text for block in result.content if block.type == "text")
 
 
 @pytest.mark.parametrize("roots", [["lib"], ["lib", "other"], ["lib/deep"], ["lib/../lib"], ["lib", "src"]])
@@ -433,7 +381,7 @@ async def test_roots_that_change_while_they_are_listed_are_listed_again(tree):
 
 
 async def test_a_client_that_never_lists_its_roots_does_not_delay_calls_for_long(tree, monkeypatch):
-    monkeypatch.setattr(workspace_server, "_ROOTS_SECONDS", 0.5)
+    monkeypatch.setattr(questions, "ROOTS_SECONDS", 0.5)
 
     async def roots(context):
         await asyncio.sleep(3600)
@@ -538,18 +486,11 @@ def test_the_server_offers_the_tools_of_schemas(tree):
     server._workspace.close()
 
 
-@pytest.mark.parametrize(("options", "kept"), [({}, 128 * 2**20), ({"watch_bytes": 4096}, 4096)])
-def test_the_server_watches_its_workspace(tmp_path, options, kept):
-    server = WorkspaceServer(str(tmp_path), **options)
-    try:
-        assert server._workspace.watch.max_bytes == kept
-    finally:
-        server._workspace.close()
-
-
-def test_the_server_does_not_watch_without_watch_bytes(tmp_path):
-    server = WorkspaceServer(str(tmp_path), watch_bytes=None)
-    try:
-        assert server._workspace.watch is None
-    finally:
-        server._workspace.close()
+@pytest.mark.parametrize(("options", "kept"), [
+    ([], 128 * 2**20), (["--watch-bytes", "4096"], 4096), (["--no-watch"], None)
+])  # fmt: skip
+async def test_the_server_watches_its_workspace(tmp_path, options, kept):
+    server = made(tmp_path, *options)
+    async with served(server):
+        watch = server._workspace.watch
+        assert (None if watch is None else watch.max_bytes) == kept

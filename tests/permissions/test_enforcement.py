@@ -62,6 +62,17 @@ def no(request):
     (Policy(allow=["read"]), "", "refused"),
     (Policy(allow=["change"]), "", ""),
     (Policy(deny=["*"], allow=["*"], permission=lambda request: True), "refused", "refused"),
+    (Policy(ask=["change"]), "", "refused"),
+    (Policy(ask=["delete"], permission=no), "", ""),
+    (Policy(ask=["delete"], allow=["read(lib/**)"], permission=no), "", "refused"),
+    (Policy(ask=["delete"], allow=["read(lib/**)"], permission=lambda request: True), "", ""),
+    (Policy(ask=["change"], allow=["*"]), "", "refused"),
+    (Policy(ask=["change"], allow=["*"], permission=no), "", "refused"),
+    (Policy(ask=["*"], allow=["*"], permission=lambda request: True), "", ""),
+    (Policy(ask=["*"], deny=["change"], permission=lambda request: True), "", "refused"),
+    (Policy(ask=["*"], mode="bypass"), "", ""),
+    (Policy(ask=["*"], mode="plan", permission=lambda request: True), "", "refused"),
+    (Policy(ask=["*"], mode="accept_edits", permission=no), "refused", ""),
 ])  # fmt: skip
 def test_modes_rules_and_answers(tree, policy, reads, changes):
     assert set(codes(tree, policy, READS)) == {reads}
@@ -69,6 +80,83 @@ def test_modes_rules_and_answers(tree, policy, reads, changes):
         assert set(codes(tree, policy, CHANGES)) == {changes}
     else:
         assert codes(tree, policy, CHANGES[:2]) == ["", ""]
+
+
+ASKED = {
+    "read": {"path": "src/a.txt"}, "edit": {"path": "src/a.txt", **EDIT},
+    "multi_edit": {"path": "src/a.txt", "edits": [EDIT]}, "write": {"path": "src/n.txt", "content": "x"},
+    "delete": {"path": "src/a.txt"}, "move": {"path": "src/a.txt", "to": "x.txt"},
+    "replace": {"old_string": "one", "new_string": "two"}, "undo": {}, "redo": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "asked"), [
+    ("read(src/**)", {"read", "edit", "multi_edit", "write", "delete", "move"}),
+    ("change(src/**)", {*ASKED} - {"read"}),
+    ("edit(src/**)", {"edit", "multi_edit", "replace", "undo", "redo"}),
+    ("edit(lib/**)", {"replace", "undo", "redo"}),
+    ("delete", {"delete"}),
+    ("delete(lib/**)", set()),
+    ("*(link.txt)", {*ASKED} - {"read", "edit", "multi_edit", "write", "delete", "move"}),
+])  # fmt: skip
+def test_an_ask_rule_asks_about_the_calls_that_it_covers_and_no_others(tree, rule, asked):
+    seen = set()
+    policy = Policy(ask=[rule], allow=["*"], permission=lambda request: seen.add(request.method))
+    for name, arguments in ASKED.items():
+        with Workspace(tree, policy=policy) as ws:
+            ws.tools("all").call(name, arguments)
+        (tree / "src" / "a.txt").write_text("one\n")
+        (tree / "x.txt").unlink(missing_ok=True)
+    assert seen == asked
+
+
+def test_an_ask_rule_holds_for_the_file_that_a_link_leads_to(tree):
+    (tree / "link.txt").symlink_to("src/a.txt")
+    (tree / "around").symlink_to("src")
+    aliases = ("link.txt", "around/a.txt", "lib/../around/a.txt")
+    asked = [("edit(src/**)", path) for path in aliases]
+    for rule, path in (*asked, ("edit(link.txt)", "link.txt"), ("edit(around)", "around/a.txt")):
+        assert codes(tree, Policy(ask=[rule]), [("edit", {"path": path, **EDIT})]) == ["refused"], (
+            rule,
+            path,
+        )
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
+
+
+def test_no_call_reaches_a_file_that_an_ask_rule_covers_without_asking(tree):
+    """Attack: calls that find files by themselves, or that name a directory above, are not about the file."""
+    policy = Policy(ask=["read(src/**)", "change(src/**)"], allow=["*"], permission=no)
+    (tree / "src" / "a.txt").write_text("hidden text\n")
+    calls = [
+        ("grep", {"pattern": "hid"}), ("grep", {"pattern": "hidd", "path": ["lib", "."]}),
+        ("read_many", {"paths": ["**/*.txt"]}), ("move", {"path": "src", "to": "moved"}),
+        ("replace", {"old_string": "hidden", "new_string": "x"}), ("delete", {"path": "src"}),
+        ("replace", {"old_string": "hidden", "new_string": "x", "glob": "**/a.txt"}),
+    ]  # fmt: skip
+    with Workspace(tree, policy=policy) as ws:
+        for name, arguments in calls:
+            result = ws.tools("all").call(name, arguments)
+            assert "hidden text" not in result.content, name
+    assert (tree / "src" / "a.txt").read_text() == "hidden text\n"
+
+
+def test_an_allowed_question_allows_the_files_that_it_showed(tree):
+    policy = Policy(ask=["*(src/**)"], allow=["*"], permission=lambda request: True)
+    with Workspace(tree, policy=policy) as ws:
+        tools = ws.tools("all")
+        assert "one" in tools.call("grep", {"pattern": "one", "path": "src"}).content
+        done = tools.call("replace", {"old_string": "one", "new_string": "two"})
+        assert done.success, done.content
+        assert tools.call("undo").success
+        assert tools.call("edit", {"path": "src/a.txt", **EDIT}).success
+
+
+def test_an_edit_that_finds_nothing_fails_before_the_user_is_asked(tree):
+    asked = []
+    policy = Policy(ask=["edit"], allow=["*"], permission=asked.append)
+    missing = ("edit", {"path": "src/a.txt", "old_string": "none", "new_string": "x"})
+    assert codes(tree, policy, [missing]) == ["no_match"]
+    assert asked == []
 
 
 def test_a_refusal_has_the_reason_and_says_not_to_retry(tree):

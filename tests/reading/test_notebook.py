@@ -47,11 +47,11 @@ def test_a_notebook_is_shown_by_cells_with_their_outputs(ws, tmp_path):
     assert ws.read("a.ipynb", offset=2, limit=1).next["arguments"]["offset"] == 3
 
 
-def test_the_json_of_a_notebook_is_read_raw_and_edited(ws, tmp_path):
+def test_the_json_of_a_notebook_is_read_and_edited_raw(ws, tmp_path):
     text = json.dumps(notebook(), indent=1)
     (tmp_path / "a.ipynb").write_text(text)
     assert ws.read("a.ipynb", raw=True).content == text
-    ws.edit("a.ipynb", '"print(1)\\nx\\n"', '"print(2)\\n"')
+    ws.edit("a.ipynb", '"print(1)\\nx\\n"', '"print(2)\\n"', raw=True)
     assert "|print(2)" in ws.read("a.ipynb").text
 
 

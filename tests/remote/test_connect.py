@@ -30,6 +30,7 @@ from agentfs.errors import (
     RefusedError,
     StaleError,
     TooLargeError,
+    UnreadError,
 )
 from agentfs.remote import connection, protocol
 from agentfs.remote.client import RemoteWorkspace
@@ -53,7 +54,7 @@ def test_signatures_docstrings_and_schemas_equal_those_of_a_local_workspace(remo
         for format_ in ("openai", "anthropic", "mcp-structured"):
             assert remote.tools("all").schemas(format_) == local.tools("all").schemas(format_)
         assert remote.tools().instructions() == local.tools().instructions()
-        for name in [*local.tool_names(), "splice", "keep", "forget"]:
+        for name in [*local.tool_names(), "splice", "exists", "stat", "keep", "forget"]:
             there, here = getattr(remote, name), getattr(local, name)
             assert inspect.signature(there) == inspect.signature(here)
             assert there.__doc__ == here.__doc__
@@ -74,7 +75,14 @@ def test_each_public_method_is_one_request(remote, tmp_path):
         ("splice", "a.txt", [(0, 1, "i")]),
         ("replace", "II", "ii"),
         *(("ls",), ("glob", "*"), ("find",), ("grep", "ii"), ("checkpoint",), ("undo",), ("redo",)),
-        *(("rollback", "1"), ("changes",), ("move", "b.txt", "c.txt"), ("delete", "c.txt")),
+        *(
+            ("rollback", "1"),
+            ("changes",),
+            ("move", "b.txt", "c.txt"),
+            ("delete", "c.txt"),
+            ("append", "a.txt", "x"),
+        ),
+        *(("copy", "a.txt", "c.txt"), ("exists", "c.txt"), ("stat", "c.txt")),
         *(("keep", "text"), ("forget",), ("view",)),
     ]
     for name, *arguments in calls:
@@ -168,6 +176,27 @@ def test_a_transaction_is_made_completely_or_not_at_all(remote, tmp_path):
         remote.undo()
     (tmp_path / "a.txt").write_text("1\n")
     assert len(remote.undo().files) == 2  # both in one step
+
+
+def test_a_call_after_a_failed_transaction_knows_nothing_that_was_staged(remote, tmp_path):
+    names = [f"{number}.txt" for number in range(8)]
+    for name in names:
+        (tmp_path / name).write_text(
+            "1\n2\n" + "3" * 1_000_000
+        )  # large, so that the staging takes time to forget
+        remote.read(name, 1, 1)
+
+    def fail():
+        with remote.transaction() as changes:
+            for name in names:
+                changes.edit(name, "2\n", "two\n")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with pytest.raises(UnreadError) as caught:
+        remote.write(names[-1], "x\n")
+    assert caught.value.details["unread_lines"] == [[2, 3]]
 
 
 def test_views_narrow_and_are_sent_again_with_each_call(remote, tmp_path):

@@ -191,3 +191,45 @@ def test_a_glob_in_the_wrong_case_names_the_files_it_would_find(tmp_path):
         assert "case" not in ws.glob("[m]odels.PYY").text
         assert "case" not in ws.glob("M" * 4000).text
         assert "another case: src/Models.py" in ws.find(glob="models.py").text
+
+
+@pytest.mark.parametrize("pattern", ["*.py", "**/*.py", "src/*.py", "{a,x}.py", "src/**"])
+def test_a_glob_given_to_find_as_a_regular_expression_gets_the_call_that_takes_it(tmp_path, pattern):
+    """The hint matched the characters literally, which found nothing."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.py").touch()
+    with Workspace(tmp_path) as ws:
+        told = ws.tools(["find"]).call("find", {"pattern": pattern}).content
+        assert f'a glob it matches src/a.py: pass glob="{pattern}" and leave out pattern.' in told
+        assert ws.find(glob=pattern).total
+        assert "As a glob it matches nothing." in ws.tools(["find"]).call("find", {"pattern": "*.zz"}).content
+
+
+def test_case_insensitive_find_ignores_the_case_of_globs_too(tmp_path):
+    for name in ("A.PY", "b.py"):
+        (tmp_path / name).touch()
+    with Workspace(tmp_path) as ws:
+        assert [each.path for each in ws.find(glob="*.Py", case="insensitive").files] == ["A.PY", "b.py"]
+        assert [each.path for each in ws.find(glob="*.py").files] == ["b.py"], "smart is about `pattern`"
+
+
+def test_a_glob_that_matches_only_directories_names_the_call_that_lists_one(tmp_path):
+    """It said that no file matches; codescout advised a glob that found nothing either."""
+    (tmp_path / "lib/commands").mkdir(parents=True)
+    (tmp_path / "lib/commands/a.py").touch()
+    (tmp_path / "x.egg-info").mkdir()
+    (tmp_path / ".ignore").write_text("*.egg-info\n")
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools()
+        told = tools.call("glob", {"pattern": "commands", "path": "lib"}).content
+        assert (
+            told == '0 files match commands in lib; lib/commands is a directory: call ls(path="lib/commands")'
+        )
+        assert "a.py" in tools.call("ls", {"path": "lib/commands"}).content
+        assert 'call ls(path="x.egg-info")' in tools.call("glob", {"pattern": "*.egg-info"}).content
+        note = (
+            ws.tools(dialect="codescout")
+            .call("find_file", {"pattern": "commands", "path": "lib"})
+            .data["note"]
+        )
+        assert note.endswith('call list_dir(path="lib/commands")')

@@ -426,7 +426,10 @@ def test_only_whole_lines_and_only_lines_without_a_match(tree):
 
 
 def test_unique_searches_a_file_with_several_links_once(tree, tmp_path):
+    """A link that came first hid the file itself."""
     (tmp_path / "deep" / "link.py").symlink_to("c.py")
+    (tmp_path / "deep" / "a-link.py").symlink_to("c.py")
+    (tmp_path / "deep" / "a-link").symlink_to("er")
     assert list(tree.grep("value", "deep", follow_symlinks=True, unique=True).counts) == [
         "deep/c.py",
         "deep/er/d.py",

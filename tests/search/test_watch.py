@@ -6,11 +6,13 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from agentfs import AgentFSError, Workspace
+from agentfs.watch import kept_texts
 from tests.search.watched import CALLS, LIMITS, check_same
 
 DIRECTORIES = ["", "a", "b", "a/b", "a/b/c", ".hidden", "build", ".git", ".git/info", "lib"]
@@ -26,6 +28,7 @@ CONTENTS = [
     b"needle \xff latin\r\nneedle\r\n",
     b"x" * 40_000,
     b"hay\n" * 3000,
+    b"hay\n" * 9000 + b"needle\n",
     "neeſdle ſ\n".encode(),
 ]
 
@@ -45,6 +48,7 @@ class Changes(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
+        self.patch = pytest.MonkeyPatch()
         self.base = Path(tempfile.mkdtemp(prefix="agentfs-watch-"))
         self.root = self.base / "root"
         self.outside = self.base / "outside"
@@ -57,11 +61,13 @@ class Changes(RuleBasedStateMachine):
         return Workspace(self.root, limits=LIMITS, watch=True)
 
     def teardown(self):
+        self.patch.undo()
         self.watched.close()
         shutil.rmtree(self.base, ignore_errors=True)
 
-    @initialize()
-    def first_tree(self):
+    @initialize(first_kept=st.sampled_from([1, 7, 1000]))
+    def first_tree(self, first_kept):
+        self.patch.setattr(kept_texts, "_FIRST_KEPT", first_kept)
         for directory in DIRECTORIES:
             (self.root / directory).mkdir(exist_ok=True)
             (self.root / directory / "x.txt").write_bytes(CONTENTS[2])

@@ -6,6 +6,7 @@ import gc
 import mmap
 import os
 import platform
+import random
 import resource
 import shutil
 import struct
@@ -16,6 +17,7 @@ import textwrap
 import threading
 import time
 import tracemalloc
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +30,7 @@ from agentfs.tree.walk import Walk
 from agentfs.watch import kept_texts, text_blocks
 from agentfs.watch.kept_tree import Watch
 from agentfs.watch.watched_directory import WatchedDirectory
-from tests.search.watched import answer, check_same
+from tests.search.watched import CALLS, LIMITS, answer, check_same
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it needs root")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -801,6 +803,48 @@ def test_texts_of_the_present_search_replace_unused_texts(root):
         assert "c" in kept
 
 
+def test_texts_that_searches_use_most_stay_when_memory_is_short(root):
+    for directory in ("a", "b", "c"):
+        for number in range(60):
+            (root / directory).mkdir(exist_ok=True)
+            (root / f"{directory}/{number}.txt").write_text(f"needle {number}\n" * 1000)
+
+    def kept(ws):
+        files = [file for file in ws._root.watch._files() if file.block is not None]
+        return Counter(file.directory.real_path for file in files)
+
+    with Workspace(root, limits=Limits(watch_bytes=MIB), watch=True) as ws:
+        for _ in range(3):
+            lines(ws, "needle")
+        assert kept(ws)["c"] < 30
+        for _ in range(6):  # the searches of everything need all texts, and "c" is needed twice as often
+            assert lines(ws, "needle", path="c") == 60_000
+            assert lines(ws, "needle") == 180_000
+            assert ws.watch.kept_bytes <= MIB
+        assert kept(ws)["c"] == 62
+        texts = set(ws._root.watch._files())
+        before = {file for file in texts if file.block is not None}
+        for _ in range(4):
+            lines(ws, "needle")
+            lines(ws, "n[a-e]+dle")
+            lines(ws, ".{5}dle")
+        assert {file for file in texts if file.block is not None} == before  # nothing is read in vain
+
+
+def test_answers_under_pressure_are_those_of_a_cold_search(root):
+    for directory in ("a", "c"):
+        for number in range(40):
+            (root / f"{directory}/{number}.txt").write_text(f"needle {number}\n" * 1000)
+    chosen = random.Random(1)
+    with Workspace(root, limits=LIMITS, watch=True) as ws:
+        for number in range(12):
+            (root / f"{chosen.choice('ac')}/{chosen.randrange(40)}.txt").write_text("needle\n" * number * 300)
+            check_same(ws, root, chosen.sample(CALLS, 4))
+            report = ws.watch
+            allocated = sum(len(block.data) for block in ws._root.watch.texts.blocks._blocks)
+            assert report.kept_bytes <= allocated <= LIMITS.watch_bytes - 384 * report.names
+
+
 def test_protected_files_are_never_kept(root):
     (root / ".env").write_text("SECRET one\n")
     os.link(root / ".env", root / "a/visible.txt")
@@ -938,6 +982,39 @@ def test_the_cost_of_the_next_search_is_in_proportion_to_the_change(tmp_path, mo
         with Workspace(tmp_path) as cold:
             assert found == (lines(cold, "first"), cold.glob("*.txt").total)
             assert answer(ws, "ls", {"depth": 0}) == answer(cold, "ls", {"depth": 0})
+
+
+@linux
+def test_each_call_keeps_a_part_of_a_new_tree_and_answers_like_a_cold_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_texts, "_FIRST_KEPT", 10)
+    for number in range(100):
+        (tmp_path / f"{number}/in").mkdir(parents=True)
+        (tmp_path / f"{number}/one.txt").write_text("needle\n" * (number % 3))
+        (tmp_path / f"{number}/in/two.txt").write_text("needle\n")
+    calls = [
+        ("grep", {"pattern": "needle"}),
+        ("grep", {"pattern": "needle", "path": ["50", "99/in"]}),
+        ("grep", {"pattern": "n.*e", "sort": "size", "output_mode": "files_with_matches"}),
+        ("glob", {"pattern": "**/two.txt"}),
+        ("ls", {"depth": 0}),
+    ]
+    left = []
+    with Workspace(tmp_path, watch=True) as ws:
+        for _ in range(8):
+            ws.ls()
+        before = ws.watch.directories
+        for number in range(12):
+            check_same(ws, tmp_path, [calls[number % len(calls)]])
+            report = ws.watch
+            kept = report.directories + report.texts
+            assert kept - before <= max(10, before)
+            before = kept
+            left.append(report.not_watched.get("kept by a later call", 0))
+            (tmp_path / f"{number}/one.txt").write_text("needle needle\n")
+        assert left[0] > 0
+        assert left[-1] == 0
+        check_same(ws, tmp_path, calls)
+        assert (ws.watch.directories, ws.watch.texts) == (201, 200)
 
 
 @linux

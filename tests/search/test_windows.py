@@ -1,8 +1,6 @@
 """Large files are searched in windows, with the results of a search of the full text."""
 
-import os
 import re
-import subprocess
 import threading
 import time
 
@@ -12,9 +10,7 @@ from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
 from agentfs.search import searcher
-from tests.conftest import needs, program
 
-RG = os.environ.get("AGENTFS_RG") or program("rg")
 MODES = ["content", "files_with_matches", "count", "summary", "total"]
 FACTS = ("total_matches", "total_lines", "total_files", "exact", "searched_files", "truncated")
 
@@ -176,32 +172,3 @@ def test_the_first_mib_decides_about_encoding_and_line_ends(tmp_path, head, rest
         result = ws.grep(pattern)
     assert result.total_lines == lines
     assert result.skipped.binary == 1 - lines
-
-
-@pytest.mark.long
-@needs("rg")
-@pytest.mark.parametrize("kind", ["log", "line", "sparse"])
-def test_large_files_give_what_ripgrep_gives(tmp_path, kind):
-    path = tmp_path / "f"
-    with open(path, "wb") as file:
-        file.write(b"first line\n" * 2000)
-        if kind == "log":
-            for number in range(2_000_000):
-                row = b"2026-11-23 host%d service[%d]: took %d ms for /items\n"
-                file.write(row % (number % 97, number, number % 331))
-                if number % 300_000 == 7:
-                    file.write("a needle é\n".encode())
-        elif kind == "line":
-            for number in range(300):
-                file.write(b"needle" * (number % 100 == 99) + b"x" * (1 << 20))
-        else:
-            file.seek(2 << 30)
-        file.write(b"\nlast needle\n")
-    with Workspace(tmp_path) as ws:
-        for pattern in ("needle", "took 33\\d ms", "é$", "^last", "nowhere"):
-            result = ws.grep(pattern, "f", timeout=120, limit=10_000)
-            command = [RG or "", "-a", "--no-config", "-n", "-o", pattern, path]
-            ran = subprocess.run(command, capture_output=True, text=True, check=False)
-            expected = [int(row.partition(":")[0]) for row in ran.stdout.splitlines()]
-            assert [match.line for match in result.matches] == list(dict.fromkeys(expected))
-            assert (result.total_matches, result.exact) == (len(expected), True)

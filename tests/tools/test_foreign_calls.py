@@ -105,7 +105,7 @@ def test_a_search_without_depth_stays_in_its_directory(ws):
     ("read", {**READ, "start_line": 2, "offset": 3}, "given twice"),
     ("read", {**READ, "start_line": "two"}, "`start_line` must be an integer"),
     ("glob", {"pattern": "*.py", "case_sensitive": False}, "[Rr]eadme"),
-    ("write", {"path": "new", "content": "x", "append": True}, "to append"),
+    ("write", {"path": "new", "content": "x", "append": True}, 'call append(path="new", content="x")'),
     ("edit", {**READ, "old_string": "line 3", "new_string": "x", "expected_replacements": "no"}, "integer"),
     ("edit", {**READ, "old_string": "line 3", "new_string": "x", "expected_replacements": 0}, "1 or more"),
     ("move", {"path": "src/foo.py", "new_name": "bar.py"}, 'move(path="src/foo.py", to="src/bar.py")'),
@@ -113,7 +113,7 @@ def test_a_search_without_depth_stays_in_its_directory(ws):
     ("multi_edit", {**READ, "edits": [{"old_string": "a", "new_string": "b"}], "replace_all": True}, "own"),
     ("glob", {"pattern": "**/*.py", "recursive": False}, "recursive"),
     ("grep", {"pattern": "x", "invert_match": True}, 'no parameter "invert_match"'),
-    ("delete", {"path": "src", "recursive": True}, 'no parameter "recursive"'),
+    ("delete", {"path": "src", "force": True}, 'no parameter "force"'),
     ("move", {"path": "top.py", "to": "src/foo.py", "overwrite": True}, 'no parameter "overwrite"'),
     ("read", {**READ, "end_line": 5, "limit": 2}, "`limit` is given twice"),
 ])  # fmt: skip
@@ -303,7 +303,6 @@ def test_an_unknown_name_gets_the_nearest_name_and_the_tools(ws):
      ['grep(pattern="foo", path=".")', 'glob(pattern="*foo*", path=".")']),
     ("tree", {"path": "src"}, ['ls(path="src", depth=0)']),
     ("revert", {}, ["undo()"]),
-    ("codebase_search", {"query": "foo", "explanation": "x"}, ['grep(pattern="foo")']),
 ])  # fmt: skip
 def test_an_ambiguous_name_gets_calls_to_make(ws, tool, sent, calls):
     ws.write("made.txt", "x")

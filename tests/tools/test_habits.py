@@ -90,8 +90,97 @@ def test_a_model_may_insert_as_in_the_editor_of_anthropic(tools, tmp_path, name,
     )
 
 
-def test_prose_for_a_search_by_meaning_becomes_a_pattern_of_its_words(tools):
-    result = tools.call("codebase_search", {"query": "Where is the value of a setting computed?"})
-    suggested = 'grep(pattern="value|setting|computed", output_mode="summary", ignore_case=true)'
-    assert suggested in result.content
-    assert tools.call("grep", {"pattern": "value|setting|computed", "output_mode": "summary"}).success
+@pytest.mark.parametrize("editor", ["str_replace_editor", "str_replace_based_edit_tool", "text_editor"])
+def test_every_command_of_the_text_editors_is_run(tools, tmp_path, editor):
+    def run(command, **arguments):
+        return tools.call(editor, {"command": command, "path": "e.txt", **arguments})
+
+    assert run("create", file_text="one\ntwo\n").success
+    assert run("view").content == "1|one\n2|two"
+    assert run("view", view_range=[2, 2]).content.startswith("2|two")
+    assert tools.call(editor, {"command": "view", "path": "src"}).success
+    assert run("str_replace", old_str="two", new_str="three").success
+    assert run("insert", insert_line=1, new_str="and\n").success
+    assert (tmp_path / "e.txt").read_text() == "one\nand\nthree\n"
+    assert tools.call("write", {"path": "other.txt", "content": "x"}).success
+    assert run("undo_edit").success
+    assert (tmp_path / "e.txt").read_text() == "one\nthree\n"
+    assert (tmp_path / "other.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["insert", "insert_content", "edit"])
+@pytest.mark.parametrize("line", ["line", "line_number", "at_line"])
+def test_an_insertion_of_another_product_names_both_meanings_and_changes_nothing(tools, name, line, tmp_path):
+    sent = {"path": "c.md", line: 1, "content": "x\n"}
+    result = tools.call(name, sent)
+    assert result.error["code"] == "invalid_argument"
+    assert "send insert_line=1; to insert before it, insert_line=0" in result.content
+    assert (tmp_path / "c.md").read_text() == "value\n"
+    del sent[line]
+    assert tools.call(name, {**sent, "insert_line": 0}).success
+    assert (tmp_path / "c.md").read_text() == "x\nvalue\n"
+
+
+@pytest.mark.parametrize("name", ["codebase_search", "semantic_search"])
+def test_prose_for_a_search_by_meaning_becomes_a_search_for_its_words(tools, name):
+    query = {"query": "Where is the value of a setting computed?", "target_directories": ["src", "lib"]}
+    result = tools.call(name, query)
+    assert result.success
+    assert result.content.startswith("src/a.py: 1\n  1|value\nlib/b.py: 1\n  1|value")
+    rules = [coercion.rule for coercion in result.coercions]
+    assert 'prose as "value|setting|computed"' in rules
+    assert tools.call(name, {"query": "value", "explanation": "x"}).success
+    assert "No matches for" in tools.call(name, {"query": "nothing about quaternions"}).content
+
+
+PROSE = [
+    "Where is the config loaded?",
+    "qqq",
+    "qqq.py",
+    "src/qqq",
+    "*.qqq",
+    "find all the files with tests",
+    "(",
+]
+
+
+@pytest.mark.parametrize(
+    "name", ["find_file", "file_search", "search_file", "search_files", "tree", "directory_tree"]
+)
+@pytest.mark.parametrize("text", [*PROSE, "value", "a.py", "src", "*.md"])
+@pytest.mark.parametrize("parameter", ["query", "pattern", "path"])
+def test_no_suggested_call_finds_nothing(tools, name, text, parameter):
+    result = tools.call(name, {parameter: text})
+    assert result.error["code"] == "unknown_tool"
+    for call in result.data["details"].get("suggested_calls", []):
+        found = tools.call(call["name"], call["arguments"])
+        assert found.success
+        assert found.data.get("total_matches", found.data.get("total")) > 0
+    assert "`" in result.content or "Call " in result.content
+
+
+def test_a_call_that_finds_something_is_suggested_alone(tools):
+    assert 'Call glob(pattern="*a.py*").' in tools.call("search_files", {"pattern": "a.py"}).content
+    assert 'Call grep(pattern="value").' in tools.call("search_files", {"pattern": "value"}).content
+    assert "Call `grep` or `glob`." in tools.call("search_files", {"pattern": "qqq"}).content
+
+
+def test_delete_takes_r_for_recursive_and_no_other_option_of_rm(tools, tmp_path):
+    for name in ("delete", "rm", "remove"):
+        for option in ("force", "f", "rf"):
+            refused = tools.call(name, {"path": "src", option: True})
+            assert refused.error["code"] == "invalid_argument"
+    assert (tmp_path / "src/a.py").exists()
+    assert tools.call("rm", {"path": "src", "-r": True}).success
+    assert not (tmp_path / "src").exists()
+
+
+def test_a_write_that_appends_names_the_call_that_does(tools, tmp_path):
+    sent = {"path": "c.md", "content": "more\n", "append": True}
+    refused = tools.call("write", sent)
+    (suggested,) = refused.data["details"]["suggested_calls"]
+    assert suggested == {"name": "append", "arguments": {"path": "c.md", "content": "more\n"}}
+    assert tools.call(suggested["name"], suggested["arguments"]).success
+    assert (tmp_path / "c.md").read_text() == "value\nmore\n"
+    with Workspace(tmp_path) as ws:
+        assert "edit its last lines" in ws.tools().call("write", sent).content

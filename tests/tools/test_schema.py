@@ -198,4 +198,6 @@ def test_each_schema_is_a_new_object():
 def test_a_schema_accepts_the_right_arguments_only(provider, strict, arguments, right):
     schema = SCHEMA_OF[provider](Toolset([search]).schemas(provider, strict=strict)[0])
     full = dict.fromkeys(schema["properties"]) | arguments if "openai" in provider and strict else arguments
+    if provider == "anthropic" and strict:  # flags are required
+        full = {"ignore_case": False, **full}
     assert Draft202012Validator(schema).is_valid(full) is right

@@ -22,6 +22,7 @@ from agentfs.dialects.toolkit import (
     call,
     case_options,
     cut_lines,
+    globs_from_root,
     last_line,
     left_out,
     lines_of,
@@ -42,6 +43,7 @@ Document = dict[str, Any]
 
 _MAX_LINES = 500
 _RANGE = re.compile(r"\s*([0-9]{0,9})\s*~\s*([0-9]{0,9})\s*")
+_OTHER_TILDE = re.compile(r"(?<=[0-9])\s*(?:-|:|,|\.\.)\s*(?=[0-9])")  # as in 10-50
 _NUMBER_CHARS = 8  # added to each line by its number and the indentation of YAML
 _MAX_RULES = 3
 # Parameters of the tools and of `grep` for lines around a match.
@@ -88,6 +90,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             globs: Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
+        globs = globs_from_root(workspace, path, globs)
         return workspace.grep(
             pattern, path, globs, output_mode="files_with_matches", context=0, **case_options(case)
         )
@@ -139,9 +142,10 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: File or directory to search, relative to the workspace root.
             rg_args: More rg arguments, such as `-i -C2 -g '*.py'`.
         """
-        given = read_arguments(rg_args)
+        options = read_arguments(rg_args).options
+        options["glob"] = globs_from_root(workspace, path, options["glob"])
         try:
-            return workspace.grep(pattern, path, overlap=True, dot_all=False, **given.options)
+            return workspace.grep(pattern, path, overlap=True, **options)
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
@@ -224,7 +228,7 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
 
 def _requested_lines(lines: str) -> tuple[int, int | None]:
     """Return the first and the last line of a `range`; None stands for the end of the file."""
-    found = _RANGE.fullmatch(lines if lines.strip() else "~")
+    found = _RANGE.fullmatch(_OTHER_TILDE.sub("~", lines) if lines.strip() else "~")
     first, last = (int(found[1] or 1), int(found[2]) if found[2] else None) if found else (0, None)
     if first < 1 or (last is not None and last < first):
         raise InvalidArgumentError(
@@ -284,8 +288,8 @@ def _file(found: ReadResult, context: RenderContext, limits: Limits) -> Document
         document |= _lines(found, limits.line_chars, numbered=context.arguments.get("show_linenos", True))
     else:
         document["kind"] = found.kind
-    last = re.search("~ *([0-9]+)", context.arguments.get("range") or "")
-    if found.end_line < min(int(last[1]) if last else found.total_lines, found.total_lines):
+    _, last = _requested_lines(context.arguments.get("range") or "~")
+    if found.end_line < min(last or found.total_lines, found.total_lines):
         document["truncated"] = True
         document["shown"] = f"{found.start_line}~{found.end_line}"
         document["next"] = context.result.next

@@ -11,6 +11,7 @@ from agentfs.dialects.toolkit import Retry, case_options, literal, parse_filesiz
 from agentfs.errors import InvalidArgumentError
 
 _SORTS = {"path": "path", "modified": "oldest", "none": "path"}
+_DESCENDING_SORTS = {"path": "reverse", "modified": "modified", "none": "path"}
 _MAX_CHARS = 50_000  # `getopt` takes quadratic time
 _COLORS = ("never", "auto", "always", "ansi")
 _OPTION_AND_VALUE = re.compile(r"(-\w|--[a-z-]+)\s+(\S.*)", re.DOTALL)
@@ -64,6 +65,17 @@ def _max_filesize(option: str, text: str) -> str:
     return text
 
 
+# Flags that change nothing here: the long name.
+_WITHOUT_EFFECT = {
+    "-P": "--pcre2",
+    "-a": "--text",
+    "-n": "--line-number",
+    "-N": "--no-line-number",
+    "-H": "--with-filename",
+    "-I": "--no-filename",
+    "-p": "--pretty",
+    **{f"--{name}": f"--{name}" for name in ("heading", "no-heading", "no-messages", "no-config", "crlf")},
+}
 # Options without a value: the long name, and the arguments of `grep` that they set; None unsets one.
 _FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "-i": ("--ignore-case", case_options("insensitive")),
@@ -74,18 +86,17 @@ _FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
     "-x": ("--line-regexp", {"whole_line": True, "word": None}),
     "-v": ("--invert-match", {"invert": True}),
     "-U": ("--multiline", {"multiline": True}),
-    "-P": ("--pcre2", {}),
+    "--multiline-dotall": ("--multiline-dotall", {"dot_all": True}),
     "-o": ("--only-matching", {}),
     "-l": ("--files-with-matches", {"output_mode": "files_with_matches"}),
     "-c": ("--count", {"output_mode": "count"}),
+    "--count-matches": ("--count-matches", {"output_mode": "count"}),
     "-L": ("--follow", {"follow_symlinks": True}),
     "-.": ("--hidden", {"hidden": True}),
     "--no-ignore": ("--no-ignore", {"include_ignored": True}),
+    "--no-ignore-vcs": ("--no-ignore-vcs", {"include_ignored": True}),
     "-u": ("--unrestricted", {"include_ignored": True}),
-    "-n": ("--line-number", {}),
-    "-N": ("--no-line-number", {}),
-    "-H": ("--with-filename", {}),
-    "--no-heading": ("--no-heading", {}),
+    **{short: (long, {}) for short, long in _WITHOUT_EFFECT.items()},
 }
 # Options with a value: the long name, the argument of `grep` to set, and the parser of the value.
 _WITH_VALUE: dict[str, tuple[str, str, Callable[[str, str], Any]]] = {
@@ -97,15 +108,16 @@ _WITH_VALUE: dict[str, tuple[str, str, Callable[[str, str], Any]]] = {
     "-t": ("--type", "type", lambda _, text: text),
     "-T": ("--type-not", "type", lambda _, text: f"!{text}"),
     "-m": ("--max-count", "max_count", partial(_number, least=1)),
-    "--max-depth": ("--max-depth", "max_depth", partial(_number, least=1)),
+    "-d": ("--max-depth", "max_depth", partial(_number, least=1)),
     "-E": ("--encoding", "encoding", _encoding),
     "--max-filesize": ("--max-filesize", "max_filesize", _max_filesize),
     "--sort": ("--sort", "sort", partial(_one_of, values=_SORTS)),
+    "--sortr": ("--sortr", "sort", partial(_one_of, values=_DESCENDING_SORTS)),
     "--color": ("--color", "", partial(_one_of, values=dict.fromkeys(_COLORS, ""))),
+    "-j": ("--threads", "", _number),
 }
-ALLOWED = (
-    "-i -s -S -F -w -x -v -U -P -A -B -C -o -l -c -g --iglob -t -T -m --max-depth -L -. --no-ignore -u "
-    "--max-filesize -E --sort -n -N -H --no-heading --color"
+ALLOWED = " ".join(
+    each for each in (*_FLAGS, *_WITH_VALUE) if each not in {*_WITHOUT_EFFECT, "--color", "-j"}
 )
 _SHORT = {
     **{names[0]: short for short, names in _WITH_VALUE.items()},
@@ -121,14 +133,14 @@ _LONG_OPTIONS = [f"{name[2:]}{'=' if option in _WITH_VALUE else ''}" for name, o
 def read_arguments(rg_args: str | Sequence[str] | None) -> RgArguments:
     """Parse ripgrep's arguments. Of contradicting ones the last counts, as with ripgrep."""
     given = _options(rg_args)
-    options: dict[str, Any] = {**case_options("sensitive"), "hidden": False, "context": 0}
+    options: dict[str, Any] = {**case_options("sensitive"), "hidden": False, "context": 0, "dot_all": False}
     lists: dict[str, list[str]] = {"glob": [], "iglob": [], "type": []}
     for option, text in given:
         if option in _FLAGS:
             options |= _FLAGS[option][1]
             continue
-        _, name, read = _WITH_VALUE[option]
-        value = read(option, text)
+        long, name, read = _WITH_VALUE[option]
+        value = read(option if option == long else f"{option} ({long})", text)
         if name in lists:
             lists[name].append(value)
         elif name:
@@ -143,7 +155,8 @@ def read_arguments(rg_args: str | Sequence[str] | None) -> RgArguments:
     includes = any(not glob.startswith("!") for glob in globs)
     options = {name: value for name, value in options.items() if value is not None}
     options |= {"glob": globs or None, "type": (None if includes else lists["type"]) or None}
-    return RgArguments(options, only_matching="-o" in flags and "-v" not in flags)
+    only_matching = not {"-o", "--count-matches"}.isdisjoint(flags) and "-v" not in flags
+    return RgArguments(options, only_matching)
 
 
 def _in_both_cases(token: re.Match[str]) -> str:
@@ -226,6 +239,6 @@ def _invalid(message: str, option: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         message,
         hint=f"rg_args takes {ALLOWED}, and their long names; the pattern and the path have their own "
-        "parameters.",
-        details={"argument": "rg_args", "option": option, "allowed": ALLOWED.split()},
+        "parameters, and every search is recursive.",
+        details={"argument": "rg_args", "option": option.partition(" ")[0], "allowed": ALLOWED.split()},
     )

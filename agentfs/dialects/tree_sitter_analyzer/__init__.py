@@ -20,6 +20,7 @@ from agentfs.dialects.toolkit import (
     case_options,
     compile_globs,
     first_line,
+    globs_from_root,
     parse_filesize,
     parse_types,
     plural,
@@ -138,8 +139,8 @@ def _search_content(workspace: Workspace, given: SearchContent) -> ToolResult:
     options |= {
         "path": given.roots or ["."],
         "files": given.files or None,
-        "glob": given.include_globs,
-        "exclude": _excluded(given) or None,
+        "glob": _from_root(workspace, given.roots, given.include_globs),
+        "exclude": _excluded(workspace, given) or None,
         "follow_symlinks": given.follow_symlinks,
         "unique": given.follow_symlinks or bool(given.files),
         "hidden": given.hidden,
@@ -188,8 +189,12 @@ def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> li
 
 def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult:
     includes, excludes = None, list[str]()
-    if isinstance(given, ContentQuery):
-        includes, excludes = given.include_globs, _excluded(given)
+    case: Literal["smart", "sensitive", "insensitive"] = "smart"
+    if given.glob and given.pattern:  # smart case, as in fd
+        case = "sensitive" if any(map(str.isupper, given.pattern)) else "insensitive"
+    if isinstance(given, FindAndGrep):
+        includes = _from_root(workspace, given.roots, given.include_globs)
+        excludes = _excluded(workspace, given)
     try:
         return workspace.find(
             given.roots,
@@ -206,6 +211,7 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
             changed_within=given.changed_within,
             changed_before=given.changed_before,
             full_path=given.full_path_match,
+            case=case,
             limit=min(given.limit, MAX_LIMIT),
             **options,
         )
@@ -251,9 +257,15 @@ def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
         ) from None
 
 
-def _excluded(given: ContentQuery) -> list[str]:
+def _excluded(workspace: Workspace, given: SearchContent | FindAndGrep) -> list[str]:
     """Return the globs to leave out, without the `!` of ripgrep."""
-    return [glob.removeprefix("!") for glob in given.exclude_globs or ()]
+    globs = [glob.removeprefix("!") for glob in given.exclude_globs or ()]
+    return _from_root(workspace, given.roots, globs) or []
+
+
+def _from_root(workspace: Workspace, roots: list[str] | None, globs: list[str] | None) -> list[str] | None:
+    """Return globs of ripgrep for a search of one root; with several, they start at each."""
+    return globs_from_root(workspace, roots[0], globs) if roots and len(roots) == 1 else globs
 
 
 def _searchable_types(types: list[str] | None) -> list[str]:

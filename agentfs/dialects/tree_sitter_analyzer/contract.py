@@ -84,7 +84,8 @@ class ContentQuery:
         count_only_matches: 🎯 Only the number of matches in each file (~50-200 tokens): where is most?
         summary_only: 🎯 Files with a few sample lines (~500-2000 tokens): what is it like?
         group_by_file: 💡 All matches, each file named once (~2000-10000 tokens): for a review.
-        optimize_paths: 💡 Name the common start of all paths once (10-30% fewer tokens), in any format.
+        optimize_paths: 💡 Name the common start of all paths once: 10-30% fewer tokens of full results, more
+            below a long root, less in other formats.
     """
 
     query: str
@@ -163,7 +164,7 @@ _LADDER = f"""\
 3. IF context needed, use summary_only=true for overview ({FORMATS["summary_only"]})
 4. ONLY use full results when specific content review is required ({_FULL})
 💡 For a review by file, group_by_file=true ({FORMATS["group_by_file"]}); optimize_paths=true takes 10-30% \
-off any format with paths.
+off full results.
 ⚠️ total_only, count_only_matches, summary_only and group_by_file exclude one another: set one at most."""
 
 _DESCRIPTIONS: Mapping[str, str] = {
@@ -301,6 +302,8 @@ class _ToolNames(Names):
         return self._parameter_names.get(name, name)
 
     def retry(self, retry: Retry) -> Retry | None:
+        if retry.without == ("pattern",) and "glob" in retry.arguments:  # `pattern` is the glob
+            return Retry({"pattern": retry.arguments["glob"], "glob": True})
         if retry.without not in ((), ("fixed_strings",)):
             return None
         arguments = {self._parameter_names.get(name, name): value for name, value in retry.arguments.items()}
@@ -405,5 +408,7 @@ def _example(tool: str, code: str, details: Mapping[str, Any]) -> dict[str, Any]
         return {**_SEARCH, "query": "f(x)", "fixed_strings": True}
     if argument in _WITH:
         required = {"roots": ["."]} if tool == "list_files" else _SEARCH
+        if code == "invalid_pattern" and argument == "pattern":
+            return {**required, "pattern": "*.py", "glob": True}
         return {**required, argument: _WITH[argument]}
     return dict(_EXAMPLES[tool])

@@ -103,14 +103,15 @@ def search_reply(
             f"not all of the {_count(found.total_lines, exact=complete)} matching lines are shown: narrow "
             "with roots, include_globs or max_count, or use summary_only=true"
         )
+    tokens_saved = 0
     if given.optimize_paths:
-        value = _with_short_paths(value, fmt)
+        plain, value = value, _with_short_paths(value, fmt)
+        tokens_saved = estimate_tokens(to_json(plain)) - estimate_tokens(to_json(value))
     if meta:
         meta["truncated"] = cut or not complete
         value = {**({"matches": value} if fmt == "full" else value), "meta": meta}
     content = to_json(value)
-    tokens_saved = 0
-    if fmt != "full" or given.optimize_paths:
+    if fmt != "full":
         tokens_saved = max(_full_tokens(found, absolute) - estimate_tokens(content), 0)
     notes += _size_warning(content, "summary_only=true takes ~500-2000, count_only_matches=true ~50-200")
     data: dict[str, Any] = {"matches": value}

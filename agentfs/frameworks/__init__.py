@@ -1,0 +1,34 @@
+"""Tools for agent frameworks: one module for each, which is imported only when it is asked for.
+
+    from agentfs.frameworks import langchain, mcp_server, openai_agents, pydantic_ai
+
+Each makes the framework's own tools of a `Toolset`: our schemas, images as images, errors as the framework's
+failed results. Calls that need approval wait for it by the framework's own mechanism, if `ask` is the
+`Policy.permission` of the workspace.
+"""
+
+from types import ModuleType
+
+from agentfs.frameworks.approval import ask
+from agentfs.lazy import lazy_submodules
+
+__all__ = ["ask"]
+
+# The packages that each module needs, by the names that pip knows.
+_PACKAGES = {
+    "langchain": "langchain",
+    "mcp_server": "mcp",
+    "openai_agents": "openai-agents",
+    "pydantic_ai": "pydantic-ai-slim",
+}
+_submodule = lazy_submodules(__name__)
+
+
+def __getattr__(name: str) -> ModuleType:
+    try:
+        return _submodule(name)
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"agentfs.frameworks.{name} needs the package {_PACKAGES[name]}: pip install {_PACKAGES[name]}",
+            name=error.name,
+        ) from error

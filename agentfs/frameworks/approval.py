@@ -1,0 +1,87 @@
+"""Approval by the framework that runs a call: the callback `ask`, and calls that answer it."""
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias, get_args
+
+from agentfs import call_context
+from agentfs.permissions import READING, Deny, PermissionAnswer, PermissionRequest
+from agentfs.results import Result
+from agentfs.tools.spec import Tool
+from agentfs.tools.toolset import Toolset
+
+Answer: TypeAlias = Callable[[PermissionRequest], PermissionAnswer | Awaitable[PermissionAnswer]]
+_answer: ContextVar[Answer | None] = ContextVar("agentfs_answer", default=None)
+
+
+class Paused(BaseException):
+    """Raised by an answer to leave the call, before it has changed anything.
+
+    It is a BaseException, so that the call does not turn it into a failure for the model.
+
+    Attributes:
+        request: The question that has no answer yet.
+        reason: The framework's exception for it, if any.
+    """
+
+    def __init__(self, request: PermissionRequest, reason: Exception | None = None) -> None:
+        super().__init__(request.method)
+        self.request = request
+        self.reason = reason
+
+
+def ask(request: PermissionRequest) -> PermissionAnswer | Awaitable[PermissionAnswer]:
+    """Ask by the mechanism of the framework that runs the call: a `Policy.permission`.
+
+    Args:
+        request: The call to decide about.
+
+    Returns:
+        The user's answer, or a refusal if no adapter runs the call.
+    """
+    answer = _answer.get()
+    if answer is None:
+        return Deny("No framework runs this call, so the user cannot be asked.")
+    return answer(request)
+
+
+@contextmanager
+def answering(answer: Answer) -> Generator[None]:
+    """Answer the questions of the calls in this block; raise the reason of a pause in place of it."""
+    token = _answer.set(answer)
+    try:
+        yield
+    except Paused as pause:
+        if pause.reason is None:
+            raise
+        raise pause.reason from None
+    finally:
+        _answer.reset(token)
+
+
+async def question_of(toolset: Toolset, tool: Tool, arguments: dict[str, Any]) -> PermissionRequest | None:
+    """Return the request that a call would make to `ask`, or None. The call is only rehearsed.
+
+    A function that changes something without a workspace is not run, because it cannot be rehearsed.
+    """
+    is_method = hasattr(tool.spec.target, "_agentfs_guarded")
+    if tool.effect in (None, "none") or not (is_method or tool.effect in READING or _returns_result(tool)):
+        return None
+
+    def leave(request: PermissionRequest) -> PermissionAnswer:
+        raise Paused(request)
+
+    try:
+        with answering(leave), call_context.rehearsal(reads=not is_method):
+            await toolset.acall(tool.name, arguments)
+    except Paused as pause:
+        return pause.request
+    except call_context.Cancelled:
+        pass
+    return None
+
+
+def _returns_result(tool: Tool) -> bool:
+    returned = (tool.returns, *get_args(tool.returns))
+    return any(isinstance(each, type) and issubclass(each, Result) for each in returned)

@@ -1,0 +1,91 @@
+"""LangChain and LangGraph: tools with failed messages, images as blocks, and approval by interrupts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.tools import StructuredTool, ToolException
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import interrupt
+
+from agentfs.frameworks.approval import Answer, Paused, answering
+from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
+from agentfs.results import ToolResult
+from agentfs.tools.toolset import Toolset
+
+_Output = tuple[str | list[dict[str, Any]], dict[str, Any]]
+
+
+def tools(toolset: Toolset) -> list[StructuredTool]:
+    """Return tools as LangChain's, for `create_agent(tools=...)`, a `ToolNode` or `bind_tools`.
+
+    A call that fails becomes a `ToolMessage` whose status is "error". With the `Policy.permission` `ask`, a
+    call that needs approval is an interrupt like that of `HumanInTheLoopMiddleware`: its value is a
+    `HITLRequest`, and a `HITLResponse` or one decision, "approve" or "reject", resumes it. The description
+    shows the diff. The graph needs a checkpointer.
+
+    Args:
+        toolset: The tools. Pass their `instructions()` as the system prompt.
+
+    Returns:
+        One tool for each, in order. The artifact of a message is `ToolResult.to_dict()`.
+    """
+    return [_tool(toolset, schema) for schema in toolset.schemas("mcp")]
+
+
+def _tool(toolset: Toolset, schema: Mapping[str, Any]) -> StructuredTool:
+    name = schema["name"]
+
+    def call(**arguments: Any) -> _Output:
+        with answering(_interrupts(name, arguments)):
+            return _output(toolset.call(name, arguments))
+
+    async def acall(**arguments: Any) -> _Output:
+        with answering(_interrupts(name, arguments)):
+            return _output(await toolset.acall(name, arguments))
+
+    return StructuredTool(
+        name=name,
+        description=schema["description"],
+        args_schema=schema["inputSchema"],
+        func=call,
+        coroutine=acall,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )
+
+
+def _output(result: ToolResult) -> _Output:
+    text = result.content_with_notes
+    if not result.success:
+        raise ToolException(text)
+    images = [
+        {"type": "image", "base64": image.data, "mime_type": image.media_type} for image in result.images
+    ]
+    return [{"type": "text", "text": text}, *images] if images else text, result.to_dict()
+
+
+def _interrupts(name: str, arguments: Mapping[str, Any]) -> Answer:
+    """Return an answer that interrupts the graph."""
+
+    def answer(request: PermissionRequest) -> PermissionAnswer:
+        shown = request.diff or f"{request.method} {' '.join(request.paths)}"
+        asked = {
+            "action_requests": [{"name": name, "args": dict(arguments), "description": shown}],
+            "review_configs": [{"action_name": name, "allowed_decisions": ["approve", "reject"]}],
+        }
+        try:
+            given = interrupt(asked)
+        except GraphBubbleUp as reason:
+            raise Paused(request, reason) from None
+        return _decision(given)
+
+    return answer
+
+
+def _decision(given: Any) -> PermissionAnswer:
+    """Return the decision of a `HITLResponse`, or one decision; anything else refuses."""
+    if isinstance(given, Mapping) and (decisions := given.get("decisions")):
+        given = decisions[0]
+    if not isinstance(given, Mapping):
+        return Deny()
+    return Allow() if given.get("type") == "approve" else Deny(str(given.get("message") or ""))

@@ -1,0 +1,79 @@
+"""OpenAI Agents: function tools with images, marked failures, and approval by `needs_approval`."""
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from agents import FunctionTool, RunContextWrapper, SpanError, get_current_span
+from agents.tool import FunctionToolCustomDataContext, ToolOutputImageDict, ToolOutputTextDict
+from agents.tool_context import ToolContext
+
+from agentfs.frameworks.approval import answering, question_of
+from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
+from agentfs.providers.provider import data_url
+from agentfs.results import ToolResult
+from agentfs.tools.spec import Tool
+from agentfs.tools.toolset import Toolset
+
+
+def tools(toolset: Toolset, *, strict: bool = False) -> list[FunctionTool]:
+    """Return tools as those of the OpenAI Agents SDK, for `Agent(tools=...)`.
+
+    The SDK shows a model a failure as text. It is also an error of the call's span, and the item's
+    `custom_data` has `success` and the `code` of the error. With the `Policy.permission` `ask`, a call
+    that needs approval is an interruption of the run, which `RunState.approve` or `RunState.reject` answers.
+
+    Args:
+        toolset: The tools. Pass their `instructions()` to the agent.
+        strict: Ask the provider to enforce the schemas.
+
+    Returns:
+        One tool for each, in order.
+    """
+    schemas: list[Any] = toolset.schemas("openai-responses", strict=strict)
+    return [_tool(toolset, tool, schema) for tool, schema in zip(toolset, schemas, strict=True)]
+
+
+def _tool(toolset: Toolset, tool: Tool, schema: dict[str, Any]) -> FunctionTool:
+    results: WeakKeyDictionary[ToolContext[Any], ToolResult] = WeakKeyDictionary()
+
+    async def invoke(context: ToolContext[Any], arguments: str) -> Any:
+        def answer(_: PermissionRequest) -> PermissionAnswer:
+            if context.is_tool_approved(tool.name, context.tool_call_id):
+                return Allow()
+            return Deny("The user was not asked before the call, so nothing was changed.")
+
+        with answering(answer):
+            result = results[context] = await toolset.acall(tool.name, arguments)
+        return _output(result)
+
+    async def needs_approval(_: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
+        del call_id
+        return await question_of(toolset, tool, arguments) is not None
+
+    def custom_data(context: FunctionToolCustomDataContext) -> dict[str, Any] | None:
+        result = results.get(context.tool_context)
+        return None if result is None else {"success": result.success, "code": _code(result)}
+
+    return FunctionTool(
+        name=tool.name,
+        description=schema["description"],
+        params_json_schema=schema["parameters"],
+        on_invoke_tool=invoke,
+        strict_json_schema=schema["strict"],
+        needs_approval=needs_approval,
+        custom_data_extractor=custom_data,
+    )
+
+
+def _code(result: ToolResult) -> str | None:
+    return None if result.error is None else result.error["code"]
+
+
+def _output(result: ToolResult) -> str | list[ToolOutputTextDict | ToolOutputImageDict]:
+    text = result.content_with_notes
+    if not result.success and (span := get_current_span()) is not None:
+        span.set_error(SpanError(message=result.short_result, data={"code": _code(result)}))
+    if not result.images:
+        return text
+    images = [ToolOutputImageDict(type="image", image_url=data_url(image)) for image in result.images]
+    return [ToolOutputTextDict(type="text", text=text), *images]

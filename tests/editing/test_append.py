@@ -1,0 +1,213 @@
+"""`append`: lines are added, nothing else changes, and no line of a concurrent writer is lost."""
+
+import codecs
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentfs import Limits, Policy, Workspace
+from agentfs.editing import append
+from agentfs.errors import (
+    BinaryError,
+    EncodingError,
+    InvalidArgumentError,
+    InvalidContentError,
+    NoChangeError,
+    NotAFileError,
+    ProtectedError,
+    ReadOnlyError,
+    RefusedError,
+    TooLargeError,
+)
+
+NOTEBOOK = b'{"cells": [], "nbformat": 4, "nbformat_minor": 5, "metadata": {}}'
+
+
+def test_a_missing_file_is_created(ws, tmp_path):
+    done = ws.append("new/deep/log.txt", "one\n")
+    assert (done.path, done.created, done.bytes_written) == ("new/deep/log.txt", True, 4)
+    assert (tmp_path / "new/deep/log.txt").read_bytes() == b"one\n"
+    ws.undo()
+    assert not (tmp_path / "new").exists()
+
+
+def test_lines_are_added_without_an_earlier_read(ws, tmp_path):
+    (tmp_path / "log.txt").write_text("one\n")
+    (tmp_path / "log.txt").chmod(0o640)
+    done = ws.append("log.txt", "two\nthree\n")
+    assert str(done) == 'Appended to "log.txt": lines 2-3 (now 3 lines, 14 bytes).'
+    assert done.diff.endswith("@@ -1 +1,3 @@\n one\n+two\n+three\n")
+    assert (tmp_path / "log.txt").read_text() == "one\ntwo\nthree\n"
+    assert (tmp_path / "log.txt").stat().st_mode & 0o777 == 0o640
+    assert done.revision == ws.read("log.txt").revision
+    ws.undo()
+    assert (tmp_path / "log.txt").read_text() == "one\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "content", "after"),
+    [
+        (b"a\r\nb\r\n", "c\nd\n", b"a\r\nb\r\nc\r\nd\r\n"),
+        (b"a\r\nb", "c\n", b"a\r\nb\r\nc\r\n"),
+        (b"a\rb\r", "c\n", b"a\rb\rc\r"),
+        (b"a\nb\r\n", "c\n", b"a\nb\r\nc\r\n"),
+        (b"a", "b", b"a\nb"),
+        (b"", "b\r\n", b"b\r\n"),
+        (codecs.BOM_UTF8 + b"a\n", "\u00e9\n", codecs.BOM_UTF8 + "a\n\u00e9\n".encode()),
+        (codecs.BOM_UTF8, "b\n", codecs.BOM_UTF8 + b"b\n"),
+        (codecs.BOM_UTF16_LE + "a\r\n".encode("utf-16-le"), "\u00e9\n",
+         codecs.BOM_UTF16_LE + "a\r\n\u00e9\r\n".encode("utf-16-le")),
+        ("# coding: latin-1\n\u00e9\n".encode("latin-1"), "\u00fc\n",
+         "# coding: latin-1\n\u00e9\n\u00fc\n".encode("latin-1")),
+        (b"caf\xe9\n", "plain\n", b"caf\xe9\nplain\n"),
+    ],
+)  # fmt: skip
+def test_the_lines_follow_the_file(ws, tmp_path, before, content, after):
+    (tmp_path / "f").write_bytes(before)
+    ws.append("f", content)
+    assert (tmp_path / "f").read_bytes() == after
+    ws.undo()
+    assert (tmp_path / "f").read_bytes() == before
+
+
+@given(
+    before=st.text(st.sampled_from("ab\r\n\u00e9"), max_size=12),
+    content=st.text(st.sampled_from("xy\n"), min_size=1, max_size=8),
+)
+def test_every_old_byte_stays_at_its_place(before, content, tmp_path_factory):
+    top = tmp_path_factory.mktemp("append")
+    (top / "f").write_bytes(before.encode())
+    with Workspace(top) as ws:
+        ws.append("f", content)
+        after = (top / "f").read_bytes()
+        shown = ws.read("f").content
+    assert after.startswith(before.encode())
+    assert shown.replace("\r\n", "\n").replace("\r", "\n").endswith(content)
+
+
+def test_a_line_end_that_was_added_is_noted(ws, tmp_path):
+    (tmp_path / "f").write_text("one")
+    done = ws.append("f", "two\n")
+    assert (tmp_path / "f").read_text() == "one\ntwo\n"
+    assert "had no line end; one was added" in str(done)
+    assert not ws.append("f", "three\n").notes
+
+
+def test_a_file_that_was_read_stays_read(ws, tmp_path):
+    (tmp_path / "f").write_text("one\n")
+    ws.read("f")
+    ws.append("f", "two\n")
+    ws.write("f", "three\n")
+    assert (tmp_path / "f").read_text() == "three\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "appended", "error"),
+    [
+        ("b", b"\x00\x01", "x\n", BinaryError),
+        ("t", b"one\n", "", NoChangeError),
+        ("t", b"one\n", "a\x00b", InvalidArgumentError),
+        ("t", b"# coding: latin-1\n\xe9\n", "\u20ac\n", EncodingError),
+        ("n.ipynb", NOTEBOOK, "x\n", InvalidContentError),
+        (".env", b"KEY=1\n", "x\n", ProtectedError),
+        (".mcp.json", b"{}\n", "x\n", ProtectedError),
+        ("t", b"x" * 999 + b"\n", "x\n", TooLargeError),
+        ("readonly", b"one\n", "x\n", RefusedError),
+        ("d/", b"", "x\n", NotAFileError),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_appended_changes_nothing(tmp_path, name, content, appended, error):
+    (tmp_path / "d").mkdir()
+    if name != "d/":
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / name).chmod(0o444 if name == "readonly" else 0o644)
+    with Workspace(tmp_path, limits=Limits(file_bytes=1000)) as ws, pytest.raises(error):
+        ws.append(name, appended)
+    if name != "d/":
+        assert (tmp_path / name).read_bytes() == content
+
+
+def test_policies_and_permissions_see_a_write(tmp_path):
+    (tmp_path / "f").write_text("one\n")
+    for policy, error in [
+        (Policy(read_only=True), ReadOnlyError),
+        (Policy(deny=["write"]), RefusedError),
+        (Policy(deny=["append(f)"]), RefusedError),
+        (Policy(permission=lambda _: False), RefusedError),
+    ]:
+        with Workspace(tmp_path, policy=policy) as ws, pytest.raises(error):
+            ws.append("f", "two\n")
+    asked = []
+    policy = Policy(permission=lambda request: asked.append(request) or True)
+    with Workspace(tmp_path, policy=policy) as ws:
+        ws.append("f", "two\n")
+    (request,) = asked
+    assert (request.effect, request.paths) == ("write", ("f",))
+    assert request.diff.endswith("+two\n")
+    assert (tmp_path / "f").read_text() == "one\ntwo\n"
+
+
+def test_a_preview_writes_nothing(ws, tmp_path):
+    for name in ("old", "new"):
+        (tmp_path / "old").write_text("one\n")
+        done = ws.append(name, "two\n", preview=True)
+        assert "+two\n" in done.diff
+        assert "nothing was written" in str(done)
+    assert sorted(os.listdir(tmp_path)) == ["old"]
+    assert (tmp_path / "old").read_text() == "one\n"
+
+
+def test_a_transaction_appends_to_its_own_file(ws, tmp_path):
+    with ws.transaction() as tx:
+        tx.append("f", "one\n")
+        tx.append("f", "two\n")
+        assert not (tmp_path / "f").exists()
+    assert (tmp_path / "f").read_text() == "one\ntwo\n"
+
+
+def test_a_file_created_meanwhile_with_the_same_text_is_appended_to(ws, tmp_path, monkeypatch):
+    """The other process's equal line counted as ours."""
+    real = append.write_file
+    written = []
+
+    def write_file(*args, **options):
+        if not written:
+            written.append((tmp_path / "f").write_text("same\n"))
+        return real(*args, **options)
+
+    monkeypatch.setattr(append, "write_file", write_file)
+    ws.append("f", "same\n")
+    assert (tmp_path / "f").read_text() == "same\nsame\n"
+
+
+WRITER = """
+import sys
+from agentfs import Workspace
+with Workspace(sys.argv[1]) as ws:
+    for number in range(40):
+        ws.append("log", f"{sys.argv[2]} {number}\\n")
+"""
+
+
+def test_two_processes_lose_no_line(tmp_path):
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name], cwd=Path(__file__).parents[2])
+        for name in "ab"
+    ]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    lines = (tmp_path / "log").read_text().splitlines()
+    for name in "ab":
+        assert [line for line in lines if line[0] == name] == [f"{name} {number}" for number in range(40)]
+    assert len(lines) == 80
+
+
+def test_a_model_gets_the_tool_only_by_name(ws):
+    assert "append" not in [each["name"] for each in ws.tools().schemas("mcp")]
+    done = ws.tools(["append"]).call("append_to_file", {"file_path": "f", "text": "one\n"})
+    assert done.success, done.content
+    assert ws.read("f").content == "one\n"

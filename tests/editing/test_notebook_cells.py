@@ -1,0 +1,363 @@
+"""Edits of notebooks by the text of their cells: what changes in the JSON, and what is refused."""
+
+import json
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from agentfs import AgentFSError, Workspace, connect
+from agentfs.editing.change_file import Draft
+from agentfs.editing.edit import apply_edits
+from agentfs.errors import EditError
+from agentfs.fs import Current
+from agentfs.limits import Limits
+from agentfs.results import Edit
+
+PLACEHOLDER = "the source of the edited cell"
+LETTERS = 'ab \n\t"\\/é€😀\u2028\x00\x1b{}[],:n'
+
+
+def code(source, *, outputs=()):
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": list(outputs),
+        "source": source,
+    }
+
+
+def notebook(*cells):
+    return {"cells": list(cells), "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+
+
+def printed(text):
+    return {"output_type": "stream", "name": "stdout", "text": [text]}
+
+
+@pytest.fixture
+def book(tmp_path):
+    """The path of a notebook of three cells, as Jupyter writes it."""
+    cells = (
+        code(["x = 1\n", "y = 2"], outputs=[printed("2\n")]),
+        {"cell_type": "markdown", "metadata": {}, "source": ["# Données\n", "x = 1"]},
+        code(["print(x)"]),
+    )
+    path = tmp_path / "book.ipynb"
+    path.write_text(json.dumps(notebook(*cells), indent=1, ensure_ascii=False) + "\n")
+    return path
+
+
+def sources(path):
+    return ["".join(cell["source"]) for cell in json.loads(path.read_bytes())["cells"]]
+
+
+@st.composite
+def edits_of_cells(draw):
+    """A notebook as bytes, the bytes around the source of one cell, an edit of the cell, and its new text."""
+    newline = draw(st.sampled_from(["\n", "\r\n"]))
+    texts = draw(st.lists(st.text(LETTERS, max_size=20), min_size=1, max_size=4))
+    number = draw(st.integers(0, len(texts) - 1))
+    text = texts[number]
+    assume(text)
+    start = draw(st.integers(0, len(text) - 1))
+    end = draw(st.integers(start + 1, len(text)))
+    old, new = text[start:end], draw(st.text(LETTERS.replace("\x00", ""), max_size=12))
+    assume("".join(f"{each}\n" for each in texts).count(old) == 1 and old != new)
+    in_lists = draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
+    cells = []
+    for each, in_list in zip(texts, in_lists, strict=True):
+        source = each.replace("\n", newline)
+        members = list(code(source.split("\n") if in_list else source, outputs=[printed(old)]).items())
+        if in_list:
+            lines = each.split("\n")
+            kept = [f"{line}{newline}" for line in lines[:-1]] + [lines[-1]] * (lines[-1] != "")
+            members = [(name, kept if name == "source" else value) for name, value in members]
+        cells.append(dict(draw(st.permutations(members))))
+    indent = draw(st.sampled_from([None, 0, 1, "\t"]))
+    separators = draw(st.sampled_from([None, (",", ":"), (" ,\n", " : ")]))
+    style = {"indent": indent, "separators": separators, "ensure_ascii": draw(st.booleans())}
+    bom, final = draw(st.sampled_from(["", "\ufeff"])), draw(st.sampled_from(["", "\n", "\r\n "]))
+    data = f"{bom}{json.dumps(notebook(*cells), **style)}{final}".encode()
+    cells[number] = {**cells[number], "source": PLACEHOLDER}
+    around = f"{bom}{json.dumps(notebook(*cells), **style)}{final}".encode()
+    edit = Edit(old, new)
+    return data, around.split(json.dumps(PLACEHOLDER).encode()), number, edit, text[:start] + new + text[end:]
+
+
+@given(edits_of_cells())
+def test_an_edit_changes_only_the_source_of_one_cell(case):
+    data, (before, after), number, edit, expected = case
+    draft = Draft(Current("a.ipynb", "a.ipynb", data, None), Limits(), by_cell=True)
+    edited = apply_edits(draft, [edit], "exact").data
+    assert edited.startswith(before)
+    assert edited.endswith(after)
+    old, new = (json.loads(content.decode("utf-8-sig")) for content in (data, edited))
+    was, source = old["cells"][number].pop("source"), new["cells"][number].pop("source")
+    assert new == old
+    assert "".join(source).replace("\r\n", "\n") == expected
+    assert type(source) is type(was)
+    if isinstance(source, list):
+        assert all("\n" not in line[:-1] for line in source)
+    if "\r\n" in "".join(was):
+        assert "".join(source).count("\n") == "".join(source).count("\r\n")
+
+
+@given(
+    st.lists(st.text("abé\n", max_size=12), min_size=1, max_size=4),
+    st.text("abé", min_size=1, max_size=2),
+    st.text("abé\n", max_size=3),
+    st.sampled_from([None, 1]),
+    st.booleans(),
+)
+@example(["a\n", "a"], "a", "", None, True)
+def test_replacing_all_changes_each_occurrence_in_every_cell(texts, old, new, indent, in_lists):
+    assume(old != new and any(old in text for text in texts))
+    made = [code(text.splitlines(keepends=True) if in_lists else text) for text in texts]
+    data = json.dumps(notebook(*made), indent=indent).encode()
+    draft = Draft(Current("a.ipynb", "a.ipynb", data, None), Limits(), by_cell=True)
+    edited = json.loads(apply_edits(draft, [Edit(old, new, True)], "exact").data)
+    assert ["".join(cell.pop("source")) for cell in edited["cells"]] == [t.replace(old, new) for t in texts]
+
+
+def test_escapes_of_unchanged_text_stay_as_they_are(ws, tmp_path):
+    path = tmp_path / "a.ipynb"
+    text = r'{"cells":[{"source":"caf\u00e9 \u2603 é \/ \ud83d\ude00 one \u0022two\"\n"}]}'
+    path.write_text(text, encoding="utf-8")
+    ws.edit("a.ipynb", "😀 one", "😀 ü")
+    assert path.read_text("utf-8") == text.replace("one", "ü")
+    ws.edit("a.ipynb", "é /", "é, /")
+    assert path.read_text("utf-8") == text.replace("one", "ü").replace(r"é \/", r"é, \/")
+
+
+def test_new_text_is_escaped_if_the_notebook_escapes_all_of_its_text(ws, tmp_path):
+    path = tmp_path / "a.ipynb"
+    path.write_text(r'{"cells":[{"source":"caf\u00e9 one"}]}')
+    ws.edit("a.ipynb", "one", "ü")
+    assert path.read_bytes() == rb'{"cells":[{"source":"caf\u00e9 \u00fc"}]}'
+
+
+@pytest.mark.parametrize(
+    ("lines", "old", "new", "expected"),
+    [
+        (["a\n", "b\n", "c"], "b\n", "", ["a\n", "c"]),
+        (["a\n", "b\n", "c"], "a\nb", "x", ["x\n", "c"]),
+        (["a\n", "b\n", "c"], "b\nc\n", "b\nc\nd\n", ["a\n", "b\n", "c\n", "d"]),
+        (["a\n", "b\n", "c"], "a\n", "a\nx\ny\n", ["a\n", "x\n", "y\n", "b\n", "c"]),
+        (["a\n", "b\n", "c"], "c", "c\n", ["a\n", "b\n", "c\n"]),
+        (["a\n", "b\n"], "b\n", "b\nc", ["a\n", "b\n", "c"]),
+        (["a\nb\n", "c"], "b\n", "x\ny\n", ["a\n", "x\n", "y\n", "c"]),
+        (["a"], "a", "", [""]),
+        (["a"], "a\n", "b\nc\n", ["b\n", "c"]),
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_source_of_lines_stays_one(ws, tmp_path, lines, old, new, expected, indent):
+    path = tmp_path / "a.ipynb"
+    path.write_text(json.dumps(notebook(code(lines), code(["z\n", "z"])), indent=indent))
+    ws.edit("a.ipynb", old, new)
+    assert path.read_text() == json.dumps(notebook(code(expected), code(["z\n", "z"])), indent=indent)
+
+
+def test_a_cell_without_a_final_line_end_does_not_pass_text_to_the_next_cell(ws, book):
+    """An old text that ends in a line end matches the end of the cell, which is not in the JSON."""
+    ws.edit("book.ipynb", "y = 2\n", "y = 2\nz = 3\n")
+    assert sources(book) == ["x = 1\ny = 2\nz = 3", "# Données\nx = 1", "print(x)"]
+
+
+def test_old_outputs_are_kept_and_reported(ws, book):
+    result = ws.edit("book.ipynb", "y = 2", 'y = "3"\nz = 4')
+    assert result.text == (
+        'Edited "book.ipynb": 1 replacement, cell 1, lines 2-3.\n'
+        "cell 1 keeps its outputs, which are from before this edit\n"
+        '@@ -1,2 +1,3 @@ cell 1\n x = 1\n-y = 2\n+y = "3"\n+z = 4'
+    )
+    assert json.loads(book.read_text())["cells"][0]["outputs"] == [printed("2\n")]
+    assert '+    "y = \\"3\\"\\n",' in result.diff
+    assert not ws.edit("book.ipynb", "print(x)", "print(y)").notes
+
+
+def test_an_edit_does_not_touch_what_only_looks_like_its_text(ws, tmp_path):
+    """Before, an edit replaced text of the JSON, such as an output, and could leave the source as it was."""
+    path = tmp_path / "a.ipynb"
+    cells = (code(["total = 1"], outputs=[printed("total = 2\n")]), code(['s = "a\\nb"\n', "t = 1"]))
+    path.write_text(json.dumps(notebook(*cells), indent=1))
+    with pytest.raises(EditError) as caught:
+        ws.edit("a.ipynb", "total = 2", "total = 3")
+    assert caught.value.details["cause"] == "not_in_cells"
+    ws.edit("a.ipynb", 's = "a\\nb"\nt = 1', 's = "\\t"\nt = 2')
+    assert sources(path) == ["total = 1", 's = "\\t"\nt = 2']
+
+
+def test_a_match_across_cells_is_refused(ws, book):
+    before = book.read_bytes()
+    with pytest.raises(EditError) as caught:
+        ws.edit("book.ipynb", "y = 2\n# Données", "z")
+    assert "only across the cells 1 and 2" in caught.value.message
+    assert "raw=true" in caught.value.hint
+    assert book.read_bytes() == before
+
+
+def test_an_ambiguous_text_is_named_by_cell(ws, book):
+    with pytest.raises(EditError) as caught:
+        ws.edit("book.ipynb", "x = 1", "x = 2")
+    error = caught.value
+    assert (error.code, error.details["cells"], error.details["lines"]) == ("ambiguous", [1, 2], [1, 2])
+    assert "cell 1, line 1|x = 1" in str(error)
+    assert "cell 2, line 2|x = 1" in str(error)
+    for each, number in zip(error.details["unique"], (1, 2), strict=True):
+        ws.edit("book.ipynb", each["old_string"], each["old_string"].replace("x = 1", f"x = {number}0"))
+    assert sources(book)[:2] == ["x = 10\ny = 2", "# Données\nx = 20"]
+
+
+@pytest.mark.parametrize(
+    ("old", "cause"),
+    [
+        ("|x = 1\n|y = 2", "line_numbers_included"),
+        ("cell 1, code\n|x = 1\n|y = 2", "line_numbers_included"),
+        ("cell 1, line 1|x = 1\ncell 1, line 2|y = 2", "line_numbers_included"),
+        ("x = 1\ny = 3", "near"),
+        ("x=1\ny=2", "whitespace"),
+        ("# donnéeS\nx", "near"),
+    ],
+)
+def test_a_miss_suggests_text_of_one_cell(ws, book, old, cause):
+    with pytest.raises(EditError) as caught:
+        ws.edit("book.ipynb", old, "new")
+    error = caught.value
+    assert error.details["cause"] == cause
+    assert "cell " in str(error)
+    assert ws.edit("book.ipynb", error.details["suggestion"], "new").replacements == 1
+
+
+def test_an_applied_edit_is_recognised(ws, book):
+    ws.edit("book.ipynb", "print(x)", 'print(f"{x} items")')
+    with pytest.raises(EditError) as caught:
+        ws.edit("book.ipynb", "print(x)", 'print(f"{x} items")')
+    assert caught.value.details["cause"] == "already_applied"
+    assert "cell 3, line 1" in str(caught.value)
+
+
+def test_tolerant_matching_works_in_a_cell(ws, book):
+    assert ws.edit("book.ipynb", "x = 1  \ny = 2", "x = 1\ny = 3").applied_via == "trailing_whitespace"
+    assert sources(book)[0] == "x = 1\ny = 3"
+
+
+def test_a_cell_that_another_program_changed_is_explained(ws, book):
+    ws.read("book.ipynb")
+    book.write_text(book.read_text().replace("y = 2", "y = 20"))
+    with pytest.raises(EditError) as caught:
+        ws.edit("book.ipynb", "y = 2\n", "y = 3\n")
+    assert caught.value.details["cause"] == "changed_since_shown"
+    result = ws.edit("book.ipynb", "print(x)", "print(y)")
+    assert "had changed since it was shown: before this edit, cell 1, line 2" in result.text
+    assert "+y = 20" in result.text
+
+
+def test_several_edits_are_made_in_order(ws, book):
+    edits = [Edit("y = 2", "y = x\nz = x"), Edit("z = x", "z = y"), Edit("x = 1", "x = 5", True)]
+    ws.multi_edit("book.ipynb", edits)
+    assert sources(book)[:2] == ["x = 5\ny = x\nz = y", "# Données\nx = 5"]
+    with pytest.raises(EditError) as caught:
+        ws.multi_edit("book.ipynb", [Edit("z = y", "z = 1"), Edit("z = y", "z = 2")])
+    assert "Edit 2 of 2" in str(caught.value)
+    assert "cell 1, line 3" in str(caught.value)
+
+
+def test_a_preview_a_transaction_and_a_revision_apply_to_cells(ws, book):
+    before = book.read_bytes()
+    revision = ws.read("book.ipynb").revision
+    assert "cell 3" in ws.edit("book.ipynb", "print(x)", "x", preview=True).text
+    assert book.read_bytes() == before
+    with ws.transaction() as inner:
+        inner.edit("book.ipynb", "print(x)", "x", expect_revision=revision)
+        inner.multi_edit("book.ipynb", [Edit("y = 2", "y = 3")])
+    assert sources(book) == ["x = 1\ny = 3", "# Données\nx = 1", "x"]
+    with pytest.raises(AgentFSError) as caught:
+        ws.edit("book.ipynb", "y = 3", "y = 4", expect_revision=revision)
+    assert caught.value.code == "stale"
+    ws.undo()
+    assert book.read_bytes() == before
+
+
+def test_cells_are_edited_over_connect(tmp_path, book):
+    with connect(["env"], tmp_path) as ws:
+        assert "cell 3" in ws.edit("book.ipynb", "print(x)", "print(y)").text
+    assert sources(book)[2] == "print(y)"
+
+
+def test_a_model_edits_the_rest_of_a_notebook_as_json(ws, book):
+    tools = ws.tools()
+    metadata = {
+        "path": "book.ipynb",
+        "old_string": '"nbformat_minor": 4',
+        "new_string": '"nbformat_minor": 5',
+    }
+    refused = tools.call("edit", metadata)
+    assert "elsewhere in its JSON" in refused.content
+    assert "pass raw=true" in refused.content
+    assert "nbformat_minor" in tools.call("read", {"path": "book.ipynb", "raw": True}).content
+    assert tools.call("edit", {**metadata, "raw": True}).success
+    assert json.loads(book.read_text())["nbformat_minor"] == 5
+    edits = [{"old_string": '"print(x)"', "new_string": ""}]
+    assert tools.call("multi_edit", {"path": "book.ipynb", "edits": edits, "raw": True}).success
+    assert sources(book)[2] == ""
+    absent = tools.call("edit", {"path": "book.ipynb", "old_string": "cell 2, markdown", "new_string": "x"})
+    assert "pass raw=true" in absent.content
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        '{"cells": [{"source": [1, null]}, {"source": 3}, {"source": null}, {}, {"source": ["a", "b"]}]}',
+        '{"cells": 3, "cells": [{"source": "x", "source": "ab"}]}',
+        '{"nbformat": 3, "worksheets": [{"cells": [{"input": "ab"}]}, {"cells": [{"input": "ab"}]}]}',
+        '{"cells": [{"so\\u0075rce": [ "ab" ]}], "worksheets": 3}',
+        '{"cells": [{"input": "x", "source": "ab"}], "metadata": {"cells": [{"source": "ab"}]}}',
+    ],
+)
+def test_the_cell_that_a_read_shows_is_the_one_that_is_edited(ws, tmp_path, cells):
+    path = tmp_path / "a.ipynb"
+    path.write_text(cells)
+    assert "|ab" in ws.read("a.ipynb").text
+    ws.edit("a.ipynb", "ab", 'a"c')
+    assert '|a"c' in ws.read("a.ipynb").text
+    ws.edit("a.ipynb", 'a"c', "ab")
+    assert json.loads(path.read_text()) == json.loads(cells)
+
+
+def test_a_partly_read_notebook_stays_partly_read_after_an_edit(ws, tmp_path):
+    """Before, an edit of a notebook of one line made the cells that were not shown count as read."""
+    path = tmp_path / "a.ipynb"
+    path.write_text(json.dumps(notebook(code(["a = 1"]), code(["b = 1"]), code(["c = 1"]))))
+    ws.read("a.ipynb", limit=1)
+    ws.edit("a.ipynb", "a = 1", "a = 2")
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a.ipynb", '{"cells": []}')
+    assert (caught.value.code, caught.value.details["unread_lines"]) == ("unread", [[2, 3]])
+    ws.read("a.ipynb", 2)
+    assert ws.write("a.ipynb", '{"cells": []}')
+
+
+@pytest.mark.parametrize("raw_first", [True, False])
+def test_cells_and_lines_of_the_json_do_not_add_up_to_a_full_read(ws, tmp_path, raw_first):
+    text = json.dumps(notebook(code(["a = 1"]), code(["b = 1"])), indent=1)
+    (tmp_path / "a.ipynb").write_text(text)
+    ways = [lambda: ws.read("a.ipynb", 1, 1, raw=True), lambda: ws.read("a.ipynb", 2)]
+    for way in ways if raw_first else ways[::-1]:
+        way()
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a.ipynb", '{"cells": []}')
+    assert caught.value.code == "unread"
+
+
+def test_a_raw_edit_does_not_complete_the_read_of_cells(ws, tmp_path):
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook(code(["a = 1"]), code(["b = 1"]))))
+    ws.read("a.ipynb", limit=1)
+    ws.edit("a.ipynb", '"a = 1"', '"a = 2"', raw=True)
+    with Workspace(tmp_path) as other, pytest.raises(AgentFSError):
+        other.write("a.ipynb", '{"cells": []}')
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("a.ipynb", '{"cells": []}')
+    assert caught.value.code == "unread"

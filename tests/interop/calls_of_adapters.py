@@ -1,0 +1,199 @@
+"""Make the same calls through the adapter of each framework, with a stand-in model, and print what arrived.
+
+    python calls_of_adapters.py DIRECTORY [FRAMEWORK …]
+
+A run reads a missing file and an image. Then it writes two files: the user allows the first and refuses the
+other.
+"""
+
+import asyncio
+import base64
+import json
+import os
+import sys
+
+from agentfs import Policy, Workspace
+from agentfs.frameworks import ask
+
+CALLS = [
+    ("failing", "read", {"path": "missing.txt"}),
+    ("image", "read", {"path": "dot.png"}),
+    ("allowed", "write", {"path": "allowed.txt", "content": "new\n"}),
+    ("refused", "write", {"path": "refused.txt", "content": "new\n"}),
+]
+TURNS = [CALLS[:2], CALLS[2:]]
+
+
+def pydantic_ai(tools):
+    from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolDenied
+    from pydantic_ai.messages import BinaryContent, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+    from pydantic_ai.models.function import FunctionModel
+
+    from agentfs.frameworks import pydantic_ai as adapter
+
+    turns, seen = iter(TURNS), {}
+
+    def model(messages, info):
+        seen["instructions"] = info.instructions
+        seen["schemas"] = {tool.name: tool.parameters_json_schema for tool in info.function_tools}
+        calls = [ToolCallPart(name, given, tool_call_id=key) for key, name, given in next(turns, ())]
+        return ModelResponse(calls or [TextPart("done")])
+
+    agent = Agent(
+        FunctionModel(model), toolsets=[adapter.toolset(tools)], output_type=[str, DeferredToolRequests]
+    )
+    first = agent.run_sync("go")
+    seen["asked"] = {key: shown["diff"] for key, shown in first.output.metadata.items()}
+    decided = DeferredToolResults(approvals={"allowed": True, "refused": ToolDenied("Keep it.")})
+    last = agent.run_sync(message_history=first.all_messages(), deferred_tool_results=decided)
+    parts = [part for message in last.all_messages() for part in message.parts]
+    results = {part.tool_call_id: part for part in parts if isinstance(part, ToolReturnPart)}
+    seen["answers"] = {
+        key: [part.outcome, part.content[0] if isinstance(part.content, list) else part.content]
+        for key, part in results.items()
+    }
+    image = results["image"].content[1]
+    assert isinstance(image, BinaryContent)
+    assert results["image"].metadata["data"]["kind"] == "image"
+    return seen | {"image": base64.b64encode(image.data).decode()}
+
+
+def langchain(tools):
+    from langchain.agents import create_agent
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.types import Command
+
+    from agentfs.frameworks import langchain as adapter
+
+    turns, seen = iter(TURNS), {}
+
+    class Model(GenericFakeChatModel):
+        def bind_tools(self, tools, **_):
+            functions = [convert_to_openai_tool(tool)["function"] for tool in tools]
+            seen["schemas"] = {each["name"]: each["parameters"] for each in functions}
+            return self
+
+        def _generate(self, messages, *args, **kwargs):
+            seen["instructions"] = next(each.text for each in messages if isinstance(each, SystemMessage))
+            return super()._generate(messages, *args, **kwargs)
+
+    def answer(calls):
+        given = [{"type": "tool_call", "id": key, "name": name, "args": args} for key, name, args in calls]
+        return AIMessage("" if given else "done", tool_calls=given)
+
+    model = Model(messages=(answer(next(turns, ())) for _ in range(3)))
+    agent = create_agent(
+        model, adapter.tools(tools), system_prompt=tools.instructions(), checkpointer=InMemorySaver()
+    )
+    config = {"configurable": {"thread_id": "1"}}
+    paused = agent.invoke({"messages": [("user", "go")]}, config)
+    seen["asked"], resume = {}, {}
+    for interrupt in paused["__interrupt__"]:
+        (request,) = interrupt.value["action_requests"]
+        key = request["args"]["path"].removesuffix(".txt")
+        seen["asked"][key] = request["description"]
+        refusal = {"decisions": [{"type": "reject", "message": "Keep it."}]}
+        resume[interrupt.id] = refusal if key == "refused" else {"type": "approve"}
+    done = asyncio.run(agent.ainvoke(Command(resume=resume), config))
+    messages = {each.tool_call_id: each for each in done["messages"] if isinstance(each, ToolMessage)}
+    seen["answers"] = {key: [message.status, message.text] for key, message in messages.items()}
+    assert messages["image"].artifact["data"]["kind"] == "image"
+    return seen | {"image": messages["image"].content[1]["base64"]}
+
+
+def openai_agents(tools):
+    from agents import Agent, Model, ModelResponse, Runner, Usage
+    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+    from agentfs.frameworks import openai_agents as adapter
+
+    turns, seen = iter(TURNS), {}
+
+    class StandIn(Model):
+        async def get_response(self, system_instructions, tools, **_):
+            seen["instructions"] = system_instructions
+            seen["schemas"] = {tool.name: tool.params_json_schema for tool in tools}
+            output = [
+                ResponseFunctionToolCall(
+                    type="function_call", call_id=key, name=name, arguments=json.dumps(given)
+                )
+                for key, name, given in next(turns, ())
+            ]
+            text = ResponseOutputText(type="output_text", text="done", annotations=[])
+            message = ResponseOutputMessage(
+                id="m", type="message", role="assistant", status="completed", content=[text]
+            )
+            return ModelResponse(output=output or [message], usage=Usage(), response_id=None)
+
+        def stream_response(self, *_, **__):
+            raise NotImplementedError
+
+    agent = Agent("files", instructions=tools.instructions(), model=StandIn(), tools=adapter.tools(tools))
+    paused = Runner.run_sync(agent, "go")
+    state = paused.to_state()
+    seen["asked"] = {}
+    for item in paused.interruptions:
+        seen["asked"][item.raw_item.call_id] = item.raw_item.arguments
+        decide = state.reject if item.raw_item.call_id == "refused" else state.approve
+        decide(item)
+    done = Runner.run_sync(agent, state)
+    items = {
+        item.raw_item["call_id"]: item for item in done.new_items if item.type == "tool_call_output_item"
+    }
+    outputs = {key: item.raw_item["output"] for key, item in items.items()}
+    seen["answers"] = {
+        key: [items[key].custom_data, output if isinstance(output, str) else output[0]["text"]]
+        for key, output in outputs.items()
+    }
+    return seen | {"image": outputs["image"][1]["image_url"].partition(";base64,")[2]}
+
+
+def mcp(tools):
+    from mcp import Client, types
+    from mcp.server.mcpserver import MCPServer
+
+    from agentfs.frameworks import mcp_server
+
+    async def main(mode):
+        seen = {"asked": {}}
+
+        async def elicit(_, question):
+            key = "refused" if "refused" in question.message else "allowed"
+            seen["asked"][key] = question.message
+            return types.ElicitResult(action="decline" if key == "refused" else "accept", content={})
+
+        server = MCPServer("files", instructions=tools.instructions(), tools=mcp_server.tools(tools))
+        async with Client(server, elicitation_callback=elicit, mode=mode) as client:
+            seen["instructions"] = client.instructions
+            offered = (await client.list_tools()).tools
+            seen["schemas"] = {tool.name: tool.input_schema for tool in offered}
+            results = {key: await client.call_tool(name, given) for key, name, given in CALLS}
+        seen["answers"] = {key: [each.is_error, each.content[0].text] for key, each in results.items()}
+        return seen | {"image": results["image"].content[1].data}
+
+    modern = asyncio.run(main("auto"))
+    os.unlink("allowed.txt")
+    assert asyncio.run(main("legacy")) == modern  # the protocol before 2026-07-28
+    return modern
+
+
+FRAMEWORKS = {
+    "pydantic-ai": pydantic_ai, "langchain": langchain, "openai-agents": openai_agents, "mcp": mcp
+}  # fmt: skip
+
+
+def main(directory: str, *chosen: str) -> None:
+    found = {}
+    for name in chosen or FRAMEWORKS:
+        os.chdir(f"{directory}/{name}")
+        policy = Policy(allow=["read", "search"], permission=ask)
+        with Workspace(".", policy=policy) as ws:
+            found[name] = FRAMEWORKS[name](ws.tools()) | {"files": sorted(os.listdir())}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

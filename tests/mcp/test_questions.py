@@ -1,0 +1,250 @@
+"""The user is asked about calls that ask rules cover, in both ways that the protocol has."""
+
+import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mcp import MCPError, types
+
+from agentfs.mcp import questions
+from tests.mcp.servers import client, process_client, roots_of, told
+
+EDIT = {"path": "a.txt", "old_string": "two", "new_string": "2"}
+MODES = pytest.mark.parametrize("mode", ["legacy", "auto"])
+
+
+class User:
+    """A user who gives the answers in order, and the questions that were asked."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+
+    async def __call__(self, context, params):
+        self.asked.append(params.message)
+        answer = self.answers.pop(0)
+        if callable(answer):
+            answer = answer()
+        return answer if isinstance(answer, types.ErrorData) else types.ElicitResult(action=answer)
+
+
+@MODES
+async def test_a_user_who_accepts_allows_the_change_that_was_shown(tree, mode):
+    user = User("accept")
+    async with client(tree, "--ask", "change", mode=mode, elicitation_callback=user) as connected:
+        assert not (await connected.call_tool("read", {"path": "a.txt"})).is_error
+        done = await connected.call_tool("edit", EDIT)
+        assert not done.is_error, told(done)
+    assert (tree / "a.txt").read_text() == "one\n2\nthree\n"
+    [message] = user.asked
+    assert message.startswith("edit wants to change a.txt. Allow it?")
+    assert "\n-two\n+2\n" in message
+
+
+@MODES
+@pytest.mark.parametrize(("answer", "said"), [
+    ("decline", "The user did not allow this call."),
+    ("cancel", "The user closed the question without an answer."),
+])  # fmt: skip
+async def test_a_call_that_the_user_does_not_accept_is_refused(tree, mode, answer, said):
+    user = User(answer)
+    async with client(tree, "--ask", "change", mode=mode, elicitation_callback=user) as connected:
+        refused = await connected.call_tool("edit", EDIT)
+    assert refused.is_error
+    assert told(refused).startswith(said)
+    assert "Do not try again" in told(refused)
+    assert (tree / "a.txt").read_text() == "one\ntwo\nthree\n"
+
+
+@MODES
+async def test_a_client_that_cannot_ask_is_told_what_the_user_can_do(tree, mode):
+    async with client(tree, "--ask", "change", mode=mode) as connected:
+        refused = await connected.call_tool("edit", EDIT)
+    assert refused.is_error
+    assert "this client cannot ask" in told(refused)
+    assert "change the rules of the server, or use a client that can ask" in told(refused)
+    assert (tree / "a.txt").read_text() == "one\ntwo\nthree\n"
+
+
+async def test_a_user_who_does_not_answer_in_time_refuses(tree, monkeypatch):
+    monkeypatch.setattr(questions, "ANSWER_SECONDS", 0.3)
+
+    async def never(context, params):
+        await asyncio.sleep(3600)
+
+    async with client(tree, "--ask", "change", mode="legacy", elicitation_callback=never) as connected:
+        refused = await connected.call_tool("edit", EDIT)
+    assert "did not answer within 0.3 seconds" in told(refused)
+    assert (tree / "a.txt").read_text() == "one\ntwo\nthree\n"
+
+
+async def test_a_client_that_fails_to_ask_refuses(tree):
+    user = User(types.ErrorData(code=-32603, message="no window"))
+    async with client(tree, "--ask", "change", mode="legacy", elicitation_callback=user) as connected:
+        refused = await connected.call_tool("edit", EDIT)
+    assert "could not ask the user" in told(refused)
+
+
+@MODES
+async def test_a_question_in_a_process_of_its_own(tree, mode):
+    user = User("accept", "decline")
+    async with process_client(tree, "--ask", "change", mode=mode, elicitation_callback=user) as connected:
+        assert not (await connected.call_tool("edit", EDIT)).is_error
+        assert (await connected.call_tool("delete", {"path": "a.txt"})).is_error
+    assert (tree / "a.txt").read_text() == "one\n2\nthree\n"
+    assert user.asked[1].startswith("delete wants to change a.txt. Allow it?")
+
+
+@MODES
+async def test_a_question_about_files_on_another_machine(tree, mode):
+    user = User("accept", "decline")
+    options = ("--ask", "change", "--connect", "env")
+    async with client(tree, *options, mode=mode, elicitation_callback=user) as connected:
+        done = await connected.call_tool("edit", EDIT)
+        assert not done.is_error, told(done)
+        assert (await connected.call_tool("edit", {**EDIT, "old_string": "one"})).is_error
+    assert (tree / "a.txt").read_text() == "one\n2\nthree\n"
+
+
+@MODES
+async def test_deny_comes_before_ask_and_ask_before_allow(tree, mode, tmp_path_factory):
+    policy = tmp_path_factory.mktemp("config") / "policy.toml"
+    policy.write_text(
+        "deny = ['change(sub/**)']\nask = ['edit(a.txt)', 'change(sub/**)']\nallow = ['*']\n"
+        "prefix = 'fs_'\n[limits]\nread_lines = 2\n[protect]\nread = ['d.txt']\n"
+    )
+    user = User("decline", "accept")
+    options = ("--policy", str(policy), "--deny", "write", "--protect", "*.hidden")
+    async with client(tree, *options, mode=mode, elicitation_callback=user) as connected:
+        (tree / "b.hidden").write_text("secret\n")
+        refused = {
+            name: (await connected.call_tool(f"fs_{tool}", arguments)).is_error
+            for name, tool, arguments in (
+                ("denied", "edit", {**EDIT, "path": "sub/c.txt"}),
+                ("denied by an option", "write", {"path": "new.txt", "content": "x"}),
+                ("asked", "edit", EDIT),
+                ("asked again", "edit", EDIT),
+                ("allowed", "move", {"path": "other", "to": "moved"}),
+                ("protected by the file", "read", {"path": "moved/d.txt"}),
+                ("protected by an option", "read", {"path": "b.hidden"}),
+            )
+        }
+        assert "3|" not in told(await connected.call_tool("fs_read", {"path": "a.txt"}))
+    assert [name for name, is_error in refused.items() if not is_error] == ["asked again"]
+    assert len(user.asked) == 2
+
+
+@MODES
+async def test_questions_at_once_get_their_own_answers(tree, mode):
+    for number in range(20):
+        (tree / f"{number}.txt").write_text("old\n")
+    asked = []
+
+    async def odd_numbers(context, params):
+        asked.append(params.message)
+        number = int(params.message.split("change ")[1].split(".txt")[0])
+        await asyncio.sleep(0.01 * (number % 3))
+        return types.ElicitResult(action="accept" if number % 2 else "decline")
+
+    async with client(tree, "--ask", "change", mode=mode, elicitation_callback=odd_numbers) as connected:
+        await asyncio.gather(*(
+            connected.call_tool("edit", {"path": f"{number}.txt", "old_string": "old", "new_string": "new"})
+            for number in range(20)
+        ))  # fmt: skip
+    changed = [number for number in range(20) if (tree / f"{number}.txt").read_text() == "new\n"]
+    assert changed == list(range(1, 20, 2))
+    assert len(asked) == 20
+
+
+async def test_a_file_that_changes_while_the_user_is_asked_is_asked_about_again(tree):
+    """Attack: the user allows one change, and another one would be made."""
+
+    def meanwhile():
+        (tree / "a.txt").write_text("zero\ntwo\n")
+        return "accept"
+
+    user = User(meanwhile, "decline")
+    async with client(tree, "--ask", "change", elicitation_callback=user) as connected:
+        refused = await connected.call_tool("edit", EDIT)
+    assert refused.is_error
+    assert [" zero\n" in message for message in user.asked] == [False, True]
+    assert (tree / "a.txt").read_text() == "zero\ntwo\n"
+
+
+async def test_a_forged_or_foreign_state_is_refused(tree):
+    """Attack: a client answers a question that it was not asked, or that was about another call."""
+    accepted = {"permission": types.ElicitResult(action="accept")}
+    other = {**EDIT, "new_string": "other"}
+    async with client(tree, "--ask", "change", elicitation_callback=User()) as connected:
+
+        async def edit(arguments, **again):
+            return await connected.session.call_tool("edit", arguments, allow_input_required=True, **again)
+
+        first = await edit(EDIT)
+        [question] = first.input_requests.values()
+        assert "\n+2\n" in question.params.message
+        for arguments, state in (
+            (EDIT, '{"allowed": [], "asked": "x"}'),
+            (EDIT, first.request_state[:-4] + "AAAA"),
+            (other, first.request_state),
+        ):
+            with pytest.raises(MCPError, match="requestState"):
+                await edit(arguments, input_responses=accepted, request_state=state)
+        again = await edit(EDIT, input_responses=accepted)
+        assert isinstance(again, types.InputRequiredResult), "an answer without the state is no answer"
+        assert (tree / "a.txt").read_text() == "one\ntwo\nthree\n"
+        done = await edit(EDIT, input_responses=accepted, request_state=first.request_state)
+        assert not done.is_error
+    assert (tree / "a.txt").read_text() == "one\n2\nthree\n"
+
+
+@MODES
+async def test_roots_and_questions_in_one_call(tree, mode):
+    user = User("accept")
+    settings = {"mode": mode, "list_roots_callback": roots_of(tree, "sub"), "elicitation_callback": user}
+    async with client(tree, "--ask", "change", **settings) as connected:
+        edit = {"path": "c.txt", "old_string": "three", "new_string": "3"}
+        assert not (await connected.call_tool("edit", edit)).is_error
+        assert (await connected.call_tool("edit", {**EDIT, "path": "../a.txt"})).is_error
+    assert (tree / "sub" / "c.txt").read_text() == "3\n"
+    assert len(user.asked) == 1
+
+
+async def test_a_long_diff_says_what_is_not_shown(tree):
+    user = User("decline")
+    async with client(tree, "--ask", "change", elicitation_callback=user) as connected:
+        await connected.call_tool("write", {"path": "long.txt", "content": "x" * 100_000})
+    [message] = user.asked
+    assert len(message) < 50_000
+    assert message.count("characters not shown]") == 2
+
+
+async def test_control_characters_in_a_question_are_visible(tree):
+    user = User("decline", "decline")
+    async with client(tree, "--ask", "*", elicitation_callback=user) as connected:
+        await connected.call_tool("write", {"path": "a\x1b[2Kb.txt", "content": "x\x1b[2K\u202ey\n"})
+        await connected.call_tool("grep", {"pattern": "\x1b[2K"})
+    for message in user.asked:
+        assert "\x1b" not in message
+        assert "\u202e" not in message
+
+
+def test_the_example_of_a_policy_file_asks_about_two_calls():
+    command = [sys.executable, str(Path(__file__).parents[2] / "examples" / "mcp_policy.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line[:2] in ("? ", "> ")] == [
+        "? edit wants to change README.md. Allow it?", "> yes",
+        "? delete wants to change src/app.py. Allow it?", "> no",
+    ]  # fmt: skip
+    assert [line for line in lines if re.match(r"[a-z]+ \S+: ", line)] == [
+        'read notes.private: "notes.private" is protected: its contents are neither shown nor changed.',
+        "edit uv.lock: The rule `change(*.lock)` denies this call.",
+        'edit src/app.py: Edited "src/app.py": 1 replacement, line 1.',
+        'edit README.md: Edited "README.md": 1 replacement, line 1.',
+        "delete src/app.py: The user did not allow this call.",
+    ]

@@ -1,0 +1,168 @@
+"""Events: each call is reported once, with what it was about, and nothing is spent if nobody listens."""
+
+import asyncio
+import logging
+
+import pytest
+
+from agentfs import AsyncWorkspace, Event, Policy, Toolset, Workspace, connect
+from agentfs.errors import NotFoundError
+from agentfs.events import redacting
+from tests.remote.over_pipe import open_pipe
+
+
+@pytest.fixture
+def seen():
+    return list[Event]()
+
+
+@pytest.fixture(params=["local", "remote"])
+def ws(request, tmp_path, seen):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    if request.param == "local":
+        opened: Workspace = Workspace(tmp_path, on_event=seen.append)
+    else:
+        opened = connect(open_pipe(), tmp_path, push=False, on_event=seen.append)
+    with opened:
+        yield opened
+
+
+def brief(events):
+    return [(event.kind, event.tool, event.direct) for event in events]
+
+
+def test_a_direct_call_is_reported_with_its_path_and_arguments(ws, seen):
+    ws.edit("a.txt", "one", "1", expect=1)
+    started, finished = seen
+    assert brief(seen) == [("started", "edit", True), ("finished", "edit", True)]
+    assert started.call == finished.call
+    for event in seen:
+        assert event.path == "a.txt"
+        assert event.arguments == {"path": "a.txt", "old_string": "one", "new_string": "1", "expect": 1}
+    assert finished.summary == "Edited a.txt: 1 replacement"
+    assert finished.bytes == finished.content_chars > 40
+    assert (finished.elapsed_ms > 0, finished.code) == (True, "")
+
+
+def test_a_tool_call_is_reported_once_and_not_as_direct(ws, seen):
+    ws.tools().call("read", '{"path": "a.txt"}')
+    assert brief(seen) == [("started", "read", False), ("finished", "read", False)]
+    assert seen[1].arguments == {"path": "a.txt"}
+    assert (seen[1].path, seen[1].summary) == ("a.txt", "Read a.txt: lines 1-2 of 2")
+    assert seen[1].sent_chars == len('{"path": "a.txt"}')
+
+
+def test_a_dialect_reports_the_tool_of_the_model_alone(ws, seen):
+    ws.tools(dialect="wave").call("Read", {"file_path": "a.txt"})
+    assert [event.tool for event in seen] == ["Read", "Read"]
+
+
+def test_a_method_in_a_toolset_without_events_is_reported_by_the_workspace(ws, seen):
+    Toolset([ws.read]).call("read", {"path": "a.txt"})
+    assert brief(seen) == [("started", "read", False), ("finished", "read", False)]
+
+
+def test_a_failed_call_is_reported_with_its_code(ws, seen):
+    with pytest.raises(NotFoundError):
+        ws.read("gone.txt")
+    assert (seen[1].kind, seen[1].code, seen[1].path) == ("failed", "not_found", "gone.txt")
+    assert "gone.txt" in seen[1].summary
+    seen.clear()
+    with ws.view(policy=Policy(mode="plan")) as view, pytest.raises(PermissionError):
+        view.delete("a.txt")
+    assert (seen[1].kind, seen[1].code) == ("refused", "refused")
+
+
+def test_every_declared_method_is_reported(ws, seen):
+    ws.append("b.txt", "x\n")
+    ws.copy("a.txt", "c.txt")
+    ws.exists("c.txt")
+    ws.stat("c.txt")
+    ws.checkpoint("here")
+    ws.undo()
+    with ws.transaction() as tx:
+        tx.write("d.txt", "x\n")
+    names = [event.tool for event in seen if event.kind == "finished"]
+    assert names == ["append", "copy", "exists", "stat", "checkpoint", "undo", "write"]
+
+
+def test_awaited_methods_are_reported(ws, seen):
+    async def main() -> None:
+        await AsyncWorkspace(ws).grep("one")
+        await ws.tools().acall("grep", {"pattern": "one"})
+
+    asyncio.run(main())
+    assert brief(seen)[::2] == [("started", "grep", True), ("started", "grep", False)]
+
+
+def test_a_subclass_that_calls_the_method_it_overrides_is_reported_once(tmp_path, seen):
+    class Own(Workspace):
+        def read(self, path, *args, **kwargs):
+            return super().read(path, *args, **kwargs)
+
+    (tmp_path / "a.txt").write_text("one\n")
+    with Own(tmp_path, on_event=seen.append) as ws:
+        ws.read("a.txt")
+    assert brief(seen) == [("started", "read", True), ("finished", "read", True)]
+
+
+def test_events_have_the_id_of_the_call_of_the_provider(ws, seen):
+    def call(number):
+        function = {"name": "read", "arguments": '{"path": "a.txt"}'}
+        return {"id": f"call_{number}", "type": "function", "function": function}
+
+    tools = ws.tools()
+    tools.reply(call(1))
+    tools.run([call(2), call(3)])
+    asyncio.run(tools.areply(call(4)))
+    asyncio.run(tools.arun([call(5), call(6)]))
+    ws.read("a.txt")
+    ids = [event.call_id for event in seen if event.kind == "finished"]
+    assert sorted(ids) == ["", *(f"call_{number}" for number in range(1, 7))]
+
+
+def test_redacting_hides_arguments_in_every_event(tmp_path, seen):
+    def hide(event):
+        return {name: value if name == "path" else "…" for name, value in event.arguments.items()}
+
+    with Workspace(tmp_path, on_event=redacting(seen.append, hide)) as ws:
+        ws.write("a.txt", "secret\n")
+        ws.tools().call("write", {"path": "b.txt", "content": "secret\n"})
+    assert len(seen) == 4
+    assert "secret" not in repr(seen)
+    assert {event.path for event in seen} == {"a.txt", "b.txt"}
+
+
+def test_a_redaction_that_fails_hides_the_event_and_not_the_result(tmp_path, seen, caplog):
+    with Workspace(tmp_path, on_event=redacting(seen.append, lambda event: 1 / 0)) as ws:
+        assert ws.write("a.txt", "secret\n").created
+    assert not seen
+    assert "secret" not in caplog.text
+
+
+def test_the_logger_has_direct_calls_without_their_arguments(tmp_path, caplog):
+    with caplog.at_level(logging.DEBUG, logger="agentfs"), Workspace(tmp_path) as ws:
+        ws.write("a.txt", "secret\n")
+        ws.tools().call("read", {"path": "a\n.txt"})
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 4
+    assert lines[0].startswith("started write #")
+    assert "a.txt" in lines[1]
+    assert not [line for line in lines if "secret" in line or "\n" in line]
+
+
+def test_without_a_listener_no_event_is_made(tmp_path, monkeypatch):
+    from agentfs import events
+
+    def never(*_args, **_named):
+        raise AssertionError
+
+    monkeypatch.setattr(events, "Event", never)
+    with Workspace(tmp_path) as ws:
+        ws.write("a.txt", "x\n")
+        assert ws.tools().call("read", {"path": "a.txt"}).success
+
+
+def test_a_callback_that_fails_does_not_stop_a_direct_call(tmp_path):
+    with Workspace(tmp_path, on_event=lambda event: 1 / 0) as ws:
+        assert ws.write("a.txt", "x\n").created

@@ -1,0 +1,239 @@
+"""Policy files: what they set, what they refuse, and that no tool can change them."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+
+from agentfs import AgentFSError, Limits, Policy, PolicyFile, Protect, Workspace
+from agentfs.cli import main
+from agentfs.errors import RefusedError
+
+ALL = """
+deny = ["read(private/**)"]
+ask = ["delete"]
+allow = ["edit(src/**)", "write"]
+mode = "accept_edits"
+read_only = false
+roots = ["../project"]
+dialect = "wave"
+prefix = "fs_"
+
+[protect]
+read = ["*.secret", "!.npmrc"]
+write = ["Makefile"]
+
+[limits]
+read_lines = 500
+timeout = 2.5
+"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "a.txt").write_text("one\n")
+    return root
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, *names):
+        path = tmp_path.joinpath(*names or ("config", "policy.toml"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def refused(path):
+    with pytest.raises(AgentFSError) as raised:
+        PolicyFile.read(path)
+    return f"{raised.value}\n{raised.value.hint}"
+
+
+def test_a_file_sets_policy_limits_and_names(file, root):
+    settings = PolicyFile.read(file(ALL))
+    assert settings.policy == Policy(
+        deny=["read(private/**)"], ask=["delete"], allow=["edit(src/**)", "write"], mode="accept_edits",
+        protect=Protect(read=[*Protect.READ, "*.secret", "!.npmrc"], write=[*Protect.WRITE, "Makefile"]),
+    )  # fmt: skip
+    assert settings.limits == Limits(read_lines=500, timeout=2.5)
+    assert os.path.realpath(settings.root) == os.path.realpath(root)
+    assert (settings.dialect, settings.prefix) == ("wave", "fs_")
+
+
+def test_an_empty_file_sets_nothing(file):
+    settings = PolicyFile.read(file(""), limits=Limits(timeout=3))
+    assert (settings.policy, settings.limits) == (Policy(), Limits(timeout=3))
+    assert (settings.root, settings.dialect, settings.prefix) == (None, None, None)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("alow = []", ["`alow` is not a setting", "Did you mean `allow`?", "deny, ask, allow"]),
+    ("permission = 1", ["`permission` is not a setting"]),
+    ("allow = 'read'", ["`allow` is wrong", "a list of rules"]),
+    ("deny = ['reed(src/**)']", ["`deny` is wrong", "did you mean `read`", "multi_edit"]),
+    ("ask = [1]", ["`ask` is wrong", "1 is not a rule"]),
+    ("deny = ['edit({'  ]", ["`deny` is wrong"]),
+    ("mode = 'plann'", ["`mode` is wrong", "'plan'"]),
+    ("read_only = 1", ["`read_only` is wrong"]),
+    ("protect = []", ["`protect` must be a table", "read, write"]),
+    ("[protect]\nreads = []", ["`protect.reads` is not a setting", "`read`"]),
+    ("[protect]\nread = ['..']", ["`protect.read` is wrong"]),
+    ("[limits]\nread_line = 1", ["`limits.read_line` is not a setting", "`read_lines`", "timeout"]),
+    ("[limits]\nread_lines = 0", ["`limits.read_lines` is wrong", "positive"]),
+    ("[limits]\ncount_tokens = 1", ["`limits.count_tokens` is not a setting"]),
+    ("roots = 'a'", ["`roots` must be a list"]),
+    ("roots = ['a', 'b']", ["`roots` must have one directory", "one server for each"]),
+    ("dialect = 1", ["`dialect` must be a string"]),
+    ("allow = read", ["is not TOML", "line 1"]),
+    ("allow = []\nallow = []", ["is not TOML"]),
+])  # fmt: skip
+def test_an_error_names_the_file_the_key_and_the_valid_names(file, text, said):
+    path = file(text)
+    message = refused(path)
+    assert str(path) in message
+    for each in said:
+        assert each in message
+
+
+def test_a_file_that_cannot_be_read_is_an_error(file, tmp_path):
+    assert "No such file" in refused(tmp_path / "missing.toml")
+    assert "cannot be read" in refused(tmp_path)
+    large = file("")
+    large.write_bytes(b"#" * (1024 * 1024 + 1))
+    assert "over 1,048,576 bytes" in refused(large)
+    large.write_bytes(b"# \xff")
+    assert "is not TOML" in refused(large)
+
+
+def test_each_setting_of_a_policy_and_of_limits_can_be_in_a_file(file):
+    for kind, table in ((Policy, ""), (Limits, "[limits]\n")):
+        for each in fields(kind):
+            value = getattr(kind(), each.name)
+            if each.name in ("permission", "protect", "count_tokens") or value is None:
+                continue
+            text = json.dumps(list(value) if isinstance(value, tuple) else value)
+            settings = PolicyFile.read(file(f"{table}{each.name} = {text}"))
+            assert (settings.policy, settings.limits) == (Policy(), Limits())
+
+
+@pytest.mark.parametrize("place", ["policy.toml", "deep/er/policy.toml"])
+def test_a_file_in_the_workspace_is_refused(file, root, place):
+    """Attack: a model edits the policy that it works under."""
+    settings = PolicyFile.read(file("", "project", *place.split("/")))
+    with pytest.raises(RefusedError, match="a model could change it"):
+        settings.check_outside(root)
+
+
+@pytest.mark.parametrize("links", [
+    {"outside.toml": "project/policy.toml"},
+    {"project/link.toml": "../config/policy.toml"},
+    {"project/config": "../config"},
+    {"outside.toml": "project/link.toml", "project/link.toml": "../config/policy.toml"},
+    {"around": "project", "outside.toml": "around/policy.toml"},
+    {"outside.toml": "project/../project/link.toml", "project/link.toml": "../config/policy.toml"},
+])  # fmt: skip
+def test_a_file_is_refused_if_a_link_on_the_way_is_in_the_workspace(file, root, tmp_path, links):
+    """Attack: a link in the workspace leads to the file, so a model could let it lead to another."""
+    file("")
+    file("", "project", "policy.toml")
+    for link, target in links.items():
+        (tmp_path / link).symlink_to(tmp_path / target if link == "outside.toml" else target)
+    first = next(iter(links))
+    path = tmp_path / ("outside.toml" if "outside.toml" in links else first)
+    path = path / "policy.toml" if path.is_dir() else path
+    with pytest.raises(RefusedError):
+        PolicyFile.read(path).check_outside(root)
+
+
+def test_a_link_to_the_workspace_does_not_hide_that_a_file_is_in_it(file, root, tmp_path):
+    path = file("", "project", "policy.toml")
+    (tmp_path / "around").symlink_to("project")
+    (tmp_path / "config").mkdir()
+    around = tmp_path / "config" / ".." / "around"
+    for spelled in (path, tmp_path / "around" / "policy.toml", around / "policy.toml"):
+        for directory in (root, tmp_path / "around", os.path.relpath(root)):
+            with pytest.raises(RefusedError):
+                PolicyFile.read(spelled).check_outside(directory)
+
+
+def test_a_file_beside_the_workspace_is_accepted(file, root, monkeypatch):
+    path = file("")
+    for spelled in (path, os.path.relpath(path), root / ".." / "config" / "policy.toml"):
+        PolicyFile.read(spelled).check_outside(root)
+    monkeypatch.chdir(root)
+    PolicyFile.read("../config/policy.toml").check_outside(".")
+
+
+@pytest.mark.parametrize(("place", "text"), [
+    ("deep/policy.toml", "[protect]\nwrite = ['deep/policy.toml']"),
+    ("deep/policy.toml", "[protect]\nread = ['policy.toml']"),
+    (".claude/policy.toml", ""),
+    ("deep/policy.toml", "read_only = true"),
+])  # fmt: skip
+def test_no_tool_changes_a_protected_policy_file_in_the_workspace(file, root, place, text):
+    """Attack: change, delete, move or replace the file, or a directory above it, with every tool."""
+    path = file(text + "\n# secret\n", "project", *place.split("/"))
+    settings = PolicyFile.read(path)
+    settings.check_outside(root)
+    before, inode = path.read_bytes(), path.stat().st_ino
+    above = place.partition("/")[0]
+    (root / "link.toml").symlink_to(place)
+    (root / "around").symlink_to(above)
+    os.link(path, root / "hard.toml")
+    with Workspace(root, policy=settings.policy) as ws:
+        tools = ws.tools("all")
+        line = ws.read(place, line_ids=True).line_ids[:1] if "protect]\nread" not in text else ["abcdef"]
+        links = ["link.toml", "around/policy.toml", "hard.toml"]
+        for name in (place, f"./{above}/../{place}", place.upper(), *links):
+            for tool, arguments in (
+                ("read", {"path": name}),
+                ("write", {"path": name, "content": "allow = ['*']\n"}),
+                ("edit", {"path": name, "old_string": "secret", "new_string": "x"}),
+                ("multi_edit", {"path": name, "edits": [{"old_string": "secret", "new_string": "x"}]}),
+                ("edit_lines", {"path": name, "changes": [{"line_id": line[0], "new_content": "x"}]}),
+                ("splice", {"path": name, "spans": [[0, 1, "x"]]}),
+                ("replace", {"old_string": "secret", "new_string": "x", "path": name}),
+                ("move", {"path": "a.txt", "to": name}),
+                ("move", {"path": name, "to": "moved.toml"}),
+                ("delete", {"path": name}),
+                ("undo", {}),
+            ):
+                tools.call(tool, arguments)
+        for name in (above, "around"):
+            tools.call("delete", {"path": name})
+            tools.call("move", {"path": name, "to": "elsewhere"})
+            tools.call("write", {"path": f"{name}/other.txt", "content": "x"})
+        tools.call("replace", {"old_string": "secret", "new_string": "x"})
+        tools.call("replace", {"old_string": "secret", "new_string": "x", "glob": "**/*.toml"})
+    assert (path.read_bytes(), path.stat().st_ino) == (before, inode)
+    PolicyFile.read(path).check_outside(root)
+
+
+def started(*arguments):
+    """Start a server whose client leaves at once."""
+    command = [sys.executable, "-m", "agentfs", "mcp", *map(str, arguments)]
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_the_server_refuses_a_policy_file_in_its_workspace(file, root):
+    path = file("", "project", "policy.toml")
+    for options in (["--root", root], ["--root", root.parent], ["--root", root, "--read-only"]):
+        done = started(*options, "--policy", path)
+        assert done.returncode == 2, options
+        assert "a model could change it" in done.stderr
+    assert started("--root", root, "--policy", file("")).returncode == 0
+
+
+def test_a_second_root_is_an_error(root, capsys):
+    assert main(["mcp", "--root", str(root), "--root", str(root)]) == 2
+    assert "several roots are not supported" in capsys.readouterr().err
