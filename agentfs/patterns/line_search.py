@@ -18,6 +18,7 @@ from agentfs.patterns.literals import Plan, count_literal, substring_finder
 
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # matches of one line between two checks of the clock
+_MANY_LINES = 2  # a literal of so many characters is in many lines
 _CHUNK = 1024 * 1024  # larger texts are searched in chunks, to bound the memory
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
@@ -70,9 +71,6 @@ class LineSearch:
         self._expression = pattern.expression
         self._line_regex = pattern.line_regex
         self._ignore_case = plan.ignore_case
-        # For one literal, there is nothing faster than the search for it.
-        is_literal = plan.is_literal and len(plan.literals) == 1 and not plan.ignore_case
-        self.automaton = None if is_literal else Automaton.of(pattern.byte_pattern)
         self._multiline = pattern.multiline
         self._deadline = deadline
         self._window = window
@@ -82,6 +80,10 @@ class LineSearch:
         self._until_check = 0
         # A literal of one character is in too many lines to be useful.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
+        # Without an automaton, literals are found faster, unless the engine would run on many lines in vain.
+        longest = max(map(len, plan.literals), default=0) if len(plan.literals) == 1 else 0
+        is_simple = longest > _MANY_LINES or (longest > 1 and plan.growth == (1, 1))
+        self.automaton = None if plan.is_literal or is_simple else Automaton.of(pattern.byte_pattern)
         self._untimed_length = untimed_length(plan)
 
     @property

@@ -252,8 +252,7 @@ class Prefilter:
     Args:
         plan: The plan of the pattern.
         encoding: As for `decode_content`.
-        automaton: The automaton of the pattern, if there is one. It stands in for the literals, unless there
-            is only one literal.
+        automaton: An automaton to use instead of the literals, if there is one.
     """
 
     def __init__(self, plan: Plan, encoding: str | None = None, automaton: Automaton | None = None) -> None:
@@ -264,7 +263,7 @@ class Prefilter:
         # False only if no searched file contains a literal in upper or lower case.
         self.found_in_any_case = plan.ignore_case or not literals or stringzilla is None
         self._finders: list[Finder] = []  # at least one succeeds in every file with a match
-        if automaton is not None and encoding is None and (plan.ignore_case or len(literals) != 1):
+        if automaton is not None and encoding is None:
             self.found_in_any_case = True
             self._automaton = automaton
         elif not plan.ignore_case:
