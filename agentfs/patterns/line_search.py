@@ -215,8 +215,9 @@ class LineSearch:
     def _line_regex_spans(self, text: str, line_regex: CompiledRegex) -> Iterator[tuple[int, int]]:
         """Yield the matches of the line regex; if it takes too long, continue with each line alone."""
         longest = max(map(len, text.split("\n")))
-        if longest <= self._untimed_length:
-            for start, end in _chunks(text, size=_untimed_part(self._plan, longest)):
+        part = _untimed_part(self._plan, longest)
+        if longest < part:
+            for start, end in _chunks(text, size=part):
                 self._seconds_left()
                 # Without the line end, so that a match at the start of the next line does not count twice.
                 for match in line_regex.finditer(text, start, end - text.startswith("\n", end - 1)):
@@ -359,8 +360,10 @@ def untimed_length(plan: Plan) -> int:
 
 
 def _untimed_part(plan: Plan, longest: int) -> int:
-    """Return how much text is searched between two checks of the clock if its lines are not longer."""
-    power, factor = plan.growth or (1, 1)
+    """Return how much text without longer lines is searched between two checks of the clock."""
+    if plan.growth is None:
+        return 0
+    power, factor = plan.growth
     return int(_LINES_PER_CHECK * untimed_steps() / (factor * max(longest, 1) ** (power - 1)))
 
 

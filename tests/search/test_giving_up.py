@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -34,6 +35,7 @@ def tired_search(compiled, after):
     search = LineSearch(compiled, time.monotonic() + 20)
     search._line_regex, search._has_literals = Tired(search._line_regex, after), False
     search.automaton, search._untimed_length = None, 0
+    search._plan = replace(search._plan, growth=None)
     return search
 
 
