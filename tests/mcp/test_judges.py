@@ -59,7 +59,7 @@ def listening(tmp_path_factory):
 
 
 def inspected(packages, *arguments):
-    """What the inspector prints, as JSON."""
+    """The JSON that the inspector prints."""
     program = json.loads((packages / "inspector" / "package.json").read_text())["bin"]["mcp-inspector"]
     command = [NODE, packages / "inspector" / program, "--cli", *map(str, arguments)]
     environment = {
