@@ -228,8 +228,8 @@ class Automaton:
 
         Args:
             data: The texts, one after the other.
-            starts: Where each text begins.
-            end: Where the last text ends.
+            starts: The offset of each text.
+            end: The end of the last text.
             check: Called from time to time; it may raise to stop.
         """
         found: list[int] = []
