@@ -144,8 +144,10 @@ def missed(path: str, old: str) -> list[str]:
         f"String to replace not found in file.\nString: {old}",
         f"Failed to find expected lines in /workspace/{path}:\n{old}",
         f"Could not find oldString in the file. {where}",
-        (f"Failed to edit, 0 occurrences found for old_string in /workspace/{path}. No edits made. "
-        f"The exact text in old_string was not found. {advice} Use read_file tool to verify."),
+        (
+            f"Failed to edit, 0 occurrences found for old_string in /workspace/{path}. No edits made. "
+            f"The exact text in old_string was not found. {advice} Use read_file tool to verify."
+        ),
     ]
 
 
