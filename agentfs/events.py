@@ -9,11 +9,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from inspect import signature
+from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
-from agentfs.results import Coercion, ReadResult, Result, ToolResult
+from agentfs.results import Coercion, ReadResult, Result, Skipped, ToolResult
 from agentfs.text import estimate_tokens
 from agentfs.visible import one_line
 
@@ -122,31 +123,31 @@ class EventEmitter:
     ) -> "Generator[_Outcome]":
         """Report the start and the end of the call that the block makes. The block sets the outcome."""
         given = _as_mapping(arguments)
-        path = given.get("path")
         started = Event(
             "started",
             str(name)[:100],
             next(_numbers),
             sent_chars=sent_chars,
-            path=path if isinstance(path, str) else None,
+            path=_path_of(given),
             arguments=given,
             direct=direct,
             call_id="" if direct else _call_id.get(),
         )
-        self._emit(started)
-        token, began, outcome = (
-            _reported_to.set((*_reported_to.get(), self._on_event)),
-            time.perf_counter(),
-            _Outcome(),
-        )
+        outcome = _Outcome()
+        # Calls that the callback itself makes are not reported either, or it would be called without end.
+        token = _reported_to.set((*_reported_to.get(), self._on_event))
         try:
-            yield outcome
-        except BaseException as error:
-            outcome.value = error
-            raise
+            self._emit(started)
+            began = time.perf_counter()
+            try:
+                yield outcome
+            except BaseException as error:
+                outcome.value = error
+                raise
+            finally:
+                self._report_end(started, time.perf_counter() - began, outcome.result)
         finally:
             _reported_to.reset(token)
-            self._report_end(started, time.perf_counter() - began, outcome.result)
 
     def _report_end(self, started: Event, seconds: float, result: ToolResult) -> None:
         code = str(result.error["code"]) if result.error else ""
@@ -205,7 +206,8 @@ class _Outcome:
             case Result() as result:
                 images = result.images if isinstance(result, ReadResult) else ()
                 path = getattr(result, "path", None)
-                skipped = {"skipped": vars(found)} if (found := getattr(result, "skipped", None)) else {}
+                found = getattr(result, "skipped", None)
+                skipped: dict[str, Any] = {"skipped": vars(found)} if isinstance(found, Skipped) else {}
                 summary = result.summary or _first_line(result.text)
                 return ToolResult(True, result.text, summary, images=images, file_path=path, data=skipped)
             case AgentFSError() as error:
@@ -219,6 +221,12 @@ class _Outcome:
                 return ToolResult(False, "", "cancelled", error=cancelled)
             case other:
                 return ToolResult(True, "", _first_line(str(other)))
+
+
+def _path_of(arguments: Mapping[str, Any]) -> str | None:
+    path: str | PathLike[str] | None = arguments.get("path")
+    found: Any = fspath(path) if isinstance(path, PathLike) else path
+    return found if isinstance(found, str) else None
 
 
 def _first_line(text: str) -> str:

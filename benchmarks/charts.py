@@ -173,7 +173,7 @@ def tokens() -> str:
     rows, date = rows_of("tokens", "tokens")
     total = {name: sum(row[name] for row in rows.values()) for name in next(iter(rows.values()))}
     shown = ("ls: 500 entries of a tree", "glob: 200 files", "grep: 200 hits", "read: a small file")
-    groups = {"ten tasks together": total, **{label: rows[label] for label in shown}}
+    groups = {"all tasks together": total, **{label: rows[label] for label in shown}}
     counted = json.loads((RESULTS / "tokens.json").read_text())["tree"]
     note = (
         f"tokens for the same content in formats rebuilt from the peers' sources, by {counted}; "

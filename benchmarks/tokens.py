@@ -1,9 +1,11 @@
-"""Tokens of what a model is shown for ten fixed tasks, in our format and in those of four peers.
+"""Tokens of what a model is shown for fixed tasks, in our format and in those of four peers.
 
     python benchmarks/tokens.py [--json FILE]
 
 The peers' formats are written down here as research on their sources describes them (August 2026), and show
-the same content; the peers are not run. "without numbers" is agentfs with `Policy(line_numbers=False)`.
+the same content; the peers are not run. The first table compares like with like. The tasks of the second
+show more than some peers do: line numbers, a diff, or why an edit fails. A peer without a task has a dash.
+"without numbers" is agentfs with `Policy(line_numbers=False)`.
 Tokens are those of tiktoken's cl100k_base, or estimated without it.
 """
 
@@ -17,7 +19,8 @@ from save import save
 from agentfs import Limits, Policy, Workspace
 from agentfs.text import estimate_tokens
 
-PEERS = ("agentfs", "without numbers", "Claude Code", "opencode", "gemini-cli", "pydantic-harness")
+PEERS = ("agentfs", "without numbers", "Claude Code", "codex", "opencode", "gemini-cli")
+MORE = ("read", "edit: the diff", "edit: a miss")  # tasks with more than some peers show
 
 
 def counter() -> tuple[str, Callable[[str], int]]:
@@ -48,6 +51,9 @@ def build(root: Path) -> None:
             body = [f'"""Module {module} of package {package}."""\n\nimport os\n\n']
             body += [function(number) for number in range(12)]
             path.write_text("".join(body))
+    (root / "flat").mkdir()
+    for number in range(110):
+        (root / "flat" / f"component_{number:03}.tsx").write_text(function(number))
     (root / "large.py").write_text("".join(f"    total_{n} = compute({n}, 'name')\n" for n in range(6000)))
 
 
@@ -71,13 +77,13 @@ def pages(path: str, first: int, content: str, total: int) -> list[str]:
         if more
         else ""
     )
-    rest = f"\n... ({total - last} more lines. Use offset={last} to continue reading.)" if more else ""
-    return [
-        claude,
-        opencode,
-        head + "\n".join(lines),
-        f"[{path} | {total} lines | hash:3146e9d03fc9]\n{claude}{rest}",
-    ]
+    codex = "\n".join(f"L{n}: {line}" for n, line in enumerate(lines, first))
+    return [claude, codex, opencode, head + "\n".join(lines)]
+
+
+def shell(text: str) -> str:
+    """Return the output of a command as codex shows it."""
+    return f"Exit code: 0\nWall time: 0.1 seconds\nOutput:\n{text}\n"
 
 
 def hits(found: list[tuple[str, int, str]]) -> list[str]:
@@ -93,24 +99,25 @@ def hits(found: list[tuple[str, int, str]]) -> list[str]:
         f"File: {path}\n" + "\n".join(f"L{line}: {text}" for line, text in lines) + "\n---"
         for path, lines in by_file.items()
     )
-    return [claude, opencode, gemini, "\n".join(f"{path}:{line}:{text}" for path, line, text in found)]
+    codex = shell("\n".join(f"{path}:{line}:{text}" for path, line, text in found))
+    return [claude, codex, opencode, gemini]
 
 
-def names(paths: list[str], *, listed: bool) -> list[str]:
+def names(paths: list[str]) -> list[str]:
     absolute = "\n".join(f"/workspace/{path}" for path in paths)
-    if listed:
-        tree = "\n".join(f"  - {path}" for path in paths)
-        return [
-            f"- /workspace/\n{tree}",
-            f"/workspace/\n{tree}",
-            "Directory listing:\n" + "\n".join(paths),
-            "\n".join(paths),
-        ]
+    found = f"Found {len(paths)} file(s), sorted by modification time:\n{absolute}"
+    return [absolute, absolute, absolute, found]
+
+
+def listed(paths: list[str]) -> list[str]:
+    """Return a listing; codex and opencode show the names below their directory, indented."""
+    tree = "\n".join(f"{'  ' * path.count('/')}{path.rpartition('/')[2]}" for path in paths)
+    names = "\n".join(f"  - {path}" for path in paths)
     return [
-        absolute,
-        absolute,
-        f"Found {len(paths)} file(s), sorted by modification time:\n{absolute}",
-        "\n".join(paths),
+        f"- /workspace/\n{names}",
+        f"Absolute path: /workspace\n{tree}",
+        f"/workspace/\n{tree}",
+        "Directory listing for /workspace:\n" + "\n".join(paths),
     ]
 
 
@@ -126,7 +133,20 @@ def edited(path: str, before: list[str], at: int, new: str) -> list[str]:
         f"Successfully modified file: /workspace/{path} (1 replacements). Here is the updated code:\n"
         + "\n".join(after[n] for n in range(max(at - 5, 0), min(at + 6, len(after))))
     )
-    return [claude, "Edit applied successfully.", gemini, f"Edited {path}. [hash:3146e9d03fc9]"]
+    return [claude, f"Success. Updated the following files:\nM {path}", "Edit applied successfully.", gemini]
+
+
+def missed(path: str, old: str) -> list[str]:
+    """Return what the peers say of an old text that a file does not have."""
+    where = "It must match exactly, including whitespace, indentation, and line endings."
+    advice = "Ensure you're not escaping content incorrectly and check whitespace, indentation, and context."
+    return [
+        f"String to replace not found in file.\nString: {old}",
+        f"Failed to find expected lines in /workspace/{path}:\n{old}",
+        f"Could not find oldString in the file. {where}",
+        (f"Failed to edit, 0 occurrences found for old_string in /workspace/{path}. No edits made. "
+        f"The exact text in old_string was not found. {advice} Use read_file tool to verify."),
+    ]
 
 
 def tasks(ws: Workspace, unnumbered: Workspace) -> list[tuple[str, list[str]]]:
@@ -150,17 +170,48 @@ def tasks(ws: Workspace, unnumbered: Workspace) -> list[tuple[str, list[str]]]:
         result = ws.grep(pattern, limit=limit)
         add(what, result.text, hits([(m.path, m.line, m.text) for m in result.matches]))
     found = ws.grep("TODO", output_mode="files_with_matches", limit=200)
-    add("grep: 200 names of files", found.text, names(list(found.counts), listed=False))
+    add("grep: 200 names of files", found.text, names(list(found.counts)))
+    counted = ws.grep("name", output_mode="count", limit=200)
+    counts = "\n".join(f"{path}:{each.lines}" for path, each in counted.counts.items())
+    add("grep: counts of 200 files", counted.text, [counts, shell(counts), "", ""])
+    flat = ws.ls("flat")
+    add("ls: a directory of 110 files", flat.text, listed([e.name for e in flat.entries]))
     listing = ws.ls(depth=0, limit=500)
-    add("ls: 500 entries of a tree", listing.text, names([e.path for e in listing.entries], listed=True))
+    add("ls: 500 entries of a tree", listing.text, listed([e.path for e in listing.entries]))
     globbed = ws.glob("**/module_0*.py", limit=200)
-    add("glob: 200 files", globbed.text, names([e.path for e in globbed.files], listed=False))
+    add("glob: 200 files", globbed.text, names([e.path for e in globbed.files]))
     path = "package_05/module_06.py"
     before = ws.read(path).content.splitlines()
     at = next(n for n, line in enumerate(before) if "TODO" in line)
     change = ws.edit(path, "# TODO", "# later")
-    add("edit: one line", change.text, edited(path, before, at, before[at].replace("TODO", "later")))
+    peers = edited(path, before, at, before[at].replace("TODO", "later"))
+    alone = [f"The file /workspace/{path} has been updated.", *peers[1:3], peers[3].partition(". Here")[0]]
+    add("edit: the result without its diff", change.text.partition("\n")[0], alone)
+    add("edit: the diff", change.text, peers)
+    wrong = "\n".join(before[at - 3 : at + 1]).replace("later", "done").replace("value", "count", 1)
+    miss = ws.tools().call("edit", {"path": path, "old_string": wrong, "new_string": "pass"})
+    add("edit: a miss", miss.content, missed(path, wrong))
+    made = ws.write("package_05/new.py", "".join(map(function, range(3))))
+    created = [
+        "File created successfully at: /workspace/package_05/new.py",
+        "Success. Updated the following files:\nA package_05/new.py",
+        "Wrote file successfully.",
+        "Successfully created and wrote to new file: /workspace/package_05/new.py.",
+    ]
+    add("write: a new file", made.text, created)
     return rows
+
+
+def table(rows: list[tuple[str, list[int | None]]]) -> None:
+    """Print the tokens of tasks, and for each peer the sum of ours for the tasks that it has."""
+    print("\n| task | " + " | ".join(PEERS) + " |")
+    print("|---" * (len(PEERS) + 1) + "|")
+    for what, counts in rows:
+        print(f"| {what} | " + " | ".join("–" if each is None else f"{each:,}" for each in counts) + " |")
+    sums = [sum(counts[n] or 0 for _, counts in rows) for n in range(len(PEERS))]
+    ours = [sum(counts[0] or 0 for _, counts in rows if counts[n] is not None) for n in range(len(PEERS))]
+    print("| in sum | " + " | ".join(f"{total:,}" for total in sums) + " |")
+    print("| agentfs, the same tasks | " + " | ".join(f"{total:,}" for total in ours) + " |")
 
 
 def main() -> None:
@@ -173,20 +224,18 @@ def main() -> None:
         limits = Limits(read_bytes=200_000, output_tokens=100_000)
         plain = Workspace(directory, policy=Policy(line_numbers=False), limits=limits)
         with Workspace(directory, limits=limits) as ws, plain:
-            rows = tasks(ws, plain)
-    print(f"tokens by {named}\n")
-    print("| task | " + " | ".join(PEERS) + " |")
-    print("|---" * (len(PEERS) + 1) + "|")
-    sums = [0] * len(PEERS)
-    table = []
-    for what, texts in rows:
-        counts = [count(text) for text in texts]
-        sums = [total + number for total, number in zip(sums, counts, strict=True)]
-        print(f"| {what} | " + " | ".join(f"{number:,}" for number in counts) + " |")
-        table.append({"label": what, "tokens": dict(zip(PEERS, counts, strict=True))})
-    print("| all ten | " + " | ".join(f"{number:,}" for number in sums) + " |")
+            texts = tasks(ws, plain)
+    print(f"tokens by {named}")
+    rows = [(what, [count(text) if text else None for text in each]) for what, each in texts]
+    table([row for row in rows if not row[0].startswith(MORE)])
+    table([row for row in rows if row[0].startswith(MORE)])
     if file:
-        save(file, named, table)
+        complete = [(what, counts) for what, counts in rows if None not in counts]
+        save(
+            file,
+            named,
+            [{"label": what, "tokens": dict(zip(PEERS, counts, strict=True))} for what, counts in complete],
+        )
 
 
 if __name__ == "__main__":

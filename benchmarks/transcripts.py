@@ -1,11 +1,12 @@
 """Scripted runs of five groups of tasks, as a coding model calls the tools: calls, errors and tokens.
 
-    python benchmarks/transcripts.py [DJANGO] [--before CHECKOUT] [--json] [--show]
+    python benchmarks/transcripts.py [TREE] [--before CHECKOUT] [--json] [--show]
 
-The tasks run on a tree that is built here and on a copy of a source tree of Django, where one is given; with
-`--before` also with the package of another checkout. The scripts make the mistakes that models make: damaged
-old texts, wrong paths, names and parameters of other products' tools, patterns that mean something else. What
-an answer suggests is followed literally, once: an old text, a near path, a call, arguments to pass.
+The tasks run on a tree that is built here and on a copy of a Python source tree, if one is given; with
+`--before` also with the package of another checkout. The task of a new format needs a tree of Django. The
+scripts make the mistakes that models make: damaged old texts, wrong paths, names and parameters of other
+products' tools, patterns that mean something else. What an answer suggests is followed literally, once: an
+old text, a near path, a call, arguments to pass.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from string import Template
@@ -261,9 +262,14 @@ def add_format(session: Session) -> None:
     session.call("read", path=path, offset=1, limit=40)
 
 
+def largest(names: Iterable[str]) -> str:
+    """Return the most frequent name."""
+    return Counter(names).most_common(1)[0][0]
+
+
 def run(root: Path) -> dict[str, Any]:
     """Run all groups on a tree, and return what was counted."""
-    top = "django" if (root / "django").is_dir() else "project"
+    top = largest(path.split("/")[0] for path, _ in sources(root) if "/" in path)
     name = word_in(root, top, 12)
     texts = {path: text for path, text in sources(root) if path.startswith(f"{top}/")}
     module = next(path for path, text in texts.items() if path.count("/") == 2 and "import os\n" in text)
@@ -272,7 +278,7 @@ def run(root: Path) -> dict[str, Any]:
         "upper": name.upper(),
         "upper_file": file.upper(),
         "title": parent.title(),
-        "many": "many" if (root / "many").is_dir() else "django/conf/locale",
+        "many": largest(os.path.relpath(path.parent, root) for path in root.rglob("*")),
         "typo": f"{parent}/{file[:2]}{file[3]}{file[2]}{file[4:]}",
         "elsewhere": f"{top}/{file}",
         "backslashes": module.replace("/", "\\\\"),
@@ -292,6 +298,8 @@ def run(root: Path) -> dict[str, Any]:
         "rename over 44 files": lambda session: rename(session, top, 44),
         "recovery": lambda session: session.script(calls["recovery"]),
     }
+    if not any(path.endswith(COMMAND) for path, _ in sources(root)):
+        del scripts["`--format json` for showmigrations"]
     sessions = {group: Session(root) for group in scripts}
     for group, script in scripts.items():
         script(sessions[group])
@@ -303,18 +311,18 @@ def run(root: Path) -> dict[str, Any]:
     }
 
 
-def measure(django: Path | None, checkout: Path | None = None) -> dict[str, Any]:
+def measure(tree: Path | None, checkout: Path | None = None) -> dict[str, Any]:
     """Run all groups on each tree, with the package of another checkout if one is given."""
     if checkout:
         environment = {**os.environ, "PYTHONPATH": f"{checkout}:{os.environ.get('PYTHONPATH', '')}"}
-        command = [sys.executable, __file__, "--json", *([django] if django else [])]
+        command = [sys.executable, __file__, "--json", *([tree] if tree else [])]
         return json.loads(subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE).stdout)
     with tempfile.TemporaryDirectory() as built, tempfile.TemporaryDirectory() as copy:
         build(Path(built))
-        if not django:
+        if not tree:
             return {"built tree": run(Path(built))}
-        shutil.copytree(django, copy, dirs_exist_ok=True, symlinks=True)
-        return {"built tree": run(Path(built)), "Django": run(Path(copy))}
+        shutil.copytree(tree, copy, dirs_exist_ok=True, symlinks=True)
+        return {"built tree": run(Path(built)), tree.name: run(Path(copy))}
 
 
 def table(what: str, columns: tuple[str, ...], before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -329,13 +337,13 @@ def table(what: str, columns: tuple[str, ...], before: dict[str, Any], after: di
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("django", nargs="?", type=Path, help="a source tree of Django")
+    parser.add_argument("tree", nargs="?", type=Path, help="a tree of Python sources")
     parser.add_argument("--before", type=Path, help="a checkout to compare with")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--show", action="store_true", help="print the mistakes whose aim was not reached")
     options = parser.parse_args()
-    before = measure(options.django, options.before) if options.before else {}
-    after = measure(options.django)
+    before = measure(options.tree, options.before) if options.before else {}
+    after = measure(options.tree)
     if options.json:
         print(json.dumps(after, indent=1))
         return

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
+from agentfs import PolicyFile
 from scripts.pages import NOT_RUN, blocks_of, sessions, with_outputs
 
 ROOT = Path(__file__).parents[1]
@@ -89,6 +90,16 @@ async def test_the_mcp_configuration_of_each_client_starts_the_server(tmp_path):
         async with Client(StdioServerParameters(command=command, args=args)) as client:
             listed = await client.call_tool("ls", {})
             assert listed.content[0].text.startswith("marker.txt")
+
+
+def test_the_policy_file_of_the_mcp_page_is_valid(tmp_path):
+    [text] = [
+        block.content
+        for block in blocks_of(ROOT / "docs" / "how-to" / "mcp.md")
+        if block.language == "toml" and "deny" in block.content
+    ]
+    (tmp_path / "policy.toml").write_text(text)
+    assert PolicyFile.read(tmp_path / "policy.toml").limits.read_lines == 1000
 
 
 def test_each_file_of_the_repository_that_a_page_names_is_there():

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -166,3 +167,22 @@ def test_without_a_listener_no_event_is_made(tmp_path, monkeypatch):
 def test_a_callback_that_fails_does_not_stop_a_direct_call(tmp_path):
     with Workspace(tmp_path, on_event=lambda event: 1 / 0) as ws:
         assert ws.write("a.txt", "x\n").created
+
+
+def test_a_callback_may_call_methods_itself(tmp_path, seen):
+    """Each call of the callback was reported to the callback, without end."""
+
+    def on_event(event):
+        seen.append(event)
+        ws.ls()
+
+    with Workspace(tmp_path, on_event=on_event) as ws:
+        ws.write("a.txt", "x\n")
+        ws.tools().call("read", {"path": "a.txt"})
+    assert [event.tool for event in seen] == ["write", "write", "read", "read"]
+
+
+def test_a_path_object_is_the_path_of_its_events(ws, seen):
+    with pytest.raises(NotFoundError):
+        ws.read(Path("gone.txt"))
+    assert [event.path for event in seen] == ["gone.txt", "gone.txt"]

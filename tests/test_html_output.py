@@ -1,4 +1,4 @@
-"""What a notebook displays: no text of the tree is markup."""
+"""The HTML that a notebook displays: no text of the tree is markup."""
 
 import asyncio
 import struct

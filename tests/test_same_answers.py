@@ -5,6 +5,7 @@ Each has its own copy of one tree. Random calls, and random changes by other pro
 
 import os
 import random
+import re
 import shutil
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ KINDS = ("cold", "watched", "persistent", "remote")
 LIMITS = Limits(watch_bytes=64 * 1024, file_bytes=32 * 1024, grep_results=20, glob_results=15, timeout=30)
 # Times and numbers of calls, which differ in each copy of the tree.
 VOLATILE = {"mtime", "elapsed_ms", "accessed", "created_at"}
+STATUS_REVISION = re.compile("~[0-9a-f]{32}")  # of a file above `file_bytes`: a hash of inode and times
 DIRECTORIES = ["", "src", "src/deep", "src/deep/er", "build", ".hidden", "docs"]
 NAMES = ["a.py", "b.py", "c.txt", "é.md", ".env", ".gitignore", "data.bin", "link", "Makefile"]
 WORDS = ["alpha", "beta", "gamma", "delta = 1", "def f():", "    return x", "ſtraße", "“quoted”", "TODO"]
@@ -126,7 +128,9 @@ def plain(value, root: str):
         return {key: plain(each, root) for key, each in value.items() if key not in VOLATILE}
     if isinstance(value, (list, tuple)):
         return [plain(each, root) for each in value]
-    return value.replace(root, "<root>") if isinstance(value, str) else value
+    if isinstance(value, str):
+        value = STATUS_REVISION.sub("~", value.replace(root, "<root>"))
+    return value
 
 
 def answer(workspace, name, arguments):

@@ -17,6 +17,7 @@ from agentfs.dialects.toolkit import (
     as_json,
     content_of,
     cut_lines,
+    glob_notes,
     last_line,
     left_out_field,
     newline_of,
@@ -312,7 +313,8 @@ def _totals(
     if found.truncated:
         hint = f"There are {'' if found.exact else 'at least '}{total} {noun}. {advice}"
         totals["overflow"] = _overflow(count, total, hint)
-    return {**totals, **left_out_field(found.skipped), **({} if count else {"note": context.result.content})}
+    note = "; ".join(glob_notes(found)) if count else context.result.content
+    return {**totals, **left_out_field(found.skipped), **without_empty(note=note)}
 
 
 def _overflow(count: int, total: int, hint: str) -> dict[str, Any]:

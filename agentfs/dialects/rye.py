@@ -16,6 +16,7 @@ from agentfs.dialects.toolkit import (
     ToolSpec,
     as_json,
     content_of,
+    glob_notes,
     globs_from_root,
     left_out_field,
     lines_of,
@@ -211,7 +212,8 @@ def _totals(context: RenderContext, found: GlobResult | GrepResult, total: int) 
     totals: dict[str, Any] = {"count": count, "truncated": found.truncated or not found.exact}
     totals |= {"total": total} if found.truncated else {}
     note = {} if count else {"note": context.result.content}
-    return {**totals, **left_out_field(found.skipped, without=_ALWAYS_SKIPPED), **note}
+    notes = without_empty(notes=glob_notes(found))
+    return {**totals, **left_out_field(found.skipped, without=_ALWAYS_SKIPPED), **notes, **note}
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

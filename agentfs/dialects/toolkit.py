@@ -26,9 +26,9 @@ from agentfs.fs import quote as quote
 from agentfs.lazy import load_installed as load_installed
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
-from agentfs.results import Match, ReadResult, Skipped, ToolResult
+from agentfs.results import GlobResult, GrepResult, Match, ReadResult, Skipped, ToolResult
 from agentfs.search.diagnose import skip_report as skip_report
-from agentfs.search.glob_readings import globs_below
+from agentfs.search.glob_readings import READINGS, globs_below
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
 from agentfs.search.searcher import without_marks as without_marks
@@ -222,6 +222,11 @@ def globs_from_root(workspace: Workspace, path: str, globs: str | Sequence[str] 
         readings = globs_below(glob.removeprefix("!"), below.split("/")) if "/" in glob else ()
         found += [f"{negation}{each}" for each in readings] or [glob]
     return found or None
+
+
+def glob_notes(found: GlobResult | GrepResult) -> list[str]:
+    """Return the notes on globs that a search did not read literally."""
+    return [note for note in found.notes if note.startswith(READINGS)]
 
 
 def last_line(arguments: Mapping[str, Any]) -> int | None:

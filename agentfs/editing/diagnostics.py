@@ -234,7 +234,7 @@ class _Diagnosis:
     def near(self) -> NoMatchError | None:
         lines = bodies_of(self.view)
         old_lines = self.old.split("\n")
-        blocks = causes.closest_blocks(lines, old_lines)
+        blocks = self._most_like_new(lines, causes.closest_blocks(lines, old_lines))
         if not blocks:
             return None
         elided = any(_ELIDED.match(line) and line not in lines for line in old_lines)
@@ -265,6 +265,19 @@ class _Diagnosis:
                 Advice("To see more, call ", around, "."),
             ),
         )
+
+    def _most_like_new(self, lines: Sequence[str], blocks: Sequence[Span]) -> Sequence[Span]:
+        """Choose among equally close blocks by the lines that the new text keeps, if they tell one."""
+        if len(blocks) < 2 or not self.new.strip():
+            return blocks
+        new_lines = self.new.split("\n")
+        shared: list[int] = []
+        for start, end in blocks:
+            call_context.check()
+            reach = max(end, start + len(new_lines))
+            shared.append(causes.shared_lines(new_lines, lines[start:reach]))
+        best = [block for block, count in zip(blocks, shared, strict=True) if count == max(shared)]
+        return best if len(best) == 1 else blocks
 
     def _mark_hint(self) -> str:
         """Explain the mark that stands for the part of a long line that was not shown."""

@@ -395,15 +395,14 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
     if below is not None and len(faults) <= _MOST_NAMED and len(faults) < total:
         globs = ["!/" + _GLOB_SPECIAL.sub(r"\\\1", path) for path in faults]
         hint = Advice("To leave them out, ", Retry({"glob": [*as_list(options.glob), *globs]}), ".")
-    return type(first)(
-        f"{len(faults)} of {plural(total, 'file')} cannot be changed, so nothing was changed:",
-        hint=hint,
-        details={
-            **first.details,
-            "paths": list(faults),
-            "places": [f"  {error.message}" for error in list(faults.values())[:_MOST_NAMED]],
-        },
-    )
+    details = {
+        **first.details,
+        "paths": list(faults),
+        "places": [f"  {error.message}" for error in list(faults.values())[:_MOST_NAMED]],
+    }
+    details.pop("suggested_calls", None)  # of the hint of the first file
+    message = f"{len(faults)} of {plural(total, 'file')} cannot be changed, so nothing was changed:"
+    return type(first)(message, hint=hint, details=details)
 
 
 def _nothing_found(

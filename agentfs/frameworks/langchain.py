@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.tools import StructuredTool, ToolException
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
+from pydantic import PrivateAttr
 
 from agentfs.frameworks.approval import Answer, Paused, answering
 from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
@@ -15,7 +16,7 @@ from agentfs.tools.toolset import Toolset
 _Output = tuple[str | list[dict[str, Any]], dict[str, Any]]
 
 
-def tools(toolset: Toolset) -> list[StructuredTool]:
+def tools(toolset: Toolset) -> list[BaseTool]:
     """Return tools as LangChain's, for `create_agent(tools=...)`, a `ToolNode` or `bind_tools`.
 
     A call that fails becomes a `ToolMessage` whose status is "error". With the `Policy.permission` `ask`, a
@@ -29,29 +30,35 @@ def tools(toolset: Toolset) -> list[StructuredTool]:
     Returns:
         One tool for each, in order. The artifact of a message is `ToolResult.to_dict()`.
     """
-    return [_tool(toolset, schema) for schema in toolset.schemas("mcp")]
+    return [_FileTool.of(toolset, schema) for schema in toolset.schemas("mcp")]
 
 
-def _tool(toolset: Toolset, schema: Mapping[str, Any]) -> StructuredTool:
-    name = schema["name"]
+class _FileTool(BaseTool):
+    _toolset: Toolset = PrivateAttr()
 
-    def call(**arguments: Any) -> _Output:
-        with answering(_interrupts(name, arguments)):
-            return _output(toolset.call(name, arguments))
+    @classmethod
+    def of(cls, toolset: Toolset, schema: Mapping[str, Any]) -> "_FileTool":
+        """Return the tool for a schema."""
+        tool = cls(
+            name=schema["name"],
+            description=schema["description"],
+            args_schema=schema["inputSchema"],
+            response_format="content_and_artifact",
+            handle_tool_error=True,
+        )
+        tool._toolset = toolset
+        return tool
 
-    async def acall(**arguments: Any) -> _Output:
-        with answering(_interrupts(name, arguments)):
-            return _output(await toolset.acall(name, arguments))
+    # A model may send an argument of any name, also "self".
+    def _run(self, /, *args: Any, **arguments: Any) -> _Output:
+        del args
+        with answering(_interrupts(self.name, arguments)):
+            return _output(self._toolset.call(self.name, arguments))
 
-    return StructuredTool(
-        name=name,
-        description=schema["description"],
-        args_schema=schema["inputSchema"],
-        func=call,
-        coroutine=acall,
-        response_format="content_and_artifact",
-        handle_tool_error=True,
-    )
+    async def _arun(self, /, *args: Any, **arguments: Any) -> _Output:
+        del args
+        with answering(_interrupts(self.name, arguments)):
+            return _output(await self._toolset.acall(self.name, arguments))
 
 
 def _output(result: ToolResult) -> _Output:

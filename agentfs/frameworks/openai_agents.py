@@ -15,32 +15,35 @@ from agentfs.tools.spec import Tool
 from agentfs.tools.toolset import Toolset
 
 
-def tools(toolset: Toolset, *, strict: bool = False) -> list[FunctionTool]:
+def tools(toolset: Toolset, *, strict: bool = False, approval: bool = False) -> list[FunctionTool]:
     """Return tools as those of the OpenAI Agents SDK, for `Agent(tools=...)`.
 
     The SDK shows a model a failure as text. It is also an error of the call's span, and the item's
-    `custom_data` has `success` and the `code` of the error. With the `Policy.permission` `ask`, a call
-    that needs approval is an interruption of the run, which `RunState.approve` or `RunState.reject` answers.
+    `custom_data` has `success` and the `code` of the error. With `approval` and the `Policy.permission`
+    `ask`, a call that needs approval is an interruption of the run, which `RunState.approve` or
+    `RunState.reject` answers.
 
     Args:
         toolset: The tools. Pass their `instructions()` to the agent.
         strict: Ask the provider to enforce the schemas.
+        approval: Find out before each call whether it needs approval. It is rehearsed for that, up to its
+            question. The SDK then also asks about calls whose arguments are not JSON.
 
     Returns:
         One tool for each, in order.
     """
     schemas: list[Any] = toolset.schemas("openai-responses", strict=strict)
-    return [_tool(toolset, tool, schema) for tool, schema in zip(toolset, schemas, strict=True)]
+    return [_tool(toolset, tool, schema, approval) for tool, schema in zip(toolset, schemas, strict=True)]
 
 
-def _tool(toolset: Toolset, tool: Tool, schema: dict[str, Any]) -> FunctionTool:
+def _tool(toolset: Toolset, tool: Tool, schema: dict[str, Any], approval: bool) -> FunctionTool:
     results: WeakKeyDictionary[ToolContext[Any], ToolResult] = WeakKeyDictionary()
 
     async def invoke(context: ToolContext[Any], arguments: str) -> Any:
         def answer(_: PermissionRequest) -> PermissionAnswer:
             if context.is_tool_approved(tool.name, context.tool_call_id):
                 return Allow()
-            return Deny("The user was not asked before the call, so nothing was changed.")
+            return Deny("The user must be asked before this call, and was not.")
 
         with answering(answer):
             result = results[context] = await toolset.acall(tool.name, arguments)
@@ -60,7 +63,7 @@ def _tool(toolset: Toolset, tool: Tool, schema: dict[str, Any]) -> FunctionTool:
         params_json_schema=schema["parameters"],
         on_invoke_tool=invoke,
         strict_json_schema=schema["strict"],
-        needs_approval=needs_approval,
+        needs_approval=needs_approval if approval else False,
         custom_data_extractor=custom_data,
     )
 

@@ -18,12 +18,13 @@ from pydantic import ValidationError
 from agentfs.advice import plural
 from agentfs.errors import RefusedError
 from agentfs.permissions import Allow, Deny, PermissionRequest
-from agentfs.visible import to_json, visible
+from agentfs.visible import visible
 
 ROOTS_SECONDS = 10.0  # for a client to list its roots
 ANSWER_SECONDS = 600.0  # for a user to answer
 _DIFF_CHARS = 40_000  # shown to the user
 _ARGUMENTS_CHARS = 2000
+_PATHS = 20
 _ROOTS, _PERMISSION = "roots", "permission"  # the names of the questions
 _NO_FIELDS: dict[str, Any] = {"type": "object", "properties": {}}  # the user only accepts or declines
 _CANNOT_ASK = (
@@ -102,7 +103,8 @@ class Questions:
         question = types.ElicitRequest(params=params)
         if not self.resends:
             return self._elicit(question)
-        digest = hashlib.sha256(params.message.encode()).hexdigest()
+        # Of the whole change: the message may be cut.
+        digest = hashlib.sha256(repr(request).encode("utf-8", "surrogatepass")).hexdigest()
         answer = self._answers.get(_PERMISSION) if digest == self._asked else None
         if isinstance(answer, types.ElicitResult):
             decided = _decided(answer)
@@ -148,12 +150,18 @@ def _decided(answer: types.ElicitResult) -> Allow | Deny:
 def _text(request: PermissionRequest) -> str:
     """Return the question: the call, its paths, and the diff or the arguments."""
     wants = "change" if request.changes else "use"
-    paths = ", ".join(request.paths) or "files that it finds"
     shown, most = request.diff, _DIFF_CHARS
     if not shown:
-        given = {name: value for name, value in request.arguments.items() if value not in (None, False)}
-        shown, most = visible(to_json(given)), _ARGUMENTS_CHARS
+        given = request.arguments.items()
+        shown = visible("\n".join(f"{name}={value!r}" for name, value in given if value not in (None, False)))
+        most = _ARGUMENTS_CHARS
     if len(shown) > most:
         left_out = f"[{plural(len(shown) - most, 'character')} not shown]"
         shown = f"{left_out}\n{shown[:most]}\n{left_out}"
-    return f"{request.tool or request.method} wants to {wants} {paths}. Allow it?\n\n{shown}"
+    return f"{request.tool or request.method} wants to {wants} {_paths(request)}. Allow it?\n\n{shown}"
+
+
+def _paths(request: PermissionRequest) -> str:
+    more = len(request.paths) - _PATHS
+    shown = ", ".join(request.paths[:_PATHS]) or "files that it finds"
+    return f"{shown} and {plural(more, 'more file', 'more files')}" if more > 0 else shown

@@ -2,8 +2,8 @@
 
 import os
 import sys
+import urllib.parse
 from dataclasses import replace
-from pathlib import PurePosixPath
 
 from mcp import MCPError, types
 
@@ -75,4 +75,4 @@ def protocol_error(error: AgentFSError) -> MCPError:
 
 
 def _uri(part: Part, path: str) -> str:
-    return PurePosixPath(os.path.join(part.directory, path)).as_uri()
+    return f"file://{urllib.parse.quote(os.path.join(part.directory, path))}"

@@ -17,7 +17,7 @@ from agentfs.fs.syscalls import Mounts
 from agentfs.watch.kept_entries import KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
-_FIRST_KEPT = 1000  # directories and texts that a call may keep; more if more are kept already
+_FIRST_KEPT = 1000  # directories and texts that the first call may keep
 _FILE_WATCHES_SHARE = 4  # file watches take at most this part (one fourth) of the user's limit
 _COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, the clock of file times
 _TICK = 20_000_000  # nanoseconds, longer than one step of that clock
@@ -49,16 +49,15 @@ class KeptTexts:
         self._linked: set[KeptFile] = set()
         self._unwatched: set[KeptFile] = set()
         self._unsettled: set[KeptFile] = set()
-        self.may_keep = 0  # how many directories and texts this call may still keep
+        self._kept = 0  # how many directories and texts earlier calls have kept
+        self._allowed = self.may_keep = 0  # how many this call may keep, in total and from now on
         self.names_changed = False  # an unwatched file may have got another name
         self.events_lost = False  # any file may have changed
 
-    def begin_call(self, directories: int) -> None:
-        """Begin a call on a tree with so many kept directories.
-
-        A call at most doubles what is kept, so that it is not much slower than a cold call.
-        """
-        self.may_keep = max(_FIRST_KEPT, directories + self.blocks.count)
+    def begin_call(self) -> None:
+        """Begin a call. It keeps no more than all earlier calls, so it is not much slower than a cold one."""
+        self._kept += self._allowed - self.may_keep
+        self._allowed = self.may_keep = max(_FIRST_KEPT, self._kept)
         self.blocks.begin_search()
 
     def is_kept_or_wanted(self, file: KeptFile) -> bool:

@@ -166,7 +166,7 @@ class Watch:
     def _refresh(self) -> bool:
         if self._broken or self._user != _user() or (self._mounts is not None and self._mounts.changed()):
             self._reset()
-        self.texts.begin_call(len(self._by_watch))
+        self.texts.begin_call()
         until = time.monotonic() + _half_of_time_left()
         if self._inotify is not None:
             self._take_events(*self._inotify.drain())

@@ -457,6 +457,26 @@ def test_globs_start_where_ripgrep_starts_them(tmp_path, name, path):
         assert set(found) == expected or not expected, glob
 
 
+READ_AS_A_LIST = {
+    "wave": ("Glob", {"pattern": "*.c,*.h"}),
+    "rye": ("grep", {"pattern": "needle", "include": "*.c,*.h"}),
+    "dominds": ("ripgrep_files", {"pattern": "needle", "globs": "*.c,*.h"}),
+    "tree-sitter-analyzer": ("list_files", {"roots": ["."], "pattern": "*.c,*.h", "glob": True}),
+    "codescout": ("find_file", {"pattern": "*.c,*.h"}),
+}
+
+
+@pytest.mark.parametrize("name", READ_AS_A_LIST)
+def test_an_answer_says_that_a_glob_was_read_in_another_way(tmp_path, name):
+    """The dialects whose answers are JSON or YAML were silent."""
+    lay_out(tmp_path, dict.fromkeys(("a.c", "a.h"), "needle\n"))
+    with Workspace(tmp_path) as ws:
+        tool, arguments = READ_AS_A_LIST[name]
+        answer = ws.tools(dialect=name).call(tool, arguments)
+    assert "a.c" in answer.content
+    assert "taken as a list: *.c,*.h" in answer.content_with_notes
+
+
 def test_one_dialect_may_write_files_that_another_has_read(tmp_path):
     readers = [name for name, words in SPOKEN.items() if "read" in words]
     writers = [name for name, words in SPOKEN.items() if "write" in words]

@@ -368,6 +368,19 @@ def test_an_expansion_in_parts_is_that_of_the_whole_template(tmp_path, template)
     assert (tmp_path / "a").read_text() == expected
 
 
+def test_a_refused_replace_has_only_the_suggested_calls_of_its_own_hint(tmp_path):
+    (tmp_path / "large.txt").write_text("one\n" * 50)
+    (tmp_path / "small.txt").write_text("one\n")
+    with Workspace(tmp_path, limits=Limits(file_bytes=100)) as ws:
+        with pytest.raises(AgentFSError) as caught:
+            ws.replace("one", "two")
+        assert "To leave them out" in caught.value.hint
+        assert "suggested_calls" not in caught.value.details
+        with pytest.raises(AgentFSError) as caught:
+            ws.replace("one", "two", path="large.txt")
+        assert caught.value.details["suggested_calls"][0]["name"] == "read"
+
+
 def test_a_file_too_large_to_change_is_named_and_nothing_is_changed(tmp_path):
     put(tmp_path, {"large": "old " * 100, "dir/large": "old " * 100, "small": "old", "other": "x" * 400})
     with Workspace(tmp_path, limits=Limits(file_bytes=100)) as ws:

@@ -24,6 +24,10 @@ CALLS = [
 TURNS = [CALLS[:2], CALLS[2:]]
 
 
+def text_of(arguments):
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
 def pydantic_ai(tools):
     from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolDenied
     from pydantic_ai.messages import BinaryContent, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
@@ -100,6 +104,10 @@ def langchain(tools):
     done = asyncio.run(agent.ainvoke(Command(resume=resume), config))
     messages = {each.tool_call_id: each for each in done["messages"] if isinstance(each, ToolMessage)}
     seen["answers"] = {key: [message.status, message.text] for key, message in messages.items()}
+    for tool in adapter.tools(tools):
+        for odd in ("self", "config", "run_manager", "args"):
+            call = {"type": "tool_call", "id": "1", "name": tool.name, "args": {odd: 1}}
+            assert tool.invoke(call).status == asyncio.run(tool.ainvoke(call)).status == "error"
     assert messages["image"].artifact["data"]["kind"] == "image"
     return seen | {"image": messages["image"].content[1]["base64"]}
 
@@ -118,7 +126,7 @@ def openai_agents(tools):
             seen["schemas"] = {tool.name: tool.params_json_schema for tool in tools}
             output = [
                 ResponseFunctionToolCall(
-                    type="function_call", call_id=key, name=name, arguments=json.dumps(given)
+                    type="function_call", call_id=key, name=name, arguments=text_of(given)
                 )
                 for key, name, given in next(turns, ())
             ]
@@ -131,7 +139,8 @@ def openai_agents(tools):
         def stream_response(self, *_, **__):
             raise NotImplementedError
 
-    agent = Agent("files", instructions=tools.instructions(), model=StandIn(), tools=adapter.tools(tools))
+    offered = adapter.tools(tools, approval=True)
+    agent = Agent("files", instructions=tools.instructions(), model=StandIn(), tools=offered)
     paused = Runner.run_sync(agent, "go")
     state = paused.to_state()
     seen["asked"] = {}
@@ -148,6 +157,12 @@ def openai_agents(tools):
         key: [items[key].custom_data, output if isinstance(output, str) else output[0]["text"]]
         for key, output in outputs.items()
     }
+    unasked = agent.clone(tools=adapter.tools(tools))
+    turns = iter([[("malformed", "read", "{"), CALLS[3]]])
+    run = Runner.run_sync(unasked, "go")
+    assert not run.interruptions
+    items = [item for item in run.new_items if item.type == "tool_call_output_item"]
+    assert [item.custom_data["code"] for item in items] == ["invalid_argument", "refused"]
     return seen | {"image": outputs["image"][1]["image_url"].partition(";base64,")[2]}
 
 

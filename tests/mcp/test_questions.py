@@ -222,6 +222,41 @@ async def test_a_long_diff_says_what_is_not_shown(tree):
     assert message.count("characters not shown]") == 2
 
 
+async def test_a_change_that_the_question_does_not_show_is_asked_about_again(tree):
+    """Attack: another program changes the end of a long diff while the user looks at its beginning."""
+    lines = [f"old {number:090}\n" for number in range(800)]
+    (tree / "long.txt").write_text("".join(lines))
+
+    def meanwhile():
+        (tree / "long.txt").write_text("".join([*lines, "old and more\n"]))
+        return "accept"
+
+    user = User(meanwhile, "decline")
+    async with client(tree, "--ask", "change", elicitation_callback=user) as connected:
+        edit = {"path": "long.txt", "old_string": "old", "new_string": "new", "replace_all": True}
+        assert (await connected.call_tool("edit", edit)).is_error
+    assert len(user.asked) == 2
+    assert "more" not in user.asked[1].partition("not shown]")[2]
+    assert (tree / "long.txt").read_text().count("old") == 801
+
+
+@MODES
+async def test_a_question_without_a_diff_shows_the_arguments(tree, mode):
+    """The arguments of `multi_edit` are not JSON, and the paths of `replace` may be many."""
+    for number in range(50):
+        (tree / f"{number}.txt").write_text("old\n")
+    user = User("decline", "decline", "decline")
+    options = ("--ask", "read(a.txt)", "--ask", "change")
+    async with client(tree, *options, mode=mode, elicitation_callback=user) as connected:
+        edits = [{"old_string": "none", "new_string": "x"}]
+        assert (await connected.call_tool("multi_edit", {"path": "a.txt", "edits": edits})).is_error
+        assert (await connected.call_tool("replace", {"old_string": "old", "new_string": "new"})).is_error
+        assert (await connected.call_tool("undo", {"steps": 3})).is_error
+    assert "old_string='none'" in user.asked[0]
+    assert " and 30 more files. Allow it?" in user.asked[1]
+    assert user.asked[2] == "undo wants to change files that it finds. Allow it?\n\nsteps=3"
+
+
 async def test_control_characters_in_a_question_are_visible(tree):
     user = User("decline", "decline")
     async with client(tree, "--ask", "*", elicitation_callback=user) as connected:

@@ -80,9 +80,9 @@ def test_each_public_method_is_one_request(remote, tmp_path):
             ("changes",),
             ("move", "b.txt", "c.txt"),
             ("delete", "c.txt"),
-            ("append", "a.txt", "x"),
+            ("append", "log", "x"),
         ),
-        *(("copy", "a.txt", "c.txt"), ("exists", "c.txt"), ("stat", "c.txt")),
+        *(("copy", "log", "copied"), ("exists", "copied"), ("stat", "copied")),
         *(("keep", "text"), ("forget",), ("view",)),
     ]
     for name, *arguments in calls:

@@ -1007,7 +1007,7 @@ def test_each_call_keeps_a_part_of_a_new_tree_and_answers_like_a_cold_one(tmp_pa
             check_same(ws, tmp_path, [calls[number % len(calls)]])
             report = ws.watch
             kept = report.directories + report.texts
-            assert kept - before <= max(10, before)
+            assert kept - before <= max(10, before + number)  # each call has read a changed file again
             before = kept
             left.append(report.not_watched.get("kept by a later call", 0))
             (tmp_path / f"{number}/one.txt").write_text("needle needle\n")

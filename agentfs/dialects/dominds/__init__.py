@@ -22,6 +22,7 @@ from agentfs.dialects.toolkit import (
     call,
     case_options,
     cut_lines,
+    glob_notes,
     globs_from_root,
     last_line,
     left_out,
@@ -233,7 +234,7 @@ def _requested_lines(lines: str) -> tuple[int, int | None]:
     if first < 1 or (last is not None and last < first):
         raise InvalidArgumentError(
             f"`range` must be lines from 1, first to last, not {literal(lines)}.",
-            hint="Pass 10~50, 300~ (to the end), ~20 (the first 20) or ~ (all).",
+            hint="Pass 10~50, 7~7 (one line), 300~ (to the end), ~20 (the first 20) or ~ (all).",
             details={"argument": "range", "value": lines},
         )
     return first, last
@@ -435,7 +436,8 @@ def _context_lines(context: RenderContext) -> int:
 def _details(found: GrepResult) -> Document:
     """Return the fields that say how complete a search is."""
     complete = {} if found.exact else {"complete": False}
-    return {**complete, **without_empty(notes=list(found.nothing[1:])), **_skipped(found.skipped)}
+    notes = [*found.nothing[1:], *glob_notes(found)]
+    return {**complete, **without_empty(notes=notes), **_skipped(found.skipped)}
 
 
 def _skipped(skipped: Skipped) -> Document:

@@ -9,6 +9,7 @@ from agentfs import ToolResult, Workspace
 from agentfs.dialects.toolkit import (
     absolute_in,
     estimate_tokens,
+    glob_notes,
     say,
     skip_report,
     to_json,
@@ -47,7 +48,8 @@ def list_reply(workspace: Workspace, found: GlobResult, notes: list[str], given:
         [_entry(entry, absolute(entry.path)) for entry in found.files], workspace.limits.output_tokens
     )
     content = to_json(entries)
-    notes = [*notes] if found.total else [*notes, _nothing_found(found)]
+    notes = [*notes, *glob_notes(found)]
+    notes += [] if found.total else [_nothing_found(found)]
     if len(entries) < found.total:
         total = _count(found.total, "entry", "entries", exact=found.exact)
         notes.append(
@@ -148,7 +150,7 @@ def _search_notes(
     found: GrepResult, files: GlobResult | None, skipped: Skipped, given: SearchContent | FindAndGrep
 ) -> list[str]:
     """Return notes on why nothing was found and what was not searched."""
-    notes: list[str] = []
+    notes = [*glob_notes(found), *([] if files is None else glob_notes(files))]
     if files is not None and not files.total:
         notes.append(_nothing_found(files))
     elif not found.total_lines:
