@@ -224,16 +224,16 @@ class Automaton:
     def texts(
         self, data: bytearray, starts: Sequence[int], end: int, check: Callable[[], object]
     ) -> list[int]:
-        """Return the indices of the texts that may match, each of which ends in a NUL.
+        """Return the indices of the texts that may match; a NUL follows each text.
 
         Args:
             data: The texts, one after the other.
-            starts: The offset of each text.
+            starts: The start of each text.
             end: The end of the last text.
             check: Called from time to time; it may raise to stop.
         """
         found: list[int] = []
-        base = limit = 0  # where the part that is scanned begins, and where the last text that was found ends
+        base = limit = 0  # start of the scanned part, and end of the last text that was found
 
         def take(_id: int, _from: int, to: int, _flags: int, _context: object) -> None:
             nonlocal limit
@@ -259,9 +259,7 @@ class Automaton:
             ends.append(to)
 
         self._scan(data, take)
-        following = shift = (
-            0  # where the next line begins, and how many more bytes than characters precede it
-        )
+        following = shift = 0  # start of the next line; bytes minus characters before it
         is_ascii = len(data) == len(text) + 1
         for to in ends:
             if to <= following:
