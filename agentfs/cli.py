@@ -14,13 +14,13 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 import agentfs
-from agentfs import call_context
+from agentfs import call_context, history, remote
 from agentfs.advice import METHODS, Names, NextCall
 from agentfs.completion import SHELLS
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import Root
 from agentfs.fs.settings_file import places_inside, read_settings
-from agentfs.history import Timeline, methods
+from agentfs.history import Timeline
 from agentfs.history.report import describe_step, file_changes
 from agentfs.history.state import read_journal, root_of
 from agentfs.history.timeline import Step
@@ -28,7 +28,6 @@ from agentfs.limits import MIB, Limits
 from agentfs.permissions import READING
 from agentfs.policy import Policy
 from agentfs.providers import FORMATS
-from agentfs.remote.server import Options, serve
 from agentfs.results import ToolResult
 from agentfs.terminal import (
     COLOR_CHOICES,
@@ -653,7 +652,9 @@ def _diff(arguments: argparse.Namespace) -> int:
     # With the default policy, because the workspace that made the changes may have protected fewer names.
     journal = read_journal(arguments.state, arguments.root)
     with Root(root_of(arguments.state), Policy(read_only=True)) as root:
-        changes = methods.changes(journal, root, arguments.since, arguments.paths, Limits().file_bytes)
+        changes = history.methods.changes(
+            journal, root, arguments.since, arguments.paths, Limits().file_bytes
+        )
     for note in changes.notes:
         print_error(f"agentfs: {note}")
     if arguments.json:
@@ -758,7 +759,10 @@ def _token(arguments: argparse.Namespace, root: str) -> str | None:
 def _serve(arguments: argparse.Namespace) -> int:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - as in `main`
         raise InvalidArgumentError("Standard input is closed.")
-    return serve(Options(**{each.name: getattr(arguments, each.name) for each in fields(Options)}))
+    options = remote.server.Options
+    return remote.server.serve(
+        options(**{each.name: getattr(arguments, each.name) for each in fields(options)})
+    )
 
 
 def _standard_input() -> str:

@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 
-from agentfs import editing, history, search, tools
+from agentfs import editing, history, reading, search, tools
 from agentfs import watch as watching
 from agentfs.enforcement import check_rules, guard_methods, view_of
 from agentfs.events import OnEvent
@@ -19,7 +19,6 @@ from agentfs.html_output import html_table
 from agentfs.limits import Limits
 from agentfs.outputs import OutputStore
 from agentfs.policy import Durability, Policy
-from agentfs.reading import ReadRequest, read_path, read_paths
 from agentfs.results import (
     ChangesResult,
     CheckpointResult,
@@ -305,8 +304,9 @@ class Workspace:
                 of lines, `invalid_argument` for an offset of 0, `encoding`, `binary` for a broken PDF.
         """
         numbered = self.policy.line_numbers
-        request = ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, numbered)
-        return read_path(self._root, self._read_tracker, self.limits, fspath(path), request, self._outputs)
+        request = reading.page.ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, numbered)
+        known = self._root, self._read_tracker, self.limits
+        return reading.read.read_path(*known, fspath(path), request, self._outputs)
 
     @tool(effect="read")
     def read_many(self, paths: Files, budget: int | None = None) -> ReadManyResult:
@@ -324,7 +324,7 @@ class Workspace:
                 error of one file is reported in the text, in the place of the file.
         """
         named = search.options.texts(paths)
-        return read_paths(self._root, self._read_tracker, self.limits, named, budget)
+        return reading.read.read_paths(self._root, self._read_tracker, self.limits, named, budget)
 
     @tool(
         effect="write",

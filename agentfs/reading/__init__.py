@@ -1,6 +1,11 @@
 """Read files in bounded memory: pages of text, large files, images, notebooks and PDFs."""
 
-from agentfs.reading.page import ReadRequest
-from agentfs.reading.read import read_path, read_paths
+from typing import TYPE_CHECKING
 
-__all__ = ["ReadRequest", "read_path", "read_paths"]
+from agentfs.lazy import lazy_submodules
+
+if TYPE_CHECKING:
+    from agentfs.reading import page as page
+    from agentfs.reading import read as read
+
+__getattr__ = lazy_submodules(__name__)

@@ -340,6 +340,7 @@ FIRST_HITS = {
     "windows": "/questions/#does-it-run-on-windows-or-macos",
     "macos": "/questions/#does-it-run-on-windows-or-macos",
     "async": "/reference/workspace/#async",
+    "http": "/how-to/mcp/#over-http",
     "undo": "/reference/methods/journal/",
     "rollback": "/reference/methods/journal/#agentfs.Workspace.rollback",
     "secrets": "/how-to/secrets/",
