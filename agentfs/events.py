@@ -123,14 +123,12 @@ class EventEmitter:
     ) -> "Generator[_Outcome]":
         """Report the start and the end of the call that the block makes. The block sets the outcome."""
         given = _as_mapping(arguments)
-        path = given.get("path")
-        path = fspath(path) if isinstance(path, PathLike) else path
         started = Event(
             "started",
             str(name)[:100],
             next(_numbers),
             sent_chars=sent_chars,
-            path=path if isinstance(path, str) else None,
+            path=_path_of(given),
             arguments=given,
             direct=direct,
             call_id="" if direct else _call_id.get(),
@@ -223,6 +221,12 @@ class _Outcome:
                 return ToolResult(False, "", "cancelled", error=cancelled)
             case other:
                 return ToolResult(True, "", _first_line(str(other)))
+
+
+def _path_of(arguments: Mapping[str, Any]) -> str | None:
+    path: str | PathLike[str] | None = arguments.get("path")
+    found: Any = fspath(path) if isinstance(path, PathLike) else path
+    return found if isinstance(found, str) else None
 
 
 def _first_line(text: str) -> str:

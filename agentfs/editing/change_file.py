@@ -99,7 +99,7 @@ class Edited(NamedTuple):
 
 
 class ShownChange(NamedTuple):
-    """A change of a notebook as a model sees it: the names of the changed lines, the diff, and notes."""
+    """A change as a model sees it: the names of the changed lines, the diff, and notes."""
 
     where: str
     diff: str

@@ -57,7 +57,10 @@ def delete_path(root: Root, limits: Limits, options: DeleteOptions) -> DeleteRes
         _check_empty(root, entry.path)
     conflict = partial(_conflict, root=root)
     with _about_directory(entry, "deleted"):
-        nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED)
+        if options.recursive:
+            nodes = _subtree(root, limits, entry, real_path, _MOST_DELETED)
+        else:
+            nodes = [("", _node(root, limits, entry, real_path))]
         _check_size(limits, entry, nodes)
         _check_deletable(root, entry, nodes)
         files = sum(not isinstance(node, DirectoryNode) for _, node in nodes)
@@ -70,8 +73,13 @@ def delete_path(root: Root, limits: Limits, options: DeleteOptions) -> DeleteRes
             )
         changes = [Change(real_path + below, node, None) for below, node in nodes]
         notes: tuple[str, ...] = ()
-        if not options.preview:
-            notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict).notes
+        try:
+            if not options.preview:
+                notes = root.apply(changes, max_bytes=limits.file_bytes, conflict=conflict).notes
+        except AgentFSError:
+            if entry.type == "directory" and not options.recursive:
+                _check_empty(root, entry.path)  # another program may have added an entry meanwhile
+            raise
     kind = entry_type(nodes[0][1])
     what = "" if kind == "file" else f" ({kind})"
     if len(nodes) > 1:
@@ -234,9 +242,7 @@ def _subtree(
     `changed` is the path whose entries will change; by default they are the nodes themselves.
     """
     changed = real_path if changed is None else changed
-    node = root.node(real_path, max_bytes=limits.file_bytes)
-    if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
-        raise _conflict(Change(real_path, node, None), node, root)
+    node = _node(root, limits, entry, real_path)
     found = [("", node)]
     if entry.type == "directory":
         store = Store()  # the contents need not fit in memory
@@ -257,6 +263,14 @@ def _subtree(
         if faults:
             raise _joined(faults)
     return found
+
+
+def _node(root: Root, limits: Limits, entry: Entry, real_path: str) -> Node:
+    """Return the node of an entry; raise the conflict if another program has replaced it since."""
+    node = root.node(real_path, max_bytes=limits.file_bytes)
+    if node is None or (entry.type == "directory") is not isinstance(node, DirectoryNode):
+        raise _conflict(Change(real_path, node, None), node, root)
+    return node
 
 
 def _below(

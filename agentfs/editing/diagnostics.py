@@ -274,7 +274,7 @@ class _Diagnosis:
         shared: list[int] = []
         for start, end in blocks:
             call_context.check()
-            reach = max(end, start + 2 * len(new_lines))
+            reach = max(end, start + len(new_lines))
             shared.append(causes.shared_lines(new_lines, lines[start:reach]))
         best = [block for block, count in zip(blocks, shared, strict=True) if count == max(shared)]
         return best if len(best) == 1 else blocks

@@ -75,12 +75,7 @@ def path_of(uri: str) -> str | None:
 
 
 def _inside(root: str, uris: Sequence[str]) -> list[str] | None:
-    """Return the part of the root in a client's roots, as relative directories; None for all of it.
-
-    An empty list narrows nothing: clients without an open folder send one.
-    """
-    if not uris:
-        return None
+    """Return the part of the root in a client's roots, as relative directories; None for all of it."""
     paths = [os.path.realpath(path) for path in map(path_of, uris) if path is not None]
     if any(os.path.commonpath([root, path]) == path for path in paths):
         return None

@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 
 from agentfs.advice import Advice, Retry, plural
 from agentfs.errors import InvalidPatternError
+from agentfs.patterns.automaton import byte_pattern
 from agentfs.patterns.engine import engine as regex_engine
 from agentfs.patterns.engine import engine_note
 from agentfs.patterns.literals import Plan, make_plan
@@ -25,6 +26,7 @@ _MAX_STACK = 128 * 1024 * 1024  # bytes that the engine may use to match one lin
 # Measured bytes of the engine's stack for each character that a repeated group has matched: for the group
 # itself, and for each choice and each capture inside the group.
 _STACK_GROUP, _STACK_CHOICE, _STACK_CAPTURE = 96, 24, 64
+_ASCII = "".join(map(chr, range(128)))
 _GROUP_COST = 8  # the engine's work for groups grows with their square
 _EXCERPT = 60  # characters of the pattern shown on either side of a mistake
 _MAX_REPAIRS = 12
@@ -40,9 +42,16 @@ class CompiledRegex(Protocol):
         """Find the first match; TimeoutError after `timeout` seconds."""
 
     def finditer(
-        self, text: str, position: int = 0, /, *, timeout: float | None = None, concurrent: bool = False
+        self,
+        text: str,
+        position: int = 0,
+        end: int = sys.maxsize,
+        /,
+        *,
+        timeout: float | None = None,
+        concurrent: bool = False,
     ) -> Iterator[re.Match[str]]:
-        """Find all matches from a position on; TimeoutError if they take more than `timeout` seconds."""
+        """Find all matches between two positions; TimeoutError if they take more than `timeout` seconds."""
         ...
 
 
@@ -53,6 +62,7 @@ class Pattern:
     expression: CompiledRegex  # matches one line or, with `multiline`, a full text
     line_regex: CompiledRegex | None  # the line regex of the plan
     plan: Plan
+    byte_pattern: str | None  # for `Automaton.of`; None if there is no translation
     multiline: bool
     max_length: int  # longest line (with `multiline`: text) that can be searched in bounded memory
 
@@ -111,10 +121,10 @@ def compile_pattern(
     if searched is not syntax:
         expression = _compile_valid(engine, searched, flags | mode)
 
-    def matches(part: str, character: str) -> bool:
-        return bool(engine.compile(part, flags).match(character))
+    def members(part: str) -> str:
+        return "".join(found[0] for found in engine.compile(part, flags).finditer(_ASCII))
 
-    plan = make_plan(searched, ignore_case=ignore_case, matches=matches)
+    plan = make_plan(searched, members, ignore_case=ignore_case)
     line_regex = None
     if plan.line_regex is not None and not multiline:
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
@@ -124,6 +134,7 @@ def compile_pattern(
         expression=expression,
         line_regex=line_regex,
         plan=plan,
+        byte_pattern=byte_pattern(searched, members, ignore_case=ignore_case, multiline=multiline),
         multiline=multiline,
         max_length=_MAX_STACK // stack if stack else sys.maxsize,
     )

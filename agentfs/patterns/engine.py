@@ -111,12 +111,18 @@ class _Expression:
         return found[0] if found else None
 
     def finditer(
-        self, text: str, position: int = 0, *, timeout: float | None = None, concurrent: bool = False
+        self,
+        text: str,
+        position: int = 0,
+        end: int = sys.maxsize,
+        *,
+        timeout: float | None = None,
+        concurrent: bool = False,
     ) -> Iterator[Any]:
         """Find all matches; TimeoutError if together they take more than `timeout` seconds."""
         del concurrent
         if timeout is None:
-            return self._compiled.finditer(text, position)
+            return self._compiled.finditer(text, position, end)
         return self._in_child(text, position, time.monotonic() + timeout)
 
     def _in_child(

@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from agentfs import call_context
+from agentfs.patterns.automaton import Automaton
 from agentfs.patterns.compile import CompiledRegex, Pattern
 from agentfs.patterns.engine import timeout_clock, untimed_steps
 from agentfs.patterns.literals import Plan, count_literal, substring_finder
 
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # matches of one line between two checks of the clock
+_MANY_LINES = 2  # a literal of so many characters is in many lines
 _CHUNK = 1024 * 1024  # larger texts are searched in chunks, to bound the memory
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
@@ -78,6 +80,10 @@ class LineSearch:
         self._until_check = 0
         # A literal of one character is in too many lines to be useful.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
+        # Without an automaton, literals are found faster, unless the engine would run on many lines in vain.
+        longest = max(map(len, plan.literals), default=0) if len(plan.literals) == 1 else 0
+        is_simple = longest > _MANY_LINES or (longest > 1 and plan.growth == (1, 1))
+        self.automaton = None if plan.is_literal or is_simple else Automaton.of(pattern.byte_pattern)
         self._untimed_length = untimed_length(plan)
 
     @property
@@ -105,7 +111,7 @@ class LineSearch:
         begin = 0 if self._multiline else text.rfind("\n", 0, start) + 1
         line = text[begin:]
         self.reached = start
-        if self._can_use_literals(line) and next(self._candidates(line), None) is None:
+        if self._has_candidates(line) and next(self._candidates(line), None) is None:
             return
         if self._is_literal(line) and len(self._plan.literals) == 1:
             literal = self._plan.literals[0]
@@ -162,21 +168,21 @@ class LineSearch:
         if is_short and self._is_literal(text):
             folded = text.lower() if self._ignore_case else text
             return self._grouped(text, _occurrences(folded, self._plan.literals))
-        if self._can_use_literals(text):
+        if self._has_candidates(text):
             return self._confirmed(text, self._candidates(text))
         if is_short and self._line_regex is not None:
             return self._grouped(text, self._line_regex_spans(text, self._line_regex))
         return self._confirmed(text, _lines(text))
 
     def _count_in(self, text: str, counts: Counts) -> None:
-        plan, line_regex = self._plan, self._line_regex
+        line_regex = self._line_regex
         if len(text) <= self._max_length:
             if self._is_literal(text):
                 self._count_literals(text, counts)
                 return
-            if plan.literals and line_regex is not None:
-                if self._can_use_literals(text):
-                    text = "\n".join([text[start:end] for start, end in self._candidates(text)])
+            if line_regex is not None:
+                if self._has_candidates(text):
+                    text = "".join([f"{text[start:end]}\n" for start, end in self._candidates(text)])
                 self._count_spans(text, self._line_regex_spans(text, line_regex), counts)
                 return
         for hit in self._hits_in(text):
@@ -191,28 +197,36 @@ class LineSearch:
     def _is_literal(self, text: str) -> bool:
         return self._plan.is_literal and (not self._ignore_case or text.isascii())
 
-    def _can_use_literals(self, text: str) -> bool:
-        return self._has_literals and (not self._ignore_case or text.isascii())
+    def _has_candidates(self, text: str) -> bool:
+        return (self.automaton is not None and "\0" not in text) or (
+            self._has_literals and (not self._ignore_case or text.isascii())
+        )
 
     def _candidates(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield start and end of the lines with a literal of the plan and all its extra literals."""
+        """Yield start and end of the lines that may match."""
+        if self.automaton is not None and "\0" not in text:
+            return self.automaton.lines(text)
         folded = text.lower() if self._ignore_case else text
         lines = _occurrences(folded, self._plan.literals, lines=True)
         for extra in self._plan.extra_literals:
             lines = _lines_with(folded, extra, lines)
         return lines
 
-    def _timed(self, line_regex: CompiledRegex, text: str) -> Iterator[re.Match[str]]:
-        if len(text) <= self._untimed_length:
-            return line_regex.finditer(text)
-        seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
-        return line_regex.finditer(text, timeout=seconds, concurrent=True)
-
     def _line_regex_spans(self, text: str, line_regex: CompiledRegex) -> Iterator[tuple[int, int]]:
         """Yield the matches of the line regex; if it takes too long, continue with each line alone."""
+        longest = max(map(len, text.split("\n")))
+        part = _untimed_part(self._plan, longest)
+        if longest < part:
+            for start, end in _chunks(text, size=part):
+                self._seconds_left()
+                # Without the line end, so that a match at the start of the next line does not count twice.
+                for match in line_regex.finditer(text, start, end - text.startswith("\n", end - 1)):
+                    yield match.span()
+            return
+        seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
         span: tuple[int, int] | None = None
         try:
-            for match in self._timed(line_regex, text):
+            for match in line_regex.finditer(text, timeout=seconds, concurrent=True):
                 span = match.span()
                 yield span
         except TimeoutError:
@@ -308,13 +322,15 @@ class LineSearch:
             self._count_spans(text, _occurrences(folded, literals), counts)
 
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
-        """Count matches that are not empty and do not span lines."""
+        """Count matches that do not span lines."""
         end = -1
         for first, _ in spans:
             if not counts.matches % _MATCHES_PER_CHECK:
                 self._seconds_left()
             if first > end:
                 self._check_sometimes()
+                if _is_behind_last_line(text, first):
+                    return
                 counts.hits += 1
                 counts.lines += 1
                 end = text.find("\n", first)
@@ -337,8 +353,18 @@ class LineSearch:
 
 def untimed_length(plan: Plan) -> int:
     """Return the length of the longest line searched without a timeout."""
-    # With n repeats of varying length, the steps grow at most with the length to the power n + 1.
-    return 0 if plan.repeats is None else int(untimed_steps() ** (1 / (plan.repeats + 1)))
+    if plan.growth is None:
+        return 0
+    power, factor = plan.growth
+    return int((untimed_steps() / factor) ** (1 / power))
+
+
+def _untimed_part(plan: Plan, longest: int) -> int:
+    """Return how much text without longer lines is searched between two checks of the clock."""
+    if plan.growth is None:
+        return 0
+    power, factor = plan.growth
+    return int(_LINES_PER_CHECK * untimed_steps() / (factor * max(longest, 1) ** (power - 1)))
 
 
 def _spans(matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
@@ -367,10 +393,10 @@ def _lines_with(text: str, literal: str, lines: Iterable[tuple[int, int]]) -> It
     return ((start, end) for start, end in lines if text.find(literal, start, end) >= 0)
 
 
-def _chunks(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-    """Cut a text at line ends into chunks of at least `_CHUNK` characters."""
+def _chunks(text: str, start: int = 0, size: int = _CHUNK) -> Iterator[tuple[int, int]]:
+    """Cut a text at line ends into chunks of at least `size` characters."""
     while start < len(text):
-        end = text.find("\n", start + _CHUNK - 1)
+        end = text.find("\n", start + size - 1)
         end = len(text) if end < 0 else end + 1
         yield start, end
         start = end

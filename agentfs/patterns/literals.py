@@ -6,14 +6,16 @@ to match no line end. A pattern that is not fully understood has no plan.
 """
 
 import re
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.fs import ReadBuffer
-from agentfs.patterns.syntax import Syntax, Token
+from agentfs.patterns.automaton import Automaton
+from agentfs.patterns.syntax import ONE_CHARACTER, Members, Syntax, Token, characters_of
 from agentfs.text import HEAD, codec_name, decode, is_binary, lf_view
 
 try:
@@ -31,6 +33,8 @@ _MAX_LITERAL = 64
 _MAX_FOLDED_LITERAL = 24  # the worst case of a search without case is the product of both lengths
 _MAX_LITERALS = 24
 _MAX_EXTRA = 2
+_DISJOINT = ({r"\s", r"\w"}, {r"\s", r"\d"})
+_FEW_LENGTHS = 8  # a repeat with fewer possible lengths multiplies the steps by them
 # Words that are in so many lines of code that they exclude few lines.
 _FREQUENT_WORD = re.compile(
     r"\b(?:class|def|return|import|from|self|this|static|struct|const|void|int|char|if|else|for|while|public"
@@ -49,16 +53,19 @@ class Plan:
     extra_literals: tuple[str, ...] = ()  # each match contains all of them
     is_literal: bool = False  # the pattern is only a choice of its literals
     line_regex: str | None = None  # matches in a full text what the pattern matches in each line
-    repeats: int | None = None  # repeats of varying length; None if they are nested or unknown
+    # A power and a factor: the steps that the engine takes for a line are at most about the factor times the
+    # length to this power. None if nobody knows.
+    growth: tuple[int, int] | None = None
     ignore_case: bool = False  # for the complete pattern
 
 
-def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str], bool]) -> Plan:
-    """Plan the search; `matches` returns True if a part of a pattern matches a character."""
+def make_plan(syntax: Syntax, members: Members, *, ignore_case: bool) -> Plan:
+    """Plan the search; `members` returns the ASCII characters that a part of a pattern matches."""
     if syntax.opaque or syntax.unclosed:
         return Plan()
     tokens = [token for token in syntax.tokens if token.kind != "comment"]
     folded = ignore_case or any(token.kind == "flags" and "i" in token.value for token in tokens)
+    may_fold = folded or any("i" in token.value for token in tokens if token.kind == "open")
     literals, extra = _LiteralReader(tokens, folded=folded).find()
     plain = "".join("\n" if token.kind == "or" else token.value for token in tokens)
     branches = tuple(dict.fromkeys((plain.lower() if folded else plain).split("\n")))
@@ -66,13 +73,13 @@ def make_plan(syntax: Syntax, *, ignore_case: bool, matches: Callable[[str, str]
         literals=literals,
         extra_literals=extra,
         is_literal=literals == branches and all(token.kind in {"character", "or"} for token in tokens),
-        line_regex="".join(_within_line(token, matches) for token in tokens),
-        repeats=_varying_repeats(tokens),
+        line_regex="".join(_within_line(token, members) for token in tokens),
+        growth=_growth(tokens, lambda token: characters_of(token, members, folded=may_fold)),
         ignore_case=folded,
     )
 
 
-def _within_line(token: Token, matches: Callable[[str, str], bool]) -> str:
+def _within_line(token: Token, members: Members) -> str:
     """Rewrite a token to match no line feed."""
     match token.kind:
         case "any":
@@ -85,7 +92,7 @@ def _within_line(token: Token, matches: Callable[[str, str], bool]) -> str:
             return _WITHOUT_NEWLINE.get(token.text, token.text)
         case "set" if token.text.startswith("[^") and token.text[2] not in "]-":
             return f"[^\\n{token.text[2:]}"
-        case "set" | "property" if matches(token.text, "\n"):
+        case "set" | "property" if "\n" in members(token.text):
             return f"(?:(?!\\n){token.text})"
         case "character" if token.value == "\n":
             return "(?!)"
@@ -93,25 +100,62 @@ def _within_line(token: Token, matches: Callable[[str, str], bool]) -> str:
             return token.text
 
 
-def _varying_repeats(tokens: list[Token]) -> int | None:
-    """Count the repeats of varying length; None if one is in a group that is itself repeated."""
-    count = 0
-    opened: list[int] = []  # the count at the start of each open group
-    closed: int | None = None  # the count at the start of the group that the last token closed
-    for token in tokens:
+def _growth(tokens: list[Token], characters: Callable[[Token], frozenset[str]]) -> tuple[int, int] | None:
+    """Return the bound `Plan.growth`; None if a repeat of varying length is in a group that is repeated."""
+    factor = power = 1  # the power is one for the places where a match may begin
+    additive = 0
+    varying = 0  # number of repeats and choices so far
+    opened: list[int] = []  # `varying` at the start of each open group
+    choices = [1]  # branches of each open group
+    closed: int | None = None  # `varying` at the start of the group that the last token closed
+    for index, token in enumerate(tokens):
         if token.kind in {"open", "look"}:
-            opened.append(count)
+            opened.append(varying)
+            choices.append(1)
         elif token.kind == "close":
             closed = opened.pop() if opened else 0
+            factor *= choices.pop()
             continue
         elif token.kind == "repeat":
-            if closed is not None and count > closed and token.high != 1:
+            if closed is not None and varying > closed and token.high != 1:
                 return None
-            count += token.low != token.high
+            if token.low != token.high:
+                varying += 1
+                if token.high is not None and token.high - token.low < _FEW_LENGTHS:
+                    factor *= token.high - token.low + 1
+                elif closed is None and _has_one_end(tokens, index, characters):
+                    additive = 1
+                else:
+                    power += 1
         elif token.kind == "or":
-            count += 1
+            varying += 1
+            choices[-1] += 1
         closed = None
-    return count
+    return power + additive, factor * choices[0]
+
+
+def _has_one_end(tokens: list[Token], repeat: int, characters: Callable[[Token], frozenset[str]]) -> bool:
+    """Return True if a repeat can be followed by the rest of the pattern at one place only.
+
+    For example, `[a-z]+` can be followed by `=` only at the end of the letters.
+    """
+    repeated = tokens[repeat - 1]
+    if repeated.kind not in ONE_CHARACTER:
+        return False
+    at = repeat + 1
+    while at < len(tokens) and tokens[at].kind != "end":
+        token = tokens[at]
+        at += 1
+        if token.kind == "edge":
+            continue
+        if token.kind not in ONE_CHARACTER:
+            return False
+        if {repeated.text, token.text} not in _DISJOINT and characters(repeated) & characters(token):
+            return False
+        if at == len(tokens) or tokens[at].kind != "repeat" or tokens[at].low:
+            return True
+        at += 1
+    return True
 
 
 class _LiteralReader:
@@ -159,7 +203,9 @@ class _LiteralReader:
                 group = self._alternatives()
                 self.at += 1
                 if token.kind == "look":
-                    self._repeat()
+                    low, _ = self._repeat()
+                    if group and low and token.text in {"(?=", "(?<="}:  # the same line has its text
+                        candidates.append(group)
                     continue
                 if "i" in token.value and not self.folded:
                     group = ()
@@ -206,21 +252,26 @@ class Prefilter:
     Args:
         plan: The plan of the pattern.
         encoding: As for `decode_content`.
+        automaton: An automaton to use instead of the literals, if there is one.
     """
 
-    def __init__(self, plan: Plan, encoding: str | None = None) -> None:
+    def __init__(self, plan: Plan, encoding: str | None = None, automaton: Automaton | None = None) -> None:
         literals = [literal.encode() for literal in plan.literals] if encoding is None else []
         # In other encodings, texts may have NUL bytes, and literals have other bytes.
         self._is_utf8 = encoding is None or _is_strict(encoding)
+        self._automaton: Automaton | None = None
         # False only if no searched file contains a literal in upper or lower case.
         self.found_in_any_case = plan.ignore_case or not literals or stringzilla is None
-        self.finders: list[Finder] = []  # at least one succeeds in every file with a match
-        if not plan.ignore_case:
-            self.finders = [self._exact(literal) for literal in literals]
+        self._finders: list[Finder] = []  # at least one succeeds in every file with a match
+        if automaton is not None and encoding is None:
+            self.found_in_any_case = True
+            self._automaton = automaton
+        elif not plan.ignore_case:
+            self._finders = [self._exact(literal) for literal in literals]
         elif stringzilla is not None:
             # stringzilla does not fold an I with a dot to an i, so search for a part without an i.
             parts = [max(literal.split(b"i"), key=len) for literal in literals]
-            self.finders = [_folded(part) for part in parts] if all(parts) else []
+            self._finders = [_folded(part) for part in parts] if all(parts) else []
 
     def classify(self, contents: ReadBuffer, length: int) -> bytes | SkipReason | None:
         """Return the content if it may match, the reason if the file is skipped, or None if it has no match.
@@ -232,16 +283,42 @@ class Prefilter:
         if length < 0:
             return "too_large"
         data = contents.data
-        if self._is_utf8 and 0 <= data.find(0, 0, length) < HEAD and is_binary(_head(contents)):
+        nul = data.find(0, 0, length) if self._is_utf8 else -1
+        if 0 <= nul < HEAD and is_binary(_head(contents)):
             return "binary"
-        for find in self.finders:
-            if find(data, 0, length) >= 0:
-                return contents.copy()
-        if self.finders:
+        if self._may_match(data, length, nul):
+            return contents.copy()
+        if self.is_useful:
             if data[0] not in _WIDE_BOM_STARTS or not _is_wide(_head(contents)):
                 return None
             self.found_in_any_case = True
         return contents.copy()
+
+    @property
+    def is_useful(self) -> bool:
+        """True if it can leave out a file."""
+        return self._automaton is not None or bool(self._finders)
+
+    def texts(
+        self, data: bytearray, starts: Sequence[int], end: int, check: Callable[[], object]
+    ) -> Iterable[int]:
+        """Return the indices of the texts that may match, as `Automaton.texts`; there may be a few more."""
+        if self._automaton is not None:
+            return self._automaton.texts(data, starts, end, check)
+        found: set[int] = set()
+        for find in self._finders:
+            check()
+            at = find(data, 0, end)
+            while at >= 0:
+                index = bisect_right(starts, at)
+                found.add(index - 1)
+                at = find(data, starts[index], end) if index < len(starts) else -1
+        return found
+
+    def _may_match(self, data: bytearray, length: int, nul: int) -> bool:
+        if self._automaton is not None:  # which takes a NUL for the end of the text
+            return nul >= 0 or self._automaton.find(data, length)
+        return any(find(data, 0, length) >= 0 for find in self._finders)
 
     def _exact(self, literal: bytes) -> Finder:
         is_short = len(literal) <= _MAX_LITERAL
@@ -267,9 +344,9 @@ def _folded(literal: bytes) -> Finder:
 
 
 def is_plain(contents: ReadBuffer) -> bool:
-    """Return True if a file is neither binary nor in UTF-16 or UTF-32, so its bytes can be searched."""
-    head = _head(contents)
-    return b"\0" not in head and not (head and head[0] in _WIDE_BOM_STARTS)
+    """Return True if a file has no NUL and is not in UTF-16 or UTF-32, so its bytes can be searched."""
+    data, length = contents.data, contents.length
+    return data.find(0, 0, length) < 0 and not (length and data[0] in _WIDE_BOM_STARTS)
 
 
 def decode_content(content: bytes, encoding: str | None = None) -> str | None:

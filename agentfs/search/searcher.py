@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
 from typing import Any
@@ -101,14 +101,14 @@ class _Searcher:
         self.max_filesize = options.max_bytes
         self.buffer = ReadBuffer(min(limits.file_bytes, self.max_filesize))
         self.candidates: set[Any] | None = None  # the kept texts that contain a required literal
-        self.prefilter = Prefilter(self.pattern.plan, options.encoding)
-        self.texts = root.texts if self.prefilter.finders else None
-        if self.texts is not None and self.buffer.limit < self.texts.max_file:
-            self.texts = None
-        self.scarce_texts = root.texts if root.texts is not None and root.texts.blocks.is_scarce else None
         # The distance from the first match of a line up to which other matches can be shown.
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
+        self.prefilter = Prefilter(self.pattern.plan, options.encoding, self.line_search.automaton)
+        self.texts = root.texts if self.prefilter.is_useful else None
+        if self.texts is not None and self.buffer.limit < self.texts.max_file:
+            self.texts = None
+        self.scarce_texts = root.texts if root.texts is not None and root.texts.blocks.is_scarce else None
         self.by_line = options.by_line
         self.around = options.around(limits)
         offset = 0 if options.output_mode == "total" else options.offset
@@ -191,7 +191,7 @@ class _Searcher:
         if (candidates := self.candidates) is None:
             if self.found.searched + len(entries) < _FEW_FILES:
                 return entries
-            self.candidates = candidates = texts.containing(self.prefilter.finders, self._check_time)
+            self.candidates = candidates = texts.containing(self._search_block)
         try:
             read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
             if self.names:
@@ -205,6 +205,9 @@ class _Searcher:
         self.skipped[BINARY] += len(read) - len(known)
         self.found.searched -= len(read) - len(known)
         return known
+
+    def _search_block(self, data: bytearray, starts: Sequence[int], end: int) -> Iterable[int]:
+        return self.prefilter.texts(data, starts, end, self._check_time)
 
     def _read(self, source: int | KeptText) -> Reading | None:
         if time.monotonic() > self.deadline:

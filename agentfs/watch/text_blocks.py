@@ -1,8 +1,7 @@
 """File texts in a few large blocks of memory, so that one pass finds all texts that contain a literal."""
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Protocol
 
@@ -12,7 +11,8 @@ _DEAD_SHARE = 8  # a block is copied when more than an eighth of it is dropped t
 
 _use_before = attrgetter("use_before")
 
-Find = Callable[[bytearray, int, int], int]  # returns a place between two positions, or -1
+# Returns indices of texts, given the memory of a block, the starts of its texts and the end of the last one.
+Search = Callable[[bytearray, Sequence[int], int], Iterable[int]]
 
 
 class TextOwner(Protocol):
@@ -162,21 +162,12 @@ class TextBlocks:
             if owner.block is not None:
                 owner.block.use_before = max(owner.block.use_before, owner.use_before)
 
-    def containing(self, finders: Sequence[Find], check: Callable[[], object]) -> set[Any]:
-        """Return the owners of texts in which one of `finders` finds something; `check` may raise to stop.
-
-        There may be a few more, because a find may reach from the end of a text into the next.
-        """
+    def containing(self, search: Search) -> set[Any]:
+        """Return the owners of texts in which `search` finds something."""
         owners: set[Any] = set()
         for block in self._blocks:
-            data, starts, end = block.data, block.starts, block.end
-            for find in finders:
-                check()
-                at = find(data, 0, end)
-                while at >= 0:
-                    index = bisect_right(starts, at)
-                    owners.add(block.owners[index - 1])
-                    at = find(data, starts[index], end) if index < len(starts) else -1
+            owners.update(block.owners[index] for index in search(block.data, block.starts, block.end))
+        owners.discard(None)
         return owners
 
     def _remove(self, block: Block) -> None:

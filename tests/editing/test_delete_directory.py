@@ -62,6 +62,20 @@ def test_a_directory_with_contents_is_deleted_only_if_recursive_is_true(top):
     assert snapshot(top) == without(before, "d")
 
 
+def test_a_file_added_to_an_empty_directory_is_not_deleted_without_recursive(top, monkeypatch):
+    """The contents that came between the check and the deletion were deleted too."""
+    real = delete_move._check_empty
+
+    def check(root, path):
+        real(root, path)
+        (top / "d/empty/late").write_text("late\n")
+
+    monkeypatch.setattr(delete_move, "_check_empty", check)
+    with Workspace(top) as ws, pytest.raises(NotAFileError, match="1 entry"):
+        ws.delete("d/empty")
+    assert (top / "d/empty/late").read_text() == "late\n"
+
+
 @pytest.mark.parametrize("name", ["f", "d/empty", "d/dangling", "d/away"])
 def test_recursive_changes_nothing_for_other_entries(top, name):
     before = snapshot(top)

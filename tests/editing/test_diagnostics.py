@@ -248,3 +248,16 @@ def test_an_edit_that_failed_for_another_reason_must_be_passed_again(ws, tmp_pat
     with pytest.raises(NoMatchError) as caught:
         ws.multi_edit("f", [Edit("nowhere at all", "x"), Edit("other = 1", "other = 2")])
     assert "pass them all again" in str(caught.value)
+
+
+def test_the_lines_that_the_new_text_keeps_tell_equally_close_blocks_apart(ws, tmp_path):
+    blocks = (f"def {name}():\n    begin()\n    {name}()\n    end()\n\n\n" for name in ("one", "two"))
+    (tmp_path / "a.py").write_text("".join(blocks))
+    old = "    begin()\n    ...\n"
+    with pytest.raises(NoMatchError) as caught:
+        ws.edit("a.py", old, "    begin()\n    two()\n    three()\n    end()\n")
+    assert (caught.value.details["cause"], caught.value.details["lines"]) == ("near", [8, 10])
+    assert "two()" in caught.value.details["suggestion"]
+    with pytest.raises(NoMatchError) as caught:
+        ws.edit("a.py", old, "    begin()\n    three()\n")
+    assert "suggestion" not in caught.value.details

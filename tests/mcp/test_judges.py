@@ -58,17 +58,20 @@ def listening(tmp_path_factory):
         yield server
 
 
-def inspected(packages, *arguments):
-    """The JSON that the inspector prints."""
+def inspect(packages, tmp_path_factory, tree, server, *arguments):
+    """Return the JSON that the inspector prints; its root is the tree."""
+    config = tmp_path_factory.mktemp("inspector") / "mcp.json"
+    entry = {**server, "roots": [{"uri": tree.as_uri()}]}  # without them, its list of roots is empty
+    config.write_text(json.dumps({"mcpServers": {"files": entry}}))
     program = json.loads((packages / "inspector" / "package.json").read_text())["bin"]["mcp-inspector"]
-    command = [NODE, packages / "inspector" / program, "--cli", *map(str, arguments)]
+    command = [NODE, packages / "inspector" / program, "--cli", "--config", config, "--server", "files"]
     environment = {
         **os.environ,
         "PATH": os.pathsep.join([str(WHEEL / "bin"), os.environ["PATH"]]),
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     done = subprocess.run(
-        command,
+        [*command, *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -81,11 +84,12 @@ def inspected(packages, *arguments):
 
 
 @ERAS
-def test_the_inspector_lists_and_calls_tools_and_reads_resources(packages, tree, era):
-    server = [sys.executable, "-m", "agentfs", "mcp", "--root", tree]
+def test_the_inspector_lists_and_calls_tools_and_reads_resources(packages, tmp_path_factory, tree, era):
+    command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree)]
+    server = {"command": command[0], "args": command[1:], "protocolEra": era}
 
     def ask(method, *options):
-        return inspected(packages, *server, "--protocol-era", era, "--method", method, *options)
+        return inspect(packages, tmp_path_factory, tree, server, "--method", method, *options)
 
     # Also reports what a schema has that some clients do not accept.
     tools = ask("tools/list", "--strict")["tools"]
@@ -103,11 +107,12 @@ def test_the_inspector_lists_and_calls_tools_and_reads_resources(packages, tree,
 
 
 @ERAS
-def test_the_inspector_reaches_the_server_over_http_with_a_token(packages, tree, era):
+def test_the_inspector_reaches_the_server_over_http_with_a_token(packages, tmp_path_factory, tree, era):
+    call = ["--method", "tools/call", "--tool-name", "read", "--tool-arg", "path=a.txt"]
     with HttpServer(tree, token=TOKEN) as server:
-        options = ["--transport", "http", "--protocol-era", era, "--header", f"Authorization: Bearer {TOKEN}"]
-        call = ["--method", "tools/call", "--tool-name", "read", "--tool-arg", "path=a.txt"]
-        done = inspected(packages, "--server-url", server.url, *options, *call)
+        entry = {"type": "streamable-http", "url": server.url, "protocolEra": era}
+        entry["headers"] = {"Authorization": f"Bearer {TOKEN}"}
+        done = inspect(packages, tmp_path_factory, tree, entry, *call)
     assert done["content"] == [{"type": "text", "text": "1|one\n2|two\n3|three"}]
 
 

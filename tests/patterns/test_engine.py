@@ -17,7 +17,7 @@ from agentfs.patterns import engine
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import LineSearch
 
-SLOW = r"(a|aa)+$"
+SLOW = r"(a|aa)+(?!.)"
 SLOW_TEXT = "a" * 60 + "b"
 
 

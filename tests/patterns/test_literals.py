@@ -183,7 +183,7 @@ def test_frequent_literals_lose_no_match(pattern, lines, ignore_case):
         ("a+b", ("ab",)),
         ("ab?c", ("c",)),
         ("(foo)?x", ("x",)),
-        ("(?=foo)b", ("b",)),
+        ("(?=foo)b", ("foo",)),
         ("(?i)Foo", ("foo",)),
         ("(?i:foo)b", ("b",)),
         ("[[:alpha:]]x", ("x",)),
@@ -241,19 +241,24 @@ def test_every_character_that_folds_to_an_ascii_letter_is_found():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "repeats"),
+    ("pattern", "growth"),
     [
-        ("abc", 0),
-        ("a+", 1),
-        (r"\w+\s*\(", 2),
-        (r"[a-z]+_[a-z]+_[a-z]+\(", 3),
-        (r"[a-z]+_?[a-z]*_*\(", 4),
-        (r"\w+_\d{1,3}\.", 2),
+        ("abc", (1, 1)),
+        ("a+", (2, 1)),
+        (r"\w+\s*\(", (2, 1)),
+        (r"\s*\w+\s*=", (2, 1)),
+        (r"\w+\d*x", (3, 1)),
+        (r"[\w.]+@[\w.]+\.\w+", (3, 1)),
+        (r"[a-z]+_[a-z]+_[a-z]+\(", (2, 1)),
+        (r"[a-z]+_?[a-z]*_*\(", (3, 2)),
+        (r"\w+_\d{1,3}\.", (2, 3)),
+        ("a|b|c", (1, 3)),
+        ("(a|b)(c|d)", (1, 4)),
         ("(a+)+", None),
         ("(a|b)*", None),
-        ("(a+)?", 2),
+        ("(a+)?", (2, 2)),
         (r"(a)\1", None),
     ],
 )
-def test_repeats_are_counted_unless_they_are_nested(pattern, repeats):
-    assert compile_pattern(pattern).plan.repeats == repeats
+def test_growth_of_the_steps_with_the_length_of_a_line(pattern, growth):
+    assert compile_pattern(pattern).plan.growth == growth

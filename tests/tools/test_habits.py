@@ -34,6 +34,10 @@ def test_a_search_takes_a_list_of_paths(tools, method, arguments, name):
     assert "c.md" not in result.content
 
 
+def test_the_path_of_cursor_is_taken(tools):
+    assert tools.call("list_dir", {"relative_workspace_path": "src"}).content == "src/a.py"
+
+
 def test_a_glob_takes_a_list_of_patterns(tools):
     assert tools.call("glob", {"pattern": ["*.md", "src/*"]}).content == "c.md\nsrc/a.py"
 

@@ -234,7 +234,7 @@ def _requested_lines(lines: str) -> tuple[int, int | None]:
     if first < 1 or (last is not None and last < first):
         raise InvalidArgumentError(
             f"`range` must be lines from 1, first to last, not {literal(lines)}.",
-            hint="Pass 10~50, 300~ (to the end), ~20 (the first 20) or ~ (all).",
+            hint="Pass 10~50, 7~7 (one line), 300~ (to the end), ~20 (the first 20) or ~ (all).",
             details={"argument": "range", "value": lines},
         )
     return first, last
