@@ -353,7 +353,7 @@ FIRST_HITS = {
     "several agents": "/how-to/several-agents/",
     "encoding": "/reference/methods/read/#encodings",
     "pdf": "/reference/methods/read/#text-images-pdf-and-notebooks",
-    "notebook": "/reference/methods/read/#text-images-pdf-and-notebooks",
+    "notebook": "/reference/methods/edit/#notebooks",
     "ssh": "/how-to/remote/#ssh-docker-podman-kubectl",
     "docker": "/how-to/remote/#ssh-docker-podman-kubectl",
     "gitignore": "/reference/methods/ls/#ignore-rules",
