@@ -46,9 +46,9 @@ _LEFT_OUT = (
     "wcmatch/pathlib.py",
     "wcmatch/wcmatch.py",
 )
-_COMMENT = re.compile(
-    r"^[ \t]*#.*$", re.MULTILINE
-)  # removed; its line stays, for the line numbers of tracebacks
+# Both are removed; their lines stay, for the line numbers of tracebacks.
+_COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+_DOCSTRING = re.compile(r'(?<=:\n)([ \t]+)r?"""(?:[^"\\]|\\.|"(?!""))*"""(?=\n)', re.DOTALL)
 _OLDEST = (3, 11)
 _MARK = b"agentfs-install "
 _MOST_NOISE = 100  # lines that a login script may print first
@@ -150,7 +150,8 @@ def _texts() -> Iterator[tuple[str, str]]:
     entries: list[tuple[str, Traversable]] = [(each, files(each)) for each in _PACKAGES]
     for path, entry in entries:  # the loop itself appends to the list
         if path.endswith(".py"):
-            yield path, _COMMENT.sub("", entry.read_bytes().decode())
+            text = _COMMENT.sub("", entry.read_bytes().decode())
+            yield path, _DOCSTRING.sub(lambda found: found[1] + '""' + "\n" * found[0].count("\n"), text)
         elif entry.is_dir():
             below = ((f"{path}/{each.name}", each) for each in entry.iterdir())
             entries += (each for each in below if not f"{each[0]}/".startswith(_LEFT_OUT))
