@@ -241,13 +241,15 @@ def reports_calls(method: _F) -> _F:
 
     @wraps(method)
     def reported(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        events = EventEmitter(self.on_event)
-        known = self.on_event in _reported_to.get() or call_context.is_rehearsed(changes=True)
-        if not events.active or known:
+        on_event: OnEvent | None = self.on_event
+        if on_event is None and not _is_debugging():
+            return method(self, *args, **kwargs)
+        if on_event in _reported_to.get() or call_context.is_rehearsed(changes=True):
             return method(self, *args, **kwargs)
         execution = call_context.current.get()
         direct = execution is None or execution.tool is None
-        with events.reporting(method.__name__, _given(method, args, kwargs), direct=direct) as outcome:
+        given = _given(method, args, kwargs)
+        with EventEmitter(on_event).reporting(method.__name__, given, direct=direct) as outcome:
             outcome.value = method(self, *args, **kwargs)
             return outcome.value
 

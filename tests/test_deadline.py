@@ -184,7 +184,7 @@ def test_a_slow_file_is_left_after_the_pending_system_call(tmp_path):
     command = [sys.executable, str(tmp_path / "slow.py"), str(tree)]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1], check=True)
     outcomes = [line.split("\t") for line in ran.stdout.splitlines()]
-    assert len(outcomes) == 12, ran.stdout + ran.stderr
+    assert len(outcomes) == 14, ran.stdout + ran.stderr
     assert [name for name, said, _ in outcomes if said != "timeout"] == []
     assert [(name, seconds) for name, _, seconds in outcomes if float(seconds) > LATE] == []
     assert sorted(path.name for path in tree.iterdir()) == ["big", "small"]

@@ -53,6 +53,8 @@ def delete_path(root: Root, limits: Limits, options: DeleteOptions) -> DeleteRes
     entry, real_path = root.entry(options.path), root.real_path(options.path)
     if not real_path:
         raise RefusedError("The workspace root cannot be deleted.", details={"path": options.path})
+    if options.preview:
+        root.check_removable(real_path, entry.path)
     if entry.type == "directory" and not options.recursive:
         _check_empty(root, entry.path)
     conflict = partial(_conflict, root=root)

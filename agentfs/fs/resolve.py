@@ -230,6 +230,16 @@ class ResolvedPath:
         if status is not None:
             self._check_writable(status)
             self.check_hard_links()
+        self._check_directory(status)
+
+    def check_removable(self) -> None:
+        """Raise the error that removing the name would raise."""
+        staged = self._context.staged
+        if staged is None or not staged.contains(self.real_path):
+            self._check_directory(self.stat())
+
+    def _check_directory(self, status: os.stat_result | None) -> None:
+        """Raise the error that changing a name in the directory would raise; `status` is that of the name."""
         number = syscalls.access_errno(self.parent, ".", os.W_OK | os.X_OK)
         if not number and status is not None and os.geteuid() not in {0, status.st_uid}:
             here = syscalls.lstat(self.parent, ".")

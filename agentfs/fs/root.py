@@ -524,6 +524,14 @@ class Root:
         with resolve_real(self._context, real_path, create_parents=True) as resolved:
             resolved.check_may_change()
 
+    def check_removable(self, real_path: str, path: str) -> None:
+        """Raise the error that removing a name would raise. It names `path`."""
+        if self.policy.read_only:
+            raise oserrors.read_only()
+        with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:
+            resolved.check_may_change()
+            resolved.check_removable()
+
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Raise the error that replacing or creating a file would raise. It names `path`."""
         with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:

@@ -62,7 +62,7 @@ class Pattern:
     expression: CompiledRegex  # matches one line or, with `multiline`, a full text
     line_regex: CompiledRegex | None  # the line regex of the plan
     plan: Plan
-    byte_pattern: str | None  # for `Automaton.of`; None if there is no translation
+    byte_pattern: str | None  # for `Automaton.of`; None for a literal, or if there is no translation
     multiline: bool
     max_length: int  # longest line (with `multiline`: text) that can be searched in bounded memory
 
@@ -129,12 +129,15 @@ def compile_pattern(
     if plan.line_regex is not None and not multiline:
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
         line_regex = None if isinstance(compiled, Exception) else compiled
+    in_bytes = None
+    if not plan.is_literal:
+        in_bytes = byte_pattern(searched, members, ignore_case=ignore_case, multiline=multiline)
     stack = _stack_per_character(searched)
     return Pattern(
         expression=expression,
         line_regex=line_regex,
         plan=plan,
-        byte_pattern=byte_pattern(searched, members, ignore_case=ignore_case, multiline=multiline),
+        byte_pattern=in_bytes,
         multiline=multiline,
         max_length=_MAX_STACK // stack if stack else sys.maxsize,
     )
