@@ -41,7 +41,7 @@ _COMMENT = re.compile(
 )
 # An added line with `\n` as two characters, after a text, and before a blank, an escape or its end.
 _ESCAPED_LINE_END = re.compile(
-    r"^\+(?!\+\+ )(.{0,1000}?)(?<![/\[(^\\ \t])(?<!\\r)\\n(?=$|[ \t]|\\[nt])", re.MULTILINE
+    r"^\+(?!\+\+ )(.{0,1000}?)(?<![/\[(^\\ \t])(?<!\\r)(?<!\(\?:)\\n(?=$|[ \t]|\\[nt])", re.MULTILINE
 )
 _CUT_LINE = re.compile(rf"^\+.*?({CUT_MARK})", re.MULTILINE)
 _ELLIPSIS = re.compile(r"^\W{0,2}(?:\.\.\.|…)|(?:\.\.\.|…)\W{0,2}$")
