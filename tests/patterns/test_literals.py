@@ -207,7 +207,7 @@ def test_the_literals_of_a_pattern(pattern, literals):
         ("foo.*(?:oo)", "foo", ()),
         ("foo.*(?:a|bar)", "foo", ()),
         ("a.*b|foo", "b", ()),
-        ("foo(?=.*bar)", "foo", ()),
+        ("foo(?=.*bar)", "bar", ("foo",)),
         ("foo(?:bar)?", "foo", ()),
     ],
 )

@@ -62,7 +62,10 @@ def test_a_false_byte_order_mark_before_nuls_is_binary(reader, limits):
         (
             b"n\xe9\r\n",
             "unknown-8bit",
-            "[not UTF-8: each byte above 7F is shown as the Latin-1 character of that number]",
+            (
+                "[not UTF-8, and the encoding is not known: bytes above 7F are shown as Latin-1; "
+                "if you know it, pass encoding]"
+            ),
         ),
     ],
 )
