@@ -135,7 +135,7 @@ def long_search(tree) -> bytes:
     (tree / "long.txt").write_text("\n".join("x" * 100 for _ in range(1500)))
     for number in range(600):
         os.link(tree / "long.txt", tree / "sub" / f"{number}.txt")
-    arguments = {"pattern": r"x+(?=y)\d", "path": "sub"}
+    arguments = {"pattern": r"x+(?!x|$)", "path": "sub"}
     return request(7, "tools/call", {"name": "grep", "arguments": arguments})
 
 

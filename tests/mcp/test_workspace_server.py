@@ -456,7 +456,7 @@ async def test_a_cancelled_request_ends_the_work_in_the_server(tree):
     for number in range(600):
         os.link(tree / "long.txt", tree / "sub" / f"{number}.txt")
     async with process_client(tree) as connected:
-        slow = {"pattern": r"x+(?=y)\d", "path": "sub"}
+        slow = {"pattern": r"x+(?!x|$)", "path": "sub"}
         search = asyncio.create_task(connected.call_tool("grep", slow))
         await asyncio.sleep(0.5)
         working = processor_seconds(tree)
