@@ -272,8 +272,10 @@ class _Scan:
                 after = self._present_basis(root, self._rule_files)
                 is_final = not any(map(self._is_young, after.rule_files.values()))
                 self.basis = after._replace(top=now.top) if is_final else None
-            self.is_watched = tree is not None and not tree.report.not_watched
-            if touched is not None and not touched:
+            unchanged = touched is not None and not touched
+            # The report looks at every directory. Without a change, events still report what they did.
+            self.is_watched = tree is not None and ((unchanged and by_events) or not tree.report.not_watched)
+            if unchanged:
                 return self._old
         self.not_covered.update(seen.reason for seen in self._paths.values() if seen.reason)
         return self._paths
