@@ -20,7 +20,7 @@ import agentfs
 from scripts.browser import Browser, running, wait_for
 from scripts.build_site import build, navigation, served
 from scripts.pages import blocks_of, commands_of, with_files
-from tests.conftest import needs, program
+from tests.conftest import needs, part_or_all, program
 
 ROOT = Path(__file__).parents[2]
 WINDOWS = [(1280, 900, "light"), (1280, 900, "dark"), (390, 844, "dark"), (390, 844, "light")]
@@ -314,13 +314,14 @@ def to_copy(page: Path) -> list[str]:
 
 
 @needs("chromium")
-def test_a_browser_shows_each_page_in_all_windows_and_copies_only_code(browser, server, pages):
+@part_or_all(3)
+def test_a_browser_shows_each_page_in_all_windows_and_copies_only_code(browser, server, pages, every):
     wrong: list[object] = []
     permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
     browser.send("Browser.grantPermissions", origin=server, permissions=permissions)
     browser.send("Emulation.setFocusEmulationEnabled", enabled=True)
     files = {f"/{name}".removesuffix(".md").removesuffix("index").rstrip("/") + "/": name for name in FILES}
-    for number, (address, page) in enumerate(pages.items()):
+    for number, (address, page) in enumerate(list(pages.items())[::every]):
         browser.open(server + address)
         main = page.pictures or address.count("/") < 3  # the start page, and the first of each section
         windows = WINDOWS if main else WINDOWS[::2]  # both widths; LOOK tries both schemes

@@ -32,7 +32,7 @@ SCENARIOS = {
     "server-sse-multiple-streams": 2,
     "dns-rebinding-protection": 2,
 }
-ERAS = pytest.mark.parametrize("era", ["legacy", "modern"])
+ERAS = pytest.mark.parametrize("era", [pytest.param("legacy", marks=pytest.mark.long), "modern"])
 TOKEN = "a-token-of-24-characters"
 
 
