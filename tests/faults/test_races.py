@@ -45,6 +45,7 @@ def can_exchange() -> bool:
     return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "renameat2")
 
 
+ATTACKERS: dict[Path, subprocess.Popen[str]] = {}  # by the root under attack
 pytestmark = pytest.mark.skipif(not can_exchange(), reason="the attacker needs renameat2")
 
 
@@ -68,9 +69,15 @@ def arena(tmp_path, request):
     attacker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert attacker.stdout is not None
     attacker.stdout.readline()
+    ATTACKERS[top] = attacker
     yield top
-    attacker.kill()
-    attacker.communicate()
+    stop_attack(top)
+
+
+def stop_attack(top: Path) -> None:
+    if attacker := ATTACKERS.pop(top, None):
+        attacker.kill()
+        attacker.communicate()
 
 
 def calls(ws: Workspace):
@@ -199,6 +206,7 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(aren
     assert set(outcomes) <= ALLOWED | others, outcomes
     assert outcomes["inside"] > 20
     assert outcomes["outside_workspace"] + outcomes["link_loop"] + outcomes["refused"] > 100
+    stop_attack(arena)
     assert not [path for path in arena.rglob("*") if ".agentfs-" in path.name]
     assert not [path for path in arena.rglob("*") if path.is_file() and SECRET in path.read_text()]
 
