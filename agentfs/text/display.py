@@ -203,18 +203,20 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
         if fits(result.text, limits):
             return result if whole is None else replace(result, whole=whole)
         whole = result.text if whole is None else whole
-        count = most_that_fit(step.most, step.text, limits)
+        count = most_that_fit(step.most, step.text, limits, result.text)
         if count or step is steps[-1]:
             return replace(step.render(count or 1), whole=whole)
     raise ValueError("fitted() needs a step")
 
 
-def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
+def most_that_fit(
+    most: int, render: Callable[[int], str], limits: Limits, text: str | None = None
+) -> int:
     """Return how many of `most` items fit the token budget; `render(n)` makes the text with n items.
 
     Most items cost about the same, so tries interpolate (the Illinois method). Every fourth try bisects.
     """
-    text = render(most)
+    text = render(most) if text is None else text
     if fits(text, limits):
         return most
     budget = limits.output_tokens + 0.5  # a whole number of tokens never equals it
