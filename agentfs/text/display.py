@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Generic, NamedTuple, TypeVar
 
 from agentfs.advice import Advice, FirstOf, Joined, NextCall, plural
@@ -150,10 +151,6 @@ class Shrink(NamedTuple, Generic[R]):
     most: int
     render: Callable[[int], R]
 
-    def text(self, count: int) -> str:
-        """Return the text of the result with `count` items."""
-        return self.render(count).text
-
 
 def with_text(result: R, head: str, above: Sequence[str] = (), below: Sequence[str] = ()) -> R:
     """Render a result: a head line, the lines `above`, the notes, and the lines `below`."""
@@ -199,24 +196,27 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
     """
     whole: str | None = None
     for step in steps:
-        result = step.render(step.most)
+        render = cache(step.render)
+        result = render(step.most)
         if fits(result.text, limits):
             return result if whole is None else replace(result, whole=whole)
         whole = result.text if whole is None else whole
-        count = most_that_fit(step.most, step.text, limits, result.text)
+        count = most_that_fit(step.most, _text_of(render), limits)
         if count or step is steps[-1]:
-            return replace(step.render(count or 1), whole=whole)
+            return replace(render(count or 1), whole=whole)
     raise ValueError("fitted() needs a step")
 
 
-def most_that_fit(
-    most: int, render: Callable[[int], str], limits: Limits, text: str | None = None
-) -> int:
+def _text_of(render: Callable[[int], R]) -> Callable[[int], str]:
+    return lambda count: render(count).text
+
+
+def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
     """Return how many of `most` items fit the token budget; `render(n)` makes the text with n items.
 
     Most items cost about the same, so tries interpolate (the Illinois method). Every fourth try bisects.
     """
-    text = render(most) if text is None else text
+    text = render(most)
     if fits(text, limits):
         return most
     budget = limits.output_tokens + 0.5  # a whole number of tokens never equals it
