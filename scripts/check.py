@@ -1,32 +1,39 @@
-"""Run everything that a change must pass: lint, format, types and tests. Stops at the first that fails."""
+"""Run everything that a change must pass: lint, format and types at the same time, then the tests."""
 
 import subprocess
 import sys
 
-STEPS = (
+FIRST = (
     ("ruff", "check", "."),
     ("ruff", "format", "--check", "."),
     ("mypy",),
     ("pyright", "--pythonpath", sys.executable),  # else it knows the packages of another environment
-    (
-        "pytest",
-        "-q",
-        "--numprocesses=auto",
-        "--dist=loadfile",
-        "--no-loadscope-reorder",  # else the files with the fewest tests come last, and they are the slowest
-        "--hypothesis-profile=repeatable",
-    ),
+)
+TESTS = (
+    "pytest",
+    "-q",
+    "--numprocesses=auto",
+    "--dist=loadfile",
+    "--no-loadscope-reorder",  # else the files with the fewest tests come last, and they are the slowest
+    "--hypothesis-profile=repeatable",
 )
 
 
 def main() -> int:
     """Run each step with this interpreter's environment."""
-    for module, *arguments in STEPS:
-        print(f"== {module} {' '.join(arguments)}", flush=True)
-        status = subprocess.run([sys.executable, "-m", module, *arguments], check=False).returncode  # noqa: S603 - our own steps
-        if status:
-            return status
-    return 0
+    running = [
+        subprocess.Popen([sys.executable, "-m", *step], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # noqa: S603 - our own steps
+        for step in FIRST
+    ]
+    failed = 0
+    for step, process in zip(FIRST, running, strict=True):
+        output, _ = process.communicate()
+        print(f"== {' '.join(step)}\n{output.decode()}", end="", flush=True)
+        failed = failed or process.returncode
+    if failed:
+        return failed
+    print(f"== {' '.join(TESTS)}", flush=True)
+    return subprocess.run([sys.executable, "-m", *TESTS], check=False).returncode  # noqa: S603 - our own steps
 
 
 if __name__ == "__main__":

@@ -146,12 +146,12 @@ CALLS = {
 }  # fmt: skip
 
 
-# A transaction over as many files is measured in each run, so this one is for the long run.
-LONG = "the changes of many files"
+# Slow, and like others that are measured in each run: a transaction of many files, a long page of a PDF.
+LONG = {"the changes of many files", "many pages"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] * (name == LONG)) for name in CALLS]
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in CALLS]
 )
 def test_the_memory_of_a_call_is_bounded(tmp_path, name):
     data, call, code = CALLS[name]

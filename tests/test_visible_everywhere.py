@@ -141,7 +141,7 @@ def patches_for(path: str) -> list[dict[str, str]]:
     return [{"input": f"*** Begin Patch\n{body}\n*** End Patch"} for body in bodies]
 
 
-@part_or_all(6)
+@part_or_all(12)
 @pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
 def test_no_tool_shows_a_hidden_character_or_lets_a_name_end_its_line(tmp_path, dialect, every):
     policy = Policy(overwrite="always", durability="fast", overflow="keep")

@@ -106,7 +106,8 @@ def test_the_inspector_lists_and_calls_tools_and_reads_resources(packages, tmp_p
     assert template["uriTemplate"] == "file:///{+path}"
 
 
-@ERAS
+@pytest.mark.long
+@pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_the_inspector_reaches_the_server_over_http_with_a_token(packages, tmp_path_factory, tree, era):
     call = ["--method", "tools/call", "--tool-name", "read", "--tool-arg", "path=a.txt"]
     with HttpServer(tree, token=TOKEN) as server:
