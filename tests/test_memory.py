@@ -146,8 +146,8 @@ CALLS = {
 }  # fmt: skip
 
 
-# Slow, and like others that are measured in each run: a transaction of many files, a long page of a PDF.
-LONG = {"the changes of many files", "many pages"}
+# The slowest cases are for the long runs.
+LONG = {"a search of one long line", "a transaction of many files", "many pages", "the changes of many files"}
 
 
 @pytest.mark.parametrize(

@@ -378,7 +378,13 @@ def search(browser: Browser, text: str) -> str:
 
 
 @needs("chromium")
-@pytest.mark.parametrize(("width", "height", "scheme"), WINDOWS, ids=str)
+@pytest.mark.parametrize(
+    ("width", "height", "scheme"),
+    [
+        pytest.param(*each, marks=[pytest.mark.long] * (number in {1, 3}))
+        for number, each in enumerate(WINDOWS)
+    ],
+)
 def test_a_search_finds_the_page_that_answers(browser, server, width, height, scheme):
     browser.resize(width, height, scheme)
     browser.open(server + "/")
