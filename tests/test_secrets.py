@@ -174,7 +174,7 @@ def sweep(top: Any, dialect: str, policy: Policy, every: int = 1) -> None:
             unseen(ws.read(name).text)
 
 
-@part_or_all(6)
+@part_or_all(3)
 @pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
 def test_no_tool_of_any_dialect_shows_protected_contents(top, dialect, every):
     sweep(top, dialect, POLICY, every)

@@ -122,15 +122,18 @@ def test_a_child_that_ends_leaves_the_history_of_its_parent_alone(tmp_path, kept
 
 def test_a_child_does_not_hold_the_lock_of_a_state_directory(tmp_path):
     (tmp_path / "root").mkdir()
-    hold, held = os.pipe()
+    (hold, held), (begun, beginning) = os.pipe(), os.pipe()
     with Workspace(tmp_path / "root", state=tmp_path / "state"):
         child = os.fork()
         if child == 0:
+            os.write(beginning, b"1")
             os.close(held)
             os.read(hold, 1)
             os._exit(0)
+        os.read(begun, 1)  # the child closes its copy of the lock before its first statement
     Workspace(tmp_path / "root", state=tmp_path / "state").close()
-    os.close(held)
+    for fd in (hold, held, begun, beginning):
+        os.close(fd)
     os.waitpid(child, 0)
 
 
