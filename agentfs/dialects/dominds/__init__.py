@@ -228,7 +228,7 @@ def _read(workspace: Workspace, path: str, lines: str | None, max_lines: int) ->
 
 
 def _requested_lines(lines: str) -> tuple[int, int | None]:
-    """Return the first and the last line of a `range`; None stands for the end of the file."""
+    """Return the first and last line of a `range`; None is the end of the file."""
     found = _RANGE.fullmatch(_OTHER_TILDE.sub("~", lines) if lines.strip() else "~")
     first, last = (int(found[1] or 1), int(found[2]) if found[2] else None) if found else (0, None)
     if first < 1 or (last is not None and last < first):
