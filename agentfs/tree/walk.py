@@ -14,16 +14,7 @@ from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Dir
 from agentfs.results import Skipped
 from agentfs.tree.gitignore import OUTSIDE, IgnoreRules
 from agentfs.tree.ignore_sources import DECIDING, RuleReader, with_slash
-from agentfs.tree.visit import (
-    MAX_EXCLUDED,
-    Excluded,
-    KeptWalk,
-    LeftOut,
-    Mark,
-    RulesInside,
-    Visit,
-    entry_name,
-)
+from agentfs.tree.visit import MAX_EXCLUDED, Excluded, KeptWalk, LeftOut, Mark, RulesInside, Visit, entry_name
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64  # directories open at a time
@@ -31,6 +22,7 @@ MAX_BATCH = 1000  # entries of one directory that are read at a time
 _MAX_KEYS = 4  # walks that a directory keeps
 _MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names in all directories that a walk has entered
 _ENTRY_BYTES, _NAME_BYTES = 160, 32  # bytes of an entry without its name, and of a usual name
+_FEW_NAMES = 32  # the memory for so many names in each directory above the current one is not counted
 _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
 Select = Callable[[Directory, str, list[DirEntry]], list[DirEntry]]
@@ -345,36 +337,43 @@ class Walk:
 
     def _scan(self, visit: Visit) -> None:
         """Read the names of a directory in parts, to bound the memory."""
-        directory, decides, is_kept = visit.directory, not self.ignored, visit.mark is not None
-        visit.listed, visit.directories = list[DirEntry](), list[DirEntry]()
+        select = self.select if visit.mark is None else None
+        visit.listed, visit.directories = [], []
+        first = True
         try:
-            for part in directory.scan_parts(MAX_BATCH):
+            for part in visit.directory.scan_parts(MAX_BATCH):
                 self._look_at(len(part))
                 entries = part
                 if len(part) > self._entries_left:
                     self._reached = "walk_entries"
                     entries = sorted(part, key=entry_name)[: self._entries_left]
                 self._entries_left -= len(entries)
-                files = self._take(visit, entries, decides=decides)
-                if is_kept:
-                    visit.listed += files
-                else:
-                    self._choose(visit, files)
-                    self._count_memory(visit, entries)
+                kept = [entry for entry in entries if entry.name[0] != "."]
+                if len(kept) != len(entries) or len(part) == MAX_BATCH:
+                    kept += self._visible_dotted(visit, entries, decides=first and not self.ignored)
+                if visit.rules.active and not self.ignored:
+                    kept = self._unignored(visit, kept)
+                files = self._divide(visit, kept)
+                if select is not None and files:
+                    files = select(visit.directory, visit.below, files)
+                visit.listed += files
+                if len(part) > _FEW_NAMES and visit.mark is None:
+                    self._bound_memory(visit, part)
                 if self._reached is not None:
                     break
-                decides = False
+                first = False
         finally:
             visit.directories.sort(key=self.key, reverse=True)
             visit.listed.sort(key=self.key)
 
-    def _count_memory(self, visit: Visit, entries: list[DirEntry]) -> None:
-        name_bytes = _NAME_BYTES
-        if len(entries) == MAX_BATCH:  # a smaller directory needs little memory
-            name_bytes = sum([len(entry.name) for entry in entries]) // MAX_BATCH
-        count = len(visit.listed) + len(visit.directories)
+    def _bound_memory(self, visit: Visit, part: list[DirEntry]) -> None:
+        keep, name_bytes = self.keep, _NAME_BYTES
+        if len(part) == MAX_BATCH:
+            if keep is not None and len(visit.listed) > 2 * keep + MAX_BATCH:
+                self._keep_first(visit, keep)
+            name_bytes = sum([len(entry.name) for entry in part]) // MAX_BATCH
         self._memory -= visit.memory
-        visit.memory = count * (_ENTRY_BYTES + name_bytes)
+        visit.memory = (len(visit.listed) + len(visit.directories)) * (_ENTRY_BYTES + name_bytes)
         self._memory += visit.memory
         if self._memory > _MAX_MEMORY:
             self._reached = "memory"
@@ -385,40 +384,20 @@ class Walk:
         if time.monotonic() > self.deadline:
             raise TimeoutError
 
-    def _take(self, visit: Visit, entries: list[DirEntry], *, decides: bool) -> list[DirEntry]:
-        """Add the directories among some entries to the visit, and return the files to visit."""
-        kept = [entry for entry in entries if entry.name[0] != "."]
-        dotted: dict[str, DirEntry] = {}
-        if len(kept) != len(entries):
-            dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
-        if decides:
-            # In a giant directory, rule files may be in a later part.
-            deciding = None if len(entries) == MAX_BATCH else DECIDING & dotted.keys()
-            if deciding is None or deciding:
-                directory, outer = visit.directory, visit.rules
-                visit.rules = self._reader.inside(directory, outer, deciding)
-                if visit.mark is not None:
-                    self._rules.append(RulesInside(directory, outer, deciding, visit.rules))
-        if dotted:
-            kept += self._visible_dotted(visit, dotted)
-        if kept and visit.rules.active and not self.ignored:
-            kept = self._unignored(visit, kept)
-        return self._divide(visit, kept)
-
-    def _choose(self, visit: Visit, files: list[DirEntry]) -> None:
-        """Add the selected files of a directory; in a giant directory, keep only the first ones."""
-        if self.select is not None and files:
-            files = self.select(visit.directory, visit.below, files)
-        visit.listed += files
-        keep = self.keep
-        if keep is not None and len(visit.listed) > 2 * keep + MAX_BATCH:
-            self._keep_first(visit, keep)
-
     def _keep_first(self, visit: Visit, keep: int) -> None:
         visit.unkept += len(visit.listed) - keep
         visit.listed = nsmallest(keep, visit.listed, key=self.key)
 
-    def _visible_dotted(self, visit: Visit, dotted: dict[str, DirEntry]) -> list[DirEntry]:
+    def _visible_dotted(self, visit: Visit, entries: list[DirEntry], *, decides: bool) -> list[DirEntry]:
+        """Return the entries that begin with a dot and are visited; if they decide rules, read the rules."""
+        dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
+        # In a giant directory, rule files may be in a later part.
+        deciding = None if len(entries) == MAX_BATCH else DECIDING & dotted.keys()
+        if decides and (deciding is None or deciding):
+            directory, outer = visit.directory, visit.rules
+            visit.rules = self._reader.inside(directory, outer, deciding)
+            if visit.mark is not None:
+                self._rules.append(RulesInside(directory, outer, deciding, visit.rules))
         visible: list[DirEntry] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
