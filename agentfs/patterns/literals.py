@@ -286,12 +286,12 @@ class Prefilter:
         data = contents.data
         if self._is_utf8:
             nul = data.find(0, 0, min(HEAD, length))
-            if nul >= 0 and is_binary(_head(contents)):
+            if nul >= 0 and is_binary(_start(contents) + b"\0"):
                 return "binary"
         if self._may_match(data, length):
             return contents.copy()
         if self.is_useful:
-            if data[0] not in _WIDE_BOM_STARTS or not _is_wide(_head(contents)):
+            if data[0] not in _WIDE_BOM_STARTS or not _is_wide(_start(contents)):
                 return None
             self.found_in_any_case = True
         return contents.copy()
@@ -414,5 +414,6 @@ def count_literal(text: str, literal: str) -> tuple[int, int]:
     return lines, data.count(searched) if stringzilla is None else stringzilla.count(data, searched)
 
 
-def _head(contents: ReadBuffer) -> bytes:
-    return bytes(contents.data[: min(contents.length, HEAD)])
+def _start(contents: ReadBuffer) -> bytes:
+    """Return the first bytes of a file, which may be a byte order mark."""
+    return bytes(contents.data[: min(contents.length, 4)])
