@@ -267,6 +267,7 @@ class Prefilter:
         if automaton is not None and encoding is None:
             self.found_in_any_case = True
             self._automaton = automaton
+            self._finders = [_by_automaton(automaton)]
         elif not plan.ignore_case:
             self._finders = [self._exact(literal) for literal in literals]
         elif stringzilla is not None:
@@ -288,18 +289,18 @@ class Prefilter:
             nul = data.find(0, 0, min(HEAD, length))
             if nul >= 0 and is_binary(_start(contents) + b"\0"):
                 return "binary"
-        if self._may_match(data, length):
-            return contents.copy()
-        if self.is_useful:
-            if data[0] not in _WIDE_BOM_STARTS or not _is_wide(_start(contents)):
-                return None
-            self.found_in_any_case = True
+        for find in self._finders:
+            if find(data, 0, length) >= 0:
+                return contents.copy()
+        if self._finders and (data[0] not in _WIDE_BOM_STARTS or not _is_wide(_start(contents))):
+            return None
+        self.found_in_any_case = True
         return contents.copy()
 
     @property
     def is_useful(self) -> bool:
         """True if it can leave out a file."""
-        return self._automaton is not None or bool(self._finders)
+        return bool(self._finders)
 
     def texts(
         self, data: bytearray, starts: Sequence[int], end: int, check: Callable[[], object]
@@ -316,14 +317,6 @@ class Prefilter:
                 found.add(index - 1)
                 at = find(data, starts[index], end) if index < len(starts) else -1
         return found
-
-    def _may_match(self, data: bytearray, length: int) -> bool:
-        if self._automaton is not None:  # which takes a NUL for the end of the text
-            return data.find(0, 0, length) >= 0 or self._automaton.find(data, length)
-        for find in self._finders:  # noqa: SIM110 - `any` over a generator takes twice as long
-            if find(data, 0, length) >= 0:
-                return True
-        return False
 
     def _exact(self, literal: bytes) -> Finder:
         is_short = len(literal) <= _MAX_LITERAL
@@ -354,6 +347,15 @@ def _folded(literal: bytes) -> Finder:
         if at >= 0 and part != full:
             at = search(data, full, start, end)
         return at
+
+    return found
+
+
+def _by_automaton(automaton: Automaton) -> Finder:
+    """Return a search of a full text. The automaton stops at a NUL, so a text with a NUL may match."""
+
+    def found(data: bytearray, start: int, end: int) -> int:
+        return start if data.find(0, start, end) >= 0 or automaton.find(data, end) else -1
 
     return found
 
