@@ -1,6 +1,7 @@
 """Functions on text: decode, split into lines, number, cut, diff, merge and estimate tokens."""
 
 from agentfs.advice import plural as plural
+from agentfs.text.compare import changed_lines as changed_lines
 from agentfs.text.decoding import HEAD as HEAD
 from agentfs.text.decoding import UNKNOWN_8BIT as UNKNOWN_8BIT
 from agentfs.text.decoding import Decoded as Decoded
@@ -16,7 +17,6 @@ from agentfs.text.decoding import likely_encoding as likely_encoding
 from agentfs.text.diff import Blob as Blob
 from agentfs.text.diff import Hunk as Hunk
 from agentfs.text.diff import bounded_lines as bounded_lines
-from agentfs.text.diff import changed_lines as changed_lines
 from agentfs.text.diff import git_patch as git_patch
 from agentfs.text.diff import hunks as hunks
 from agentfs.text.diff import line_changes as line_changes
