@@ -107,7 +107,16 @@ def test_execute_is_a_coroutine(ws):
     result = execute(ws, "Read", {"file_path": "README.md"})
     assert isinstance(result, WaveResult)
     for name in ARGUMENTS:
-        for sent in ({}, {"nothing": 1}, {"path": 5}, {"file_path": None}, {"file_path": "a\0b"}, [], None, "x"):
+        for sent in (
+            {},
+            {"nothing": 1},
+            {"path": 5},
+            {"file_path": None},
+            {"file_path": "a\0b"},
+            [],
+            None,
+            "x",
+        ):
             answer = execute(ws, name, sent)
             assert answer.success or answer.error["code"]
 
@@ -547,7 +556,9 @@ def test_grep_filters(call):
     assert call("Grep", pattern="TODO", glob="*.py").content.splitlines()[0] == "src/main.py"
     assert call("Grep", pattern="TODO", type="js").content.splitlines()[0] == "src/util/text.js"
     for glob in ("src/util/*.js", "util/*.js"):
-        assert list(call("Grep", pattern="TODO", path="src", glob=glob).data["counts"]) == ["src/util/text.js"]
+        assert list(call("Grep", pattern="TODO", path="src", glob=glob).data["counts"]) == [
+            "src/util/text.js"
+        ]
 
 
 def test_grep_output_modes(call):
