@@ -147,7 +147,7 @@ def test_line_ids_are_shown(do):
 
 
 def test_no_two_lines_of_a_file_have_the_same_id(do, ws):
-    """Of 20,000 hashes of six hexadecimal digits, about twelve pairs are equal."""
+    """About twelve pairs of 20,000 hashes of six hexadecimal digits are equal."""
     ws.write("many", "".join(f"{n}\n" for n in range(20_000)))
     ids, first = [], 1
     while first <= 20_000:

@@ -198,7 +198,7 @@ def test_relative_paths_start_in_the_workdir(ws, tmp_path, absolute):
         "../README.md\n3|"
     )
     made = call("Write", file_path="new.py", content="x\n")
-    assert (made.file_path, made.content) == ("new.py", 'Created "new.py" (1 line, 2 bytes).')
+    assert (made.file_path, made.content) == ("new.py", "Created: 1 line.")
     assert (tmp_path / "src/new.py").read_text() == "x\n"
     outside = call("Read", file_path="../../x")
     assert outside.error["code"] == "outside_workspace"
