@@ -5,7 +5,6 @@ import json
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -178,37 +177,6 @@ def test_every_tool_is_a_command_and_changes_is_called_diff(tmp_path):
                 name = "diff"  # noqa: PLW2901 - the same under a name that a person knows
             assert name in shown
             assert run(name, "--help", cwd=tmp_path).returncode == 0
-
-
-@pytest.mark.parametrize(("typed", "offered"), [
-    (["gr"], {"grep"}),
-    (["gl"], {"glob"}),
-    (["grep", "--ignore"], {"--ignore-case"}),
-    (["grep", "--output-mode", "c"], {"content", "count"}),
-    (["ls", "--color", ""], {"auto", "always", "never"}),
-    (["multi-edit", "--pre"], {"--preview"}),
-    (["completion", "f"], set()),
-])  # fmt: skip
-@needs("bash")
-def test_bash_completes_commands_options_and_values(tmp_path, typed, offered):
-    script = run("completion", "bash", cwd=tmp_path).stdout
-    words = " ".join(f"'{word}'" for word in ("agentfs", *typed))
-    ask = f'COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _agentfs; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(
-        [program("bash"), "-c", script + ask], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert ({*done.stdout.split()}, done.stderr) == (offered, "")
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_the_other_shells_get_every_command(tmp_path, shell):
-    done = run("completion", shell, cwd=tmp_path)
-    assert done.returncode == 0
-    for word in ("multi-edit", "files-with-matches", "files_with_matches", "rollback"):
-        assert word in done.stdout
-    if judge := shutil.which(shell):
-        (tmp_path / "script").write_text(done.stdout)
-        subprocess.run([judge, "-n", tmp_path / "script"], check=True)
 
 
 @pytest.fixture
