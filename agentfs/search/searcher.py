@@ -379,7 +379,8 @@ class _Searcher:
                 break
             found.matches.append(match)
             lines = (match.text, *match.before, *match.after)
-            page.take(number, _MATCH_BYTES + _SPAN_BYTES * len(match.spans) + sum(map(getsizeof, lines)))
+            size = _MATCH_BYTES + _SPAN_BYTES * len(match.spans) + sum(map(getsizeof, lines))
+            page.take(number, size, len(match.text) + 1)
 
 
 class _Excerpts:
