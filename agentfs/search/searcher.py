@@ -241,7 +241,7 @@ class _Searcher:
             self.found.ended_in = reader.path_of(entry)
             raise TimeoutError
         if outcome == BINARY:
-            self._skip(outcome)
+            self._skip(BINARY)
             return
         path = reader.path_of(entry)
         if outcome == "too_large":
