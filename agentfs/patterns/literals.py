@@ -317,7 +317,8 @@ class Prefilter:
 
     def _may_match(self, data: bytearray, length: int, nul: int) -> bool:
         if self._automaton is not None:  # which takes a NUL for the end of the text
-            return nul >= 0 or self._automaton.find(data, length)
+            found = nul >= 0 or self._automaton.find(data, length)
+            return found or (self._automaton.is_for_utf8 and not _is_valid_utf8(data, length))
         return any(find(data, 0, length) >= 0 for find in self._finders)
 
     def _exact(self, literal: bytes) -> Finder:
@@ -344,9 +345,17 @@ def _folded(literal: bytes) -> Finder:
 
 
 def is_plain(contents: ReadBuffer) -> bool:
-    """Return True if a file has no NUL and is not in UTF-16 or UTF-32, so its bytes can be searched."""
-    data, length = contents.data, contents.length
-    return data.find(0, 0, length) < 0 and not (length and data[0] in _WIDE_BOM_STARTS)
+    """Return True if a file is in UTF-8 and has no NUL, so its bytes can be searched."""
+    return contents.data.find(0, 0, contents.length) < 0 and _is_valid_utf8(contents.data, contents.length)
+
+
+def _is_valid_utf8(data: bytearray, length: int) -> bool:
+    with memoryview(data)[:length] as view:
+        try:
+            str(view, "utf-8")
+        except UnicodeDecodeError:
+            return False
+    return True
 
 
 def decode_content(content: bytes, encoding: str | None = None) -> str | None:
