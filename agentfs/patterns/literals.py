@@ -396,9 +396,14 @@ def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str
     return str.find
 
 
-def count_literal(text: str, literal: str) -> tuple[int, int]:
-    """Return the number of lines with a literal, and the number of its occurrences without overlaps."""
+def count_literal(text: str, literal: str, *, ignore_case: bool = False) -> tuple[int, int]:
+    """Return the number of lines with a literal, and the number of its occurrences without overlaps.
+
+    With `ignore_case`, the literal must be in lower case.
+    """
     data, searched, lines = text.encode("utf-8", "surrogatepass"), literal.encode(), 0
+    if ignore_case:
+        data = data.lower()
     find = stringzilla.find if stringzilla is not None and len(searched) <= _MAX_LITERAL else bytes.find
     at = find(data, searched)
     while at >= 0:

@@ -1,5 +1,6 @@
 """The automaton finds at least the lines that the engine finds, in every encoding, and leaves out others."""
 
+import re
 import time
 from unittest import mock
 
@@ -14,7 +15,7 @@ from agentfs.fs import ReadBuffer
 from agentfs.patterns import automaton
 from agentfs.patterns.automaton import Automaton
 from agentfs.patterns.compile import compile_pattern
-from agentfs.patterns.line_search import Counts, LineSearch
+from agentfs.patterns.line_search import _OTHER_FORMS, Counts, LineSearch
 from agentfs.patterns.literals import Prefilter, decode_content, is_plain
 
 CHARACTERS = [
@@ -170,6 +171,10 @@ def test_only_i_k_and_s_have_another_form_outside_ascii():
     outside = "".join(chr(code) for code in range(0x80, 0x110000) if not 0xD800 <= code < 0xE000)
     letters = [each for each in map(chr, range(128)) if regex.search(regex.escape(each), outside, regex.I)]
     assert "".join(letters) == "IKSiks"
+    for module in (regex, re):
+        assert set(module.findall("[a-zA-Z]", outside, module.I)) <= set(_OTHER_FORMS)
+    assert {each for each in outside if any(map(str.isascii, each.lower()))} <= set(_OTHER_FORMS)
+    assert {each for each in outside if len(each.lower()) > 1} <= set(_OTHER_FORMS)
 
 
 @pytest.mark.parametrize(
