@@ -34,6 +34,7 @@ from agentfs.text.display import fits as fits
 from agentfs.text.display import fitted as fitted
 from agentfs.text.display import footer as footer
 from agentfs.text.display import line_ranges as line_ranges
+from agentfs.text.display import most_characters as most_characters
 from agentfs.text.display import most_that_fit as most_that_fit
 from agentfs.text.display import notes_of as notes_of
 from agentfs.text.display import number_lines as number_lines

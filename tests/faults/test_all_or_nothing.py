@@ -39,20 +39,20 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "copy": Case(test_move_directory.fresh, lambda ws: ws.copy("d", "x/new"), 17, {errno.EIO: 2}),
-    "delete": Case(test_move_directory.fresh, lambda ws: ws.delete("d", recursive=True), 17, {errno.EIO: 2}),
-    "move": Case(test_move_directory.fresh, lambda ws: ws.move("d", "x/new"), 13, {errno.EIO: 2}),
+    "copy": Case(test_move_directory.fresh, lambda ws: ws.copy("d", "x/new"), 41, {errno.EIO: 2}),
+    "delete": Case(test_move_directory.fresh, lambda ws: ws.delete("d", recursive=True), 41, {errno.EIO: 2}),
+    "move": Case(test_move_directory.fresh, lambda ws: ws.move("d", "x/new"), 41, {errno.EIO: 2}),
     "replace": Case(
         files_to_replace,
         lambda ws: ws.replace("old", "new"),
-        11,
+        31,
         {errno.ENOSPC: 1},
         left_out=lambda done: done.skipped.unreadable,
     ),
     "transaction": Case(
         test_transactions.fresh,
         test_transactions.transaction,
-        13,
+        41,
         {errno.ENOSPC: 1, errno.EIO: 1},
         1 / 2,
         before=lambda ws: ws.read("d"),
