@@ -266,7 +266,8 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
 def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dict[str, Any]:
     if read.kind != "text":
         note = {} if read.content else {"note": context.result.content}
-        return {"content": read.content, "total_lines": read.total_lines, "kind": read.kind, **note}
+        content = context.result.content if read.kind == "notebook" else read.content
+        return {"content": content, "total_lines": read.total_lines, "kind": read.kind, **note}
     first, last = context.arguments.get("start_line"), context.arguments.get("end_line")
     limits = workspace.limits if last is None else _without_caps(workspace.limits)
     content, cut = cut_lines(read, limits.line_chars)
