@@ -570,9 +570,7 @@ def test_delete_takes_r_for_a_directory_with_its_contents(tmp_path):
 
 def test_append_and_copy_are_commands(tmp_path):
     assert run("append", "log", "-", cwd=tmp_path, stdin="one\n").returncode == 0
-    assert run("append", "log", "two\n", cwd=tmp_path).stdout == (
-        "Appended line 2.\n"
-    )
+    assert run("append", "log", "two\n", cwd=tmp_path).stdout == "Appended line 2.\n"
     assert run("copy", "log", "other", cwd=tmp_path).returncode == 0
     assert (tmp_path / "other").read_text() == "one\ntwo\n"
     assert run("copy", "log", "other", cwd=tmp_path).returncode == 2
