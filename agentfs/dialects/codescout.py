@@ -101,8 +101,8 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def grep(pattern: str, path: str = ".", limit: int | None = None) -> GrepResult:
         r"""Search the codebase for a regex pattern; returns matching lines with file path and line number.
 
-        Hidden and ignored files are left out, and files that are not UTF-8. Use path to narrow the search.
-        To find files by name, not content, use find_file.
+        Hidden and ignored files are left out, and files that are not UTF-8. Use path to narrow the search;
+        there is no filter of file names. To find files by name, not content, use find_file.
 
         Args:
             pattern: Regular expression to search for; escape `( ) [ . *` to match them literally.
