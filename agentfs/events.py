@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
+from agentfs.frozen_data import FrozenData
 from agentfs.results import Coercion, ReadResult, Result, Skipped, ToolResult
 from agentfs.text import estimate_tokens
 from agentfs.visible import one_line
@@ -22,8 +23,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _MOST_SUMMARY = 120  # characters
 
 
-@dataclass(frozen=True)
-class Event:
+@dataclass(frozen=True, eq=False, repr=False)
+class Event(FrozenData):
     """The start or the end of a call: of a tool by a model, or of a method by the program.
 
     Attributes:
