@@ -8,11 +8,16 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from agentfs.errors import AgentFSError, FileIOError
+from agentfs.lazy import LazyModule
 from agentfs.results import EntryType
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = LazyModule("hashlib")
 
 _PERMISSIONS = 0o777
 _DIRECTORY = 0o755
@@ -205,7 +210,7 @@ def revision_of(data: bytes) -> str:
 
     The hash is cryptographic, because an edit approved for one content must not apply to another.
     """
-    return blake2b(data, digest_size=16).hexdigest()
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def revision_of_stat(status: os.stat_result) -> str:

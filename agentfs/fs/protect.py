@@ -174,7 +174,7 @@ def _ordinary_test(names: Sequence[str], ends: Sequence[str]) -> Callable[[str],
     # Folding removes final dots and spaces. `#`, `~` and `ends` mark backups.
     suffixes = (".", " ", "#", *ends, *(n[1:] for n in names if n[0] == "*" and "*" not in n[1:]))
     literals = frozenset(name for name in names if "*" not in name)
-    wildcards = [_regex(name).pattern for name in names if "*" in name and not name.endswith(suffixes)]
+    wildcards = [_regex_text(name) for name in names if "*" in name and not name.endswith(suffixes)]
     match_wildcard = re.compile(rf"(?:{'|'.join(wildcards) or '(?!)'})\Z", re.DOTALL).match
 
     def is_ordinary(name: str) -> bool:
@@ -193,4 +193,8 @@ def _rule(pattern: str) -> _Rule:
 
 @cache
 def _regex(pattern: str) -> re.Pattern[str]:
-    return re.compile("[^/]*".join(re.escape(piece) for piece in pattern.split("*")), re.DOTALL)
+    return re.compile(_regex_text(pattern), re.DOTALL)
+
+
+def _regex_text(pattern: str) -> str:
+    return "[^/]*".join(re.escape(piece) for piece in pattern.split("*"))
