@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -13,13 +14,15 @@ class LazyModule:
     Type checkers see an ordinary import under `TYPE_CHECKING`.
     """
 
-    def __init__(self, module: str) -> None:
-        self._module = module
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @cached_property
+    def _module(self) -> ModuleType:
+        return import_module(self._name)
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(import_module(self._module), name)
-        setattr(self, name, value)
-        return value
+        return getattr(self._module, name)
 
 
 def lazy_submodules(package: str) -> Callable[[str], ModuleType]:

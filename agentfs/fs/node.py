@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from agentfs.errors import AgentFSError, FileIOError
+from agentfs.frozen_data import FrozenData
 from agentfs.lazy import LazyModule
 from agentfs.results import EntryType
 
@@ -31,8 +32,8 @@ class Metadata(NamedTuple):
     attributes: dict[str, bytes] | None = None  # extended attributes, including access control lists
 
 
-@dataclass(frozen=True)
-class FileNode:
+@dataclass(frozen=True, eq=False, repr=False)
+class FileNode(FrozenData):
     """A regular file. Two are equal if they have the same mode and content.
 
     A node without metadata is a new file, whose mode the umask may restrict.
@@ -51,15 +52,15 @@ class FileNode:
         return cls(mode & _PERMISSIONS, revision_of(data), len(data), partial(bytes, data), metadata)
 
 
-@dataclass(frozen=True)
-class LinkNode:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkNode(FrozenData):
     """A symbolic link with its target as written."""
 
     target: str
 
 
-@dataclass(frozen=True)
-class DirectoryNode:
+@dataclass(frozen=True, eq=False, repr=False)
+class DirectoryNode(FrozenData):
     """A directory without its entries. Any two are equal. With the mode None the system decides the mode."""
 
     mode: int | None = field(default=None, compare=False)
@@ -69,8 +70,8 @@ class DirectoryNode:
 Node = FileNode | LinkNode | DirectoryNode
 
 
-@dataclass(frozen=True)
-class Change:
+@dataclass(frozen=True, eq=False, repr=False)
+class Change(FrozenData):
     """A change of the node at a real path; None means that no node exists."""
 
     path: str

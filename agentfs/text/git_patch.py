@@ -1,11 +1,17 @@
 """Patches for `git apply`, also of binary files, modes and moves."""
 
-import base64
 import zlib
-from hashlib import sha1
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from agentfs.lazy import LazyModule
 from agentfs.text.diff import file_names, git_header, hunks
+
+if TYPE_CHECKING:
+    import base64
+    import hashlib
+else:
+    base64 = LazyModule("base64")
+    hashlib = LazyModule("hashlib")
 
 _BASE85_LINE = 52
 
@@ -19,7 +25,9 @@ class Blob(NamedTuple):
     @property
     def name(self) -> str:
         """The hash by which git names the content."""
-        digest = sha1(b"blob %d\0" % len(self.content) + self.content, usedforsecurity=False).hexdigest()
+        digest = hashlib.sha1(
+            b"blob %d\0" % len(self.content) + self.content, usedforsecurity=False
+        ).hexdigest()
         return digest if self.mode else "0" * 40
 
     @property
