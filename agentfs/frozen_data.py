@@ -15,25 +15,21 @@ class FrozenData:
     """
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, FrozenData) and type(other) is type(self):
-            return bool(_compared(self) == _compared(other))
-        return NotImplemented
+        if type(other) is not type(self):
+            return NotImplemented
+        compared = _compared(cast("Any", type(self)))
+        return bool(compared(self) == compared(other))
 
     def __hash__(self) -> int:
-        return hash(_compared(self))
+        return hash(_compared(cast("Any", type(self)))(self))
 
     def __repr__(self) -> str:
         shown = (each.name for each in fields(cast("Any", self)) if each.repr)
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
-def _compared(data: FrozenData) -> Any:
-    """Return the fields of an object to compare."""
-    kind = cast("Any", type(data))  # for mypy, a class is not hashable
-    return _getter(kind)(data)
-
-
 @cache
-def _getter(kind: type[Any]) -> Callable[[Any], Any]:
+def _compared(kind: Any) -> Callable[[Any], Any]:
+    """Return a function that returns the fields of an object to compare."""
     names = [each.name for each in fields(kind) if each.compare]
     return attrgetter(*names) if names else type

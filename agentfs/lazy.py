@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -11,18 +10,17 @@ from typing import Any
 class LazyModule:
     """A module that is imported when one of its names is first used, for imports that take long.
 
-    Type checkers see an ordinary import under `TYPE_CHECKING`.
+    Each name is looked up once, as with `from module import name`. Type checkers see an ordinary import under
+    `TYPE_CHECKING`.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    @cached_property
-    def _module(self) -> ModuleType:
-        return import_module(self._name)
+    def __init__(self, module: str) -> None:
+        self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
+        value = getattr(import_module(self._module), name)
+        setattr(self, name, value)
+        return value
 
 
 def lazy_submodules(package: str) -> Callable[[str], ModuleType]:

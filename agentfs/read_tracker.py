@@ -502,13 +502,12 @@ def new_line_ids(lines: Iterable[str], taken: set[str], salt: str = "") -> list[
     """
     ids: list[str] = []
     above: dict[str, int] = {}
-    blake2b = hashlib.blake2b
     for line in lines:
         number = above.get(line, 0)
         size, line_id = MIN_DIGITS, ""
         while not line_id or line_id in taken:
             content = f"{salt}:{number}:{line}".encode("utf-8", "surrogatepass")
-            line_id = blake2b(content, digest_size=16).hexdigest()[:size]
+            line_id = hashlib.blake2b(content, digest_size=16).hexdigest()[:size]
             number += 1
             # After some collisions only a longer id is likely to be free.
             size = min(size + (number % 4 == 0), 32)

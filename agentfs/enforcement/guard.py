@@ -121,7 +121,7 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
 
     @functools.wraps(method)
     def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
-        self._check_open()
+        self._root.check_open()
         positional, named = checker.check(args, kwargs)
         timeout = named.get("timeout")
         seconds = timeout if isinstance(timeout, (int, float)) else None

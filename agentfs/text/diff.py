@@ -98,7 +98,7 @@ def file_names(path: str, *, created: bool, deleted: bool, old_path: str = "") -
         "/dev/null" if deleted else _quoted("b/" + path),
     ]
     # A name with a space is followed by a tab, for readers that would end it at the space.
-    old, new = (name + "\t" if " " in name and name[0] != '"' else name for name in names)
+    old, new = [name + "\t" if " " in name and name[0] != '"' else name for name in names]
     return f"--- {old}\n+++ {new}\n"
 
 
