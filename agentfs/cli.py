@@ -204,20 +204,20 @@ def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argpar
     if chosen is not names:
         return parser, commands.choices
 
-    call = commands.add_parser("call", help="run one tool with the arguments a model would send")
+    call = _add_command(commands, "call", "run one tool with the arguments a model would send")
     call.add_argument("name", metavar="NAME", help="the tool, such as read")
     json_help = "its arguments as a JSON object; - reads standard input"
     call.add_argument("arguments", metavar="JSON", help=json_help)
     _add_common(call, "--json", "--color", "--dialect", "--root", "--state", "--connect")
     call.set_defaults(run=_call)
 
-    schemas = commands.add_parser("schemas", help="print the tools' schemas as JSON")
+    schemas = _add_command(commands, "schemas", "print the tools' schemas as JSON")
     schemas.add_argument("--format", default="openai", choices=FORMATS, help="the provider (default: openai)")
     schemas.add_argument("--strict", action="store_true", help="schemas for the provider's strict mode")
     _add_common(schemas, "--dialect", "--root")
     schemas.set_defaults(run=_schemas)
 
-    mcp = commands.add_parser("mcp", help="serve the tools over MCP")
+    mcp = _add_command(commands, "mcp", "serve the tools over MCP")
     mcp.add_argument("--read-only", action="store_true", help="change nothing")
     mcp.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas")
     mcp.add_argument("--prefix", default="", help="a prefix for each tool's name")
@@ -257,12 +257,11 @@ def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argpar
     mcp.add_argument("--root", action=_Once, default=root, metavar="DIR", help=root_help)
     mcp.set_defaults(run=_mcp, dialect=None)
 
-    serve_help = "serve a client of agentfs.connect on standard input and output"
-    limits_help = (
+    serve = _add_command(commands, "serve", "serve a client of agentfs.connect on standard input and output")
+    serve.description = (
+        f"{serve.description}\n"
         "It ends when the input ends. A client can narrow what the options allow, but never widen it."
     )
-    serve_description = f"{serve_help.capitalize()}. {limits_help}"
-    serve = commands.add_parser("serve", help=serve_help, description=serve_description)
     serve.add_argument("--root", required=True, metavar="DIR", help="the directory to serve")
     serve.add_argument("--state", metavar="DIR", help="persist journal and read history in DIR")
     serve.add_argument("--session", metavar="ID", help="the only session to serve")
@@ -271,12 +270,19 @@ def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argpar
     serve.add_argument("--any-policy", action="store_true", help=any_policy_help)
     serve.set_defaults(run=_serve)
 
-    completion = commands.add_parser("completion", help="print the completion script of a shell")
+    completion = _add_command(commands, "completion", "print the completion script of a shell")
     completion.add_argument("shell", choices=SHELLS, metavar=f"{{{','.join(SHELLS)}}}", help="the shell")
     completion.set_defaults(run=_completion)
 
     _add_history(commands)
     return parser, commands.choices
+
+
+def _add_command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+    )
+    return parser
 
 
 def _add_common(command: Any, *names: str) -> None:
@@ -303,12 +309,12 @@ class _Once(argparse.Action):
 
 
 def _add_history(commands: Any) -> None:
-    log = commands.add_parser("log", help="list the steps, the latest first")
+    log = _add_command(commands, "log", "list the steps, the latest first")
     log.add_argument("--limit", type=int, metavar="N", help="most steps to show (default: all)")
     _add_common(log, "--json")
     _add_state(log)
     log.set_defaults(run=_log)
-    diff = commands.add_parser("diff", help="print all changes as one patch for git apply")
+    diff = _add_command(commands, "diff", "print all changes as one patch for git apply")
     diff.add_argument(
         "--since", metavar="CHECKPOINT", help="only changes after this checkpoint (default: all)"
     )

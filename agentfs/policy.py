@@ -118,7 +118,7 @@ class Policy(FrozenData):
             "fast" nothing for certain.
         protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask about edits and writes; "plan" refuses every change;
-            "bypass" never asks, and only `deny` is checked.
+            "bypass" allows what no rule of `deny` or `ask` covers.
         permission: A callback that is called before a method acts, or several that are called in order. Each
             sees the call as the previous one changed it.
         allow: Rules for calls that are allowed without asking, such as `edit(src/**)`. With rules but no
@@ -193,5 +193,5 @@ class Policy(FrozenData):
     @cached_property
     def guards(self) -> bool:
         """True if a rule, the mode or a callback may refuse a call."""
-        unasked = self.mode == "bypass" or not (self.permissions or self.allow or self.ask)
-        return self.mode == "plan" or bool(self.deny) or not unasked
+        asks = self.mode != "bypass" and bool(self.permissions or self.allow)
+        return self.mode == "plan" or bool(self.deny or self.ask) or asks

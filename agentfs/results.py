@@ -18,6 +18,7 @@ EntryType = Literal["file", "directory", "symlink", "other"]
 
 # Fields that repeat the data of a result as text.
 TEXTS = frozenset({"text", "whole"})
+_SCALARS = frozenset({str, int, bool, type(None)})
 
 
 class Containment(TypedDict):
@@ -301,14 +302,15 @@ class Result(FrozenData):
 
 def plain(value: Any) -> Any:
     """Return a value with its dataclasses as dictionaries and its tuples as lists, ready for JSON."""
-    if value is None or isinstance(value, (str, int)):  # the most frequent kinds
+    if type(value) in _SCALARS:
         return value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, (list, tuple)):
+        items = cast("list[Any]", value)
+        return [item if type(item) in _SCALARS else plain(item) for item in items]
     if isinstance(value, dict):
         return {key: plain(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in cast("list[Any]", value)]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in type(value).__dataclass_fields__}
     return value
 
 

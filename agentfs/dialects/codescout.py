@@ -84,7 +84,8 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     ) -> ListResult:
         """List files and directories under a path; hidden and ignored ones are left out.
 
-        Start with a shallow listing, then drill into subdirectories of interest; a recursive one may be long.
+        Start with a shallow listing, then drill into subdirectories of interest; a recursive one may be long,
+        so narrow it with path.
         To find files by name pattern use find_file instead.
 
         Args:
@@ -106,7 +107,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         Args:
             pattern: Regular expression to search for; escape `( ) [ . *` to match them literally.
             path: Directory, file or file_id to restrict the search to; by default the project root.
-            limit: Maximum number of matching lines to return, by default 50.
+            limit: Maximum number of matching lines to return, by default 50; increase it to see them all.
         """
         return workspace.grep(pattern, path, limit=limit, encoding="utf-8")
 

@@ -366,13 +366,14 @@ def change_file(
         notes=(*changed.notes, *edited.notes),
         lines_changed=edited.lines,
     )
-    done = "Would edit (preview: nothing was written)" if preview else "Edited"
-    head = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
+    done = "Preview, nothing was written: would edit" if preview else "Edited"
+    count = f": {edited.replacements} {unit}s" if edited.replacements > 1 else ""
+    head = f"{done} {shown.where}{count}"
     if edited.applied_via not in _PLAIN:
         found_by = map(_FOUND_BY.__getitem__, edited.applied_via.split(", "))
-        head = Advice(Joined("; ", head, *found_by), f", {shown.where}.")
+        head = Advice(Joined("; ", head, *found_by), ".")
     else:
-        head += f", {shown.where}."
+        head += "."
     known = edited.replacements > 1 and not diff_if_many and not preview
     return with_diff(result, limits, head, "" if known else shown.diff, external.diff if external else ())
 

@@ -94,10 +94,9 @@ def write_file(
     unchanged = changed.before == changed.after
     same = ("the file already has this content; nothing was written",) if unchanged else ()
     notes = (*changed.notes, *written.notes, *same)
-    size = f"{plural(count_lines(text), 'line')}, {plural(len(changed.after), 'byte')}"
-    done = "Created" if changed.created else "Unchanged:" if unchanged else "Replaced"
+    done = "Created" if changed.created else "Unchanged" if unchanged else "Replaced"
     prefix = "Preview, nothing was written. " if preview else ""
-    head = f"{prefix}{done} {quote(changed.path)} ({size})."
+    head = f"{prefix}{done}: {plural(count_lines(text), 'line')}."
     result = WriteResult(
         path=changed.path,
         created=changed.created,

@@ -9,8 +9,10 @@ each file.
 
 import functools
 import inspect
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
@@ -27,7 +29,7 @@ from agentfs.errors import (
     StaleError,
     UnreadError,
 )
-from agentfs.fs import quote, revision_of
+from agentfs.fs import Root, quote, revision_of
 from agentfs.fs.protect import fold_letters
 from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, Permission, PermissionRequest, Rule
 from agentfs.results import DeleteResult, ReplaceResult
@@ -40,6 +42,7 @@ _R = TypeVar("_R")
 _PATH_PARAMETERS = ("path", "paths", "to")
 # Errors of a change that reveal no content, so they are raised before the user is asked.
 _UNASKED = (PathError, AccessError, UnreadError, OperationalError)
+_WILDCARD = re.compile(r"[*?\[\]{}\\]")
 _Test = Callable[[str], bool]
 
 
@@ -101,6 +104,8 @@ class GuardedCall:
         # `replace` finds its own files, so rules about changes must not hide files from its search.
         self.finds_files = self.changes and "glob" in self.arguments
         self._checker = checker
+        self.deny_rules = _through_links(workspace.policy.deny_rules, workspace._root)
+        self.ask_rules = _through_links(workspace.policy.ask_rules, workspace._root)
 
     def run(self) -> Any:
         """Ask for permission unless a rule decides, and run the method with the granted access."""
@@ -109,22 +114,18 @@ class GuardedCall:
     def _decide(self) -> _Grant | None:
         """Return the granted access, or None to ask.
 
-        Deny rules are checked first, then the mode, then ask rules, then allow rules.
+        Deny rules and plan mode are checked first, then ask rules, then the other modes, then allow rules.
         """
-        policy, paths = self.workspace.policy, self._paths()
-        for rule in policy.deny_rules:
+        paths = self._paths()
+        for rule in self.deny_rules:
             anywhere = rule.glob is None or (self.changes and self.names_files and not paths)
             if rule.names(self.name, self.effect) and (
                 anywhere or _denying([rule], paths, self.workspace._root.ignores_case)
             ):
                 raise self._refusal(f"The rule `{rule.text}` denies this call.")
         effect = self._present_effect()
-        if effect in CHANGING and policy.mode == "plan":
+        if effect in CHANGING and self.workspace.policy.mode == "plan":
             raise self._refusal("Nothing is changed in plan mode.", "Tell the user what you would change.")
-        if policy.mode == "bypass":
-            return _Grant()
-        if policy.mode == "accept_edits" and self.effect in ("edit", "write"):
-            return _Grant()
         return self._granted(effect, paths)
 
     def _present_effect(self) -> Effect:
@@ -132,11 +133,13 @@ class GuardedCall:
         return "read" if self.arguments.get("preview") is True else self.effect
 
     def _granted(self, effect: Effect, paths: Sequence[str]) -> _Grant | None:
-        """Return the access that rules grant for an effect, or None to ask."""
-        policy = self.workspace.policy
-        asking = policy.ask_rules
+        """Return the access that the mode and the rules grant for an effect, or None to ask."""
+        policy, asking = self.workspace.policy, self.ask_rules
         if any(self._is_asked_by(rule, effect, paths) for rule in asking):
             return None
+        accepts = policy.mode == "accept_edits" and self.effect in ("edit", "write")
+        if accepts or policy.mode == "bypass":
+            return _Grant(unasked=asking)
         for rule in policy.allow_rules:
             if rule.names(self.name, self.effect) or rule.names(self.name, effect):
                 if rule.glob is None:
@@ -253,7 +256,7 @@ class GuardedCall:
         return _refusal(reason, self.name, self._paths(), hint)
 
     def _paths(self) -> tuple[str, ...]:
-        """Return the paths in the arguments and their canonical paths, relative to the root."""
+        """Return the paths in the arguments, in every spelling that leads to them, relative to the root."""
         if not self.names_files:  # `to` of a rollback is the name of a checkpoint
             return ()
         # In `grep`, a list of `files` replaces `path`; the files of a result do not.
@@ -284,7 +287,7 @@ class GuardedCall:
 
     def _resolved(self, paths: Iterable[str]) -> tuple[str, ...]:
         root = self.workspace._root
-        found = (each for path in paths for each in root.top.resolve(root.path_from_top(path)))
+        found = (each for path in paths for each in root.top.spellings(root.path_from_top(path)))
         return tuple(dict.fromkeys(each or "." for each in found))
 
     def _file_of(self, path: str) -> str:
@@ -298,7 +301,7 @@ class Access:
 
     def __init__(self, call: GuardedCall, grant: _Grant) -> None:
         # A file that may not be read is closed to every method. A rule without a glob was checked before.
-        known = (*call.workspace.policy.deny_rules, *grant.unasked)
+        known = (*call.deny_rules, *grant.unasked)
         rules = [rule for rule in known if rule.glob is not None]
         own = [rule for rule in rules if rule.names(call.name, call.effect)]
         self._read = [rule for rule in rules if rule.names("read", "read")]
@@ -338,6 +341,25 @@ class Access:
 def _refusal(reason: str, method: str, paths: Sequence[str], hint: str = "") -> RefusedError:
     hint = hint or "Do not try again in any way; tell the user, or go on without it."
     return RefusedError(f"{reason.rstrip('.')}.", hint=hint, details={"method": method, "paths": list(paths)})
+
+
+def _through_links(rules: Sequence[Rule], root: Root) -> tuple[Rule, ...]:
+    """Add for each rule whose glob begins with a link a rule about the target of the link.
+
+    Otherwise another path to the same files, such as the one without the link, would lead around the rule.
+    """
+    found: list[Rule] = []
+    for rule in rules:
+        found.append(rule)
+        parts = (rule.glob or "").strip("/").split("/")
+        literal = [*takewhile(lambda part: part and not search.options.has_wildcard(part), parts)]
+        with suppress(AgentFSError):  # a link out of the root leads nowhere
+            _, *links, target = root.top.spellings("/".join(literal) or ".")
+            if links:
+                below = parts[len(literal) :]
+                target = _WILDCARD.sub(r"\\\g<0>", target)
+                found.append(rule._replace(glob="/" + "/".join([*filter(None, [target]), *below] or ["**"])))
+    return tuple(found)
 
 
 def _denying(rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable[[str], bool]) -> Rule | None:

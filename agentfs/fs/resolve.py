@@ -8,6 +8,7 @@ disk.
 
 import errno
 import os
+import posixpath
 import stat
 import unicodedata
 from collections.abc import Callable
@@ -85,6 +86,7 @@ class ResolvedPath:
         self.parent = self._root.fd  # the parent directory, or the last existing directory above it
         self.name = "."  # the last name, not followed; "." if the path is `parent` itself
         self.real_path = ""  # relative to the root, with all links resolved except the last; "" is the root
+        self.through_links: list[str] = []  # the path of each followed link, with the rest of the path
         self.missing: list[str] = []  # names of missing directories between `parent` and `name`
 
     def __enter__(self) -> Self:
@@ -399,6 +401,9 @@ class ResolvedPath:
                 hint="Links that lead to each other have no end; name the file itself.",
                 details={"path": display_name(self._path)},
             )
+        self.through_links.append(
+            posixpath.normpath("/".join([self._real_path(name), *reversed(self._pending)]))
+        )
         parsed = split_link(target, self._context.roots)
         if parsed is None:
             raise oserrors.outside(self._path, link)

@@ -109,6 +109,7 @@ class WorkspaceServer:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
+            on_completion=self._complete,
         )
         # A client that sends a request again must send the server's own state, unchanged.
         security = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="agentfs")
@@ -177,11 +178,10 @@ class WorkspaceServer:
         self, context: _Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         cursor = None if params is None else params.cursor
-        result = await self._answer(context, params, resources.listed, cursor)
-        if isinstance(result, types.InputRequiredResult):
-            question = "The user must be asked before this list, and the protocol cannot do that here"
-            raise MCPError(code=types.INVALID_PARAMS, message=f"{question}: use the tools or the template.")
-        return result
+        return await self._answer_at_once(context, params, resources.listed, cursor)
+
+    async def _complete(self, context: _Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        return await self._answer_at_once(context, params, resources.completed, params)
 
     async def _list_templates(self, context: _Context, params: Any) -> types.ListResourceTemplatesResult:
         del context, params
@@ -207,6 +207,16 @@ class WorkspaceServer:
                     return questions.required
                 raise resources.protocol_error(error) from None
 
+    async def _answer_at_once(
+        self, context: _Context, params: Any, function: Callable[[Part, _A], _R], argument: _A
+    ) -> _R:
+        """Do as `_answer`, for a request that cannot end with a question."""
+        result = await self._answer(context, params, function, argument)
+        if isinstance(result, types.InputRequiredResult):
+            question = "The user must be asked before this list, and the protocol cannot do that here"
+            raise MCPError(code=types.INVALID_PARAMS, message=f"{question}: use the tools or the template.")
+        return result
+
     @contextmanager
     def _asking(self, context: _Context, params: Any) -> Generator[Questions]:
         """Ask the client of a request during the block."""
@@ -223,8 +233,8 @@ class WorkspaceServer:
 
     async def _part_of(self, context: _Context, questions: Questions) -> Part:
         """Return the part of the workspace inside the client's roots."""
-        # From 2026-07-28 on, a list cannot end with a question.
-        cannot_ask = questions.resends and context.method == "resources/list"
+        # From 2026-07-28 on, a list or a completion cannot end with a question.
+        cannot_ask = questions.resends and context.method in {"resources/list", "completion/complete"}
         if self._is_remote or cannot_ask or not questions.has_roots:
             return self._whole
         return await self._roots_of(context).part(questions)

@@ -1,6 +1,7 @@
 """Functions on text: decode, split into lines, number, cut, diff, merge and estimate tokens."""
 
 from agentfs.advice import plural as plural
+from agentfs.text.compare import changed_lines as changed_lines
 from agentfs.text.decoding import HEAD as HEAD
 from agentfs.text.decoding import UNKNOWN_8BIT as UNKNOWN_8BIT
 from agentfs.text.decoding import Decoded as Decoded
@@ -15,7 +16,6 @@ from agentfs.text.decoding import is_binary as is_binary
 from agentfs.text.decoding import likely_encoding as likely_encoding
 from agentfs.text.diff import Hunk as Hunk
 from agentfs.text.diff import bounded_lines as bounded_lines
-from agentfs.text.diff import changed_lines as changed_lines
 from agentfs.text.diff import hunks as hunks
 from agentfs.text.diff import line_changes as line_changes
 from agentfs.text.diff import unified_diff as unified_diff
@@ -32,6 +32,7 @@ from agentfs.text.display import fits as fits
 from agentfs.text.display import fitted as fitted
 from agentfs.text.display import footer as footer
 from agentfs.text.display import line_ranges as line_ranges
+from agentfs.text.display import most_characters as most_characters
 from agentfs.text.display import most_that_fit as most_that_fit
 from agentfs.text.display import notes_of as notes_of
 from agentfs.text.display import number_lines as number_lines

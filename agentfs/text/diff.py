@@ -1,28 +1,15 @@
 """Compare texts by lines, and make unified diffs."""
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from agentfs.lazy import LazyModule
+from agentfs.text.compare import Change, changed_lines
 from agentfs.text.display import cut_line, cut_mark, visible_lines
 from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
 
-if TYPE_CHECKING:
-    import difflib
-else:
-    difflib = LazyModule("difflib")
-
-Change = tuple[int, int, int, int]  # start and end in old, start and end in new
-
 # The most lines of both texts that are compared one by one, because longer lists need much memory.
 MOST_LINES = 400_000
-# For each block that it finds, `difflib` compares all pairs of equal lines again. If that may take more
-# comparisons than this, texts are divided at lines that occur exactly once in each. The parts are then
-# compared until the comparisons are used up; each remaining part counts as one change.
-_MAX_COMPARISONS = 10_000_000
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
 
@@ -181,25 +168,6 @@ def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[t
     return [(old_line, new_line, old, new)] if old or new else []
 
 
-def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return the line ranges that differ as `difflib` finds them, but in bounded time."""
-    head = common_prefix(old, new)
-    tail = common_suffix(old, new, min(len(old), len(new)) - head)
-    parts = [(head, len(old) - tail, head, len(new) - tail)]
-    if _comparisons(old, new, parts[0]) > _MAX_COMPARISONS:
-        parts = _divided(old, new, parts[0])
-    changes: list[Change] = []
-    left = _MAX_COMPARISONS
-    for part in parts:
-        cost = _comparisons(old, new, part)
-        if cost <= left:
-            left -= cost
-            changes += _difflib_changes(old, new, part)
-        elif part[0] < part[1] or part[2] < part[3]:
-            changes.append(part)
-    return changes
-
-
 def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
     r"""Return the first lines of a diff, up to `max_chars`. Hidden characters are shown, long lines cut.
 
@@ -300,57 +268,3 @@ def _marked(mark: str, lines: str) -> str:
     if lines.endswith("\n"):
         return mark + lines[:-1].replace("\n", f"\n{mark}") + "\n"
     return mark + lines.replace("\n", f"\n{mark}") + "\n\\ No newline at end of file\n"
-
-
-def _divided(old: Sequence[str], new: Sequence[str], part: Change) -> list[Change]:
-    """Divide a range of both texts at the lines that occur exactly once in each."""
-    old_from, old_end, new_from, new_end = part
-    pairs = _unique_common_lines(old[old_from:old_end], new[new_from:new_end])
-    parts: list[Change] = []
-    old_at, new_at = old_from, new_from
-    for old_line, new_line in pairs:
-        parts.append((old_at, old_from + old_line, new_at, new_from + new_line))
-        old_at, new_at = old_from + old_line + 1, new_from + new_line + 1
-    return [*parts, (old_at, old_end, new_at, new_end)]
-
-
-def _difflib_changes(old: Sequence[str], new: Sequence[str], part: Change) -> Iterator[Change]:
-    old_start, old_end, new_start, new_end = part
-    before, after = old[old_start:old_end], new[new_start:new_end]
-    if set(before).isdisjoint(after):
-        yield from [part] if before or after else ()
-        return
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag != "equal":
-            yield old_start + a, old_start + b, new_start + c, new_start + d
-
-
-def _comparisons(old: Sequence[str], new: Sequence[str], part: Change) -> int:
-    """Return how many comparisons `difflib` can make at most: for each block, every pair of equal lines."""
-    old_start, old_end, new_start, new_end = part
-    if old_start == old_end or new_start == new_end:
-        return 0
-    counts = Counter(new[new_start:new_end])
-    pairs = sum([counts[line] for line in old[old_start:old_end] if line in counts])
-    return (old_end - old_start + pairs) * min(old_end - old_start, new_end - new_start, max(pairs, 1))
-
-
-def _unique_common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Pair the lines that occur once in each text; return the longest ascending sequence of index pairs."""
-    old_counts, new_counts = Counter(old), Counter(new)
-    indexes = {line: index for index, line in enumerate(new) if new_counts[line] == 1}
-    pairs = [(at, indexes[line]) for at, line in enumerate(old) if old_counts[line] == 1 and line in indexes]
-    last: list[int] = []  # for each length, the least last index of an ascending sequence
-    ends: list[int] = []  # the numbers of the pairs with these indexes
-    before: list[int] = []
-    for number, (_, index) in enumerate(pairs):
-        length = bisect_left(last, index)
-        before.append(ends[length - 1] if length else -1)
-        last[length : length + 1] = [index]
-        ends[length : length + 1] = [number]
-    rising: list[tuple[int, int]] = []
-    number = ends[-1] if ends else -1
-    while number >= 0:
-        rising.append(pairs[number])
-        number = before[number]
-    return rising[::-1]

@@ -348,7 +348,7 @@ def change(tmp_path):
 
 
 def test_a_kill_before_some_calls_leaves_all_old_or_all_new(change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, 13)
+    check_kills(change, both, monkeypatch, 41)
 
 
 @pytest.mark.long

@@ -169,7 +169,7 @@ def test_a_cell_without_a_final_line_end_does_not_pass_text_to_the_next_cell(ws,
 def test_old_outputs_are_kept_and_reported(ws, book):
     result = ws.edit("book.ipynb", "y = 2", 'y = "3"\nz = 4')
     assert result.text == (
-        'Edited "book.ipynb": 1 replacement, cell 1, lines 2-3.\n'
+        "Edited cell 1, lines 2-3.\n"
         "cell 1 keeps its outputs, which are from before this edit\n"
         '@@ -1,2 +1,3 @@ cell 1\n x = 1\n-y = 2\n+y = "3"\n+z = 4'
     )

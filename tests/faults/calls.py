@@ -86,7 +86,8 @@ class RepeatedChange:
         self.fresh(self.top)
         if without_locks:
             for left in Path(lock.lock_directory(str(self.top)) or "").iterdir():
-                left.unlink()
+                if left.is_file():  # not the directory of remote sessions
+                    left.unlink()
         with Workspace(self.top) as ws:
             self.before(ws)
             child = os.fork()
