@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from dataclasses import fields, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from agentfs.errors import (
@@ -438,10 +438,7 @@ class Root:
     @contextmanager
     def _locked(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
         """Resolve a path and lock its file for the block."""
-
-        def target() -> ResolvedPath:
-            return ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True)
-
+        target = partial(ResolvedPath, self._context, path, parsed, follow_last=True, create_parents=True)
         for _ in range(ATTEMPTS):
             with target() as resolved:
                 key = resolved.lock_key
