@@ -257,6 +257,11 @@ def try_lock(fd: int) -> bool:
     return True
 
 
+def unlock(fd: int) -> None:
+    """Release the lock of an open file, also for the copies of the descriptor in other processes."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
+
+
 @cache
 def home_of(user: int) -> str | None:
     """Return the home directory of a user from the user database, or None."""
