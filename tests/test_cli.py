@@ -559,11 +559,12 @@ def test_a_character_outside_the_encoding_of_a_stream_is_escaped(tree, monkeypat
 
 def test_a_system_error_is_not_blamed_on_standard_output(tmp_path, monkeypatch, capsys):
     from agentfs import cli
+    from agentfs.history import state
 
     def failing(*_):
         raise OSError(errno.EMFILE, "Too many open files", "journal")
 
-    monkeypatch.setattr(cli, "read_journal", failing)
+    monkeypatch.setattr(state, "read_journal", failing)
     assert cli.main(["log", "--state", str(tmp_path)]) == 2
     assert capsys.readouterr().err == "agentfs: The system failed on 'journal': Too many open files.\n"
 
