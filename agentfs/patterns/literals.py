@@ -355,15 +355,25 @@ def _by_automaton(automaton: Automaton) -> Finder:
     """Return a search of a full text. The automaton stops at a NUL, so a text with a NUL may match."""
 
     def found(data: bytearray, start: int, end: int) -> int:
-        return start if data.find(0, start, end) >= 0 or automaton.find(data, end) else -1
+        may_match = data.find(0, start, end) >= 0 or automaton.find(data, end)
+        may_match = may_match or (automaton.is_for_utf8 and not _is_valid_utf8(data, end))
+        return start if may_match else -1
 
     return found
 
 
 def is_plain(contents: ReadBuffer) -> bool:
-    """Return True if a file has no NUL and is not in UTF-16 or UTF-32, so its bytes can be searched."""
-    data, length = contents.data, contents.length
-    return data.find(0, 0, length) < 0 and not (length and data[0] in _WIDE_BOM_STARTS)
+    """Return True if a file is in UTF-8 and has no NUL, so its bytes can be searched."""
+    return contents.data.find(0, 0, contents.length) < 0 and _is_valid_utf8(contents.data, contents.length)
+
+
+def _is_valid_utf8(data: bytearray, length: int) -> bool:
+    with memoryview(data)[:length] as view:
+        try:
+            str(view, "utf-8")
+        except UnicodeDecodeError:
+            return False
+    return True
 
 
 def decode_content(content: bytes, encoding: str | None = None) -> str | None:
@@ -404,9 +414,14 @@ def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str
     return str.find
 
 
-def count_literal(text: str, literal: str) -> tuple[int, int]:
-    """Return the number of lines with a literal, and the number of its occurrences without overlaps."""
+def count_literal(text: str, literal: str, *, ignore_case: bool = False) -> tuple[int, int]:
+    """Return the number of lines with a literal, and the number of its occurrences without overlaps.
+
+    With `ignore_case`, the literal must be in lower case.
+    """
     data, searched, lines = text.encode("utf-8", "surrogatepass"), literal.encode(), 0
+    if ignore_case:
+        data = data.lower()
     find = stringzilla.find if stringzilla is not None and len(searched) <= _MAX_LITERAL else bytes.find
     at = find(data, searched)
     while at >= 0:

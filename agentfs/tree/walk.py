@@ -87,6 +87,11 @@ class Walk:
         return self._reader.looked_at
 
     @property
+    def looked_at(self) -> int:
+        """The number of names that the walk has looked at so far."""
+        return self.max_entries - self._entries_left
+
+    @property
     def skipped(self) -> Skipped:
         """The counts of names that the walk has left out so far."""
         display = self.root.display_path_if_usable
