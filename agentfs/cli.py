@@ -21,8 +21,6 @@ from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgu
 from agentfs.fs import Root
 from agentfs.fs.settings_file import places_inside, read_settings
 from agentfs.history import Timeline
-from agentfs.history.report import describe_step, file_changes
-from agentfs.history.state import read_journal, root_of
 from agentfs.history.timeline import Step
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import READING
@@ -196,7 +194,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Return the parser, and the parser of each command; of `wanted` alone if that is a tool."""
     parser = argparse.ArgumentParser(prog="agentfs", description="File tools for LLM agent loops.")
-    parser.add_argument("--version", action="version", version=f"agentfs {agentfs.__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"agentfs {agentfs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     unopened = object.__new__(Workspace)
     names = [name for name in unopened.tool_names() if name != "changes"]
@@ -206,20 +204,20 @@ def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argpar
     if chosen is not names:
         return parser, commands.choices
 
-    call = commands.add_parser("call", help="run one tool with the arguments a model would send")
+    call = _add_command(commands, "call", "run one tool with the arguments a model would send")
     call.add_argument("name", metavar="NAME", help="the tool, such as read")
     json_help = "its arguments as a JSON object; - reads standard input"
     call.add_argument("arguments", metavar="JSON", help=json_help)
     _add_common(call, "--json", "--color", "--dialect", "--root", "--state", "--connect")
     call.set_defaults(run=_call)
 
-    schemas = commands.add_parser("schemas", help="print the tools' schemas as JSON")
+    schemas = _add_command(commands, "schemas", "print the tools' schemas as JSON")
     schemas.add_argument("--format", default="openai", choices=FORMATS, help="the provider (default: openai)")
     schemas.add_argument("--strict", action="store_true", help="schemas for the provider's strict mode")
     _add_common(schemas, "--dialect", "--root")
     schemas.set_defaults(run=_schemas)
 
-    mcp = commands.add_parser("mcp", help="serve the tools over MCP")
+    mcp = _add_command(commands, "mcp", "serve the tools over MCP")
     mcp.add_argument("--read-only", action="store_true", help="change nothing")
     mcp.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas")
     mcp.add_argument("--prefix", default="", help="a prefix for each tool's name")
@@ -259,12 +257,11 @@ def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argpar
     mcp.add_argument("--root", action=_Once, default=root, metavar="DIR", help=root_help)
     mcp.set_defaults(run=_mcp, dialect=None)
 
-    serve_help = "serve a client of agentfs.connect on standard input and output"
-    limits_help = (
+    serve = _add_command(commands, "serve", "serve a client of agentfs.connect on standard input and output")
+    serve.description = (
+        f"{serve.description}\n"
         "It ends when the input ends. A client can narrow what the options allow, but never widen it."
     )
-    serve_description = f"{serve_help.capitalize()}. {limits_help}"
-    serve = commands.add_parser("serve", help=serve_help, description=serve_description)
     serve.add_argument("--root", required=True, metavar="DIR", help="the directory to serve")
     serve.add_argument("--state", metavar="DIR", help="persist journal and read history in DIR")
     serve.add_argument("--session", metavar="ID", help="the only session to serve")
@@ -273,12 +270,19 @@ def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argpar
     serve.add_argument("--any-policy", action="store_true", help=any_policy_help)
     serve.set_defaults(run=_serve)
 
-    completion = commands.add_parser("completion", help="print the completion script of a shell")
+    completion = _add_command(commands, "completion", "print the completion script of a shell")
     completion.add_argument("shell", choices=SHELLS, metavar=f"{{{','.join(SHELLS)}}}", help="the shell")
     completion.set_defaults(run=_completion)
 
     _add_history(commands)
     return parser, commands.choices
+
+
+def _add_command(commands: Any, name: str, summary: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
+    )
+    return parser
 
 
 def _add_common(command: Any, *names: str) -> None:
@@ -305,12 +309,12 @@ class _Once(argparse.Action):
 
 
 def _add_history(commands: Any) -> None:
-    log = commands.add_parser("log", help="list the steps, the latest first")
+    log = _add_command(commands, "log", "list the steps, the latest first")
     log.add_argument("--limit", type=int, metavar="N", help="most steps to show (default: all)")
     _add_common(log, "--json")
     _add_state(log)
     log.set_defaults(run=_log)
-    diff = commands.add_parser("diff", help="print all changes as one patch for git apply")
+    diff = _add_command(commands, "diff", "print all changes as one patch for git apply")
     diff.add_argument(
         "--since", metavar="CHECKPOINT", help="only changes after this checkpoint (default: all)"
     )
@@ -421,7 +425,7 @@ def _open(
             workspace = agentfs.connect(_words(command), root or ".", state=state)
         else:
             if root is None and state is not None:
-                root = root_of(state)
+                root = history.state.root_of(state)
             workspace = Workspace(root or ".", state=state, limits=limits)
     for note in workspace.recovery_notes:
         print_error(f"agentfs: {note}")
@@ -558,6 +562,8 @@ def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResul
         print_text(to_json(result.to_dict()))
     elif not result.success:
         print_error(result.content)
+        if "tool" in arguments and arguments.state is None and (result.error or {}).get("code") == "unread":
+            print_error("Without --state DIR no earlier read counts. `write` also takes --overwrite.")
     elif arguments.json or getattr(arguments, "null", False) or wants_data(arguments.color):
         _print_data(arguments, workspace, result, data, given)
     else:
@@ -610,7 +616,9 @@ def _print_data(
 def _log(arguments: argparse.Namespace) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise InvalidArgumentError(f"--limit must be 1 or more, not {arguments.limit}.")
-    rows = list(_rows(read_journal(arguments.state, arguments.root).timeline))[: arguments.limit]
+    rows = list(_rows(history.state.read_journal(arguments.state, arguments.root).timeline))[
+        : arguments.limit
+    ]
     if arguments.json:
         print_text(to_json([row for row, _ in rows]))
         return 0
@@ -639,19 +647,19 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
             "label": step.label,
             "undone": number > last,
             "checkpoints": checkpoints.get(number, []),
-            "files": [vars(file) for file in file_changes(step.changes, count_lines=False)],
+            "files": [vars(file) for file in history.report.file_changes(step.changes, count_lines=False)],
         }
 
     for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
-        yield row(number, step, step.time), describe_step(step)
+        yield row(number, step, step.time), history.report.describe_step(step)
     if first or 0 in checkpoints:
         yield row(first, Step(timeline.base.changes, 0.0), None), "earlier steps, merged"
 
 
 def _diff(arguments: argparse.Namespace) -> int:
     # With the default policy, because the workspace that made the changes may have protected fewer names.
-    journal = read_journal(arguments.state, arguments.root)
-    with Root(root_of(arguments.state), Policy(read_only=True)) as root:
+    journal = history.state.read_journal(arguments.state, arguments.root)
+    with Root(history.state.root_of(arguments.state), Policy(read_only=True)) as root:
         changes = history.methods.changes(
             journal, root, arguments.since, arguments.paths, Limits().file_bytes
         )
@@ -709,6 +717,8 @@ def _mcp(arguments: argparse.Namespace) -> int:
         limits=limits if watch_bytes is None else replace(limits, watch_bytes=watch_bytes),
         watch=watch_bytes is not None,
     )
+    if address is None and sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] - as in `main`
+        print_error("agentfs: waiting for an MCP client, which starts this command itself. Ctrl-C ends it.")
     with contextlib.suppress(KeyboardInterrupt):
         server.run(address)
     return 0

@@ -48,6 +48,7 @@ NOT_RUN = {
     "python benchmarks/": "measures for minutes, on trees of other projects",
     "claude mcp add": "needs Claude Code",
     "codex mcp add": "needs Codex",
+    "uvx --from": "fetches packages over the network; tests/test_uvx.py runs the wheel",
     "python3 -m venv": "fetches packages over the network; README's lines are run by .ci/run",
 }
 # Pages whose `py` blocks are not run, and why.

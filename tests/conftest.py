@@ -27,6 +27,8 @@ REFERENCE_PROGRAMS = {
     "git": ("git",),
     "patch": ("patch",),
     "bash": ("bash",),
+    "zsh": ("zsh",),
+    "fish": ("fish",),
     "strace": ("strace",) if sys.platform == "linux" else (),
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "ssh": ("ssh",),

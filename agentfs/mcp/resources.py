@@ -1,13 +1,14 @@
 """The files of a workspace as MCP resources: listed in pages, and read by the rules of the workspace."""
 
 import os
+import re
 import sys
 import urllib.parse
 from dataclasses import replace
 
 from mcp import MCPError, types
 
-from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
+from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError, PathError
 from agentfs.fs import quote
 from agentfs.limits import MIB
 from agentfs.mcp.roots import Part, path_of
@@ -15,6 +16,7 @@ from agentfs.tools.result import from_error
 from agentfs.visible import one_line
 
 PAGE = 500  # resources of one list
+COMPLETIONS = 100  # the most that the protocol allows
 RESOURCE_BYTES = MIB  # of one text
 TEMPLATE = types.ResourceTemplate(
     uri_template="file:///{+path}",
@@ -36,6 +38,27 @@ def listed(part: Part, cursor: str | None) -> types.ListResourcesResult:
     ]
     following = str(first + len(found.files)) if found.truncated else None
     return types.ListResourcesResult(resources=resources, next_cursor=following)
+
+
+def completed(part: Part, params: types.CompleteRequestParams) -> types.CompleteResult:
+    """Return the paths that begin with the typed value of the template's `path`; directories end with `/`."""
+    nothing = types.CompleteResult(completion=types.Completion(values=[], total=0))
+    if getattr(params.ref, "uri", None) != TEMPLATE.uri_template or params.argument.name != "path":
+        return nothing
+    typed = os.path.join("/", urllib.parse.unquote(params.argument.value))
+    root = os.path.join(part.directory, "")
+    directory, name = (root, "") if root.startswith(typed) else os.path.split(typed)
+    pattern = rf"\A{re.escape(name)}"
+    try:
+        found = part.workspace.find(directory, pattern, limit=COMPLETIONS, max_depth=1, case="sensitive")
+    except PathError:
+        return nothing
+    values = [
+        _quoted_path(part, entry.path) + "/" * (entry.is_dir) for entry in found.files if not entry.protected
+    ]
+    return types.CompleteResult(
+        completion=types.Completion(values=values, total=found.total, has_more=found.truncated)
+    )
 
 
 def contents(part: Part, uri: str) -> types.ReadResourceResult:
@@ -75,4 +98,8 @@ def protocol_error(error: AgentFSError) -> MCPError:
 
 
 def _uri(part: Part, path: str) -> str:
-    return f"file://{urllib.parse.quote(os.path.join(part.directory, path))}"
+    return f"file:///{_quoted_path(part, path)}"
+
+
+def _quoted_path(part: Part, path: str) -> str:
+    return urllib.parse.quote(os.path.join(part.directory, path)).removeprefix("/")

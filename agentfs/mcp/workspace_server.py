@@ -1,9 +1,7 @@
 """The MCP server of one workspace's tools and files, narrowed by the client's roots."""
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -21,9 +19,9 @@ from agentfs.mcp.questions import InputRequired, Questions
 from agentfs.mcp.roots import ClientRoots, Part
 from agentfs.mcp.stdio import stdio
 from agentfs.mcp.streamable_http import HttpAddress
-from agentfs.permissions import Deny, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.providers.mcp_format import call_result
+from agentfs.tools.approval import answering, ask
 from agentfs.tools.result import from_error
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
@@ -32,7 +30,6 @@ from agentfs.workspace import Workspace
 _MORE_TOOLS = ("delete", "move", "undo", "replace")
 LIMITS = Limits(watch_bytes=128 * MIB)
 # Of the request that is being answered.
-_questions: ContextVar[Questions | None] = ContextVar("agentfs_mcp_questions", default=None)
 
 _A = TypeVar("_A")
 _R = TypeVar("_R")
@@ -80,7 +77,7 @@ class WorkspaceServer:
         """
         policy = policy or Policy()
         if policy.ask and policy.permission is None:
-            policy = replace(policy, permission=_ask_client)
+            policy = replace(policy, permission=ask)
         self._policy = policy
         self._names = names
         self._prefix = prefix
@@ -109,6 +106,7 @@ class WorkspaceServer:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
+            on_completion=self._complete,
         )
         # A client that sends a request again must send the server's own state, unchanged.
         security = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="agentfs")
@@ -160,7 +158,8 @@ class WorkspaceServer:
     async def _call(
         self, context: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        with self._asking(context, params) as questions:
+        questions = Questions(context, params)
+        with answering(questions.permission):
             try:
                 tools = (await self._part_of(context, questions)).tools
                 progress = progress_reporter(context)
@@ -177,11 +176,10 @@ class WorkspaceServer:
         self, context: _Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         cursor = None if params is None else params.cursor
-        result = await self._answer(context, params, resources.listed, cursor)
-        if isinstance(result, types.InputRequiredResult):
-            question = "The user must be asked before this list, and the protocol cannot do that here"
-            raise MCPError(code=types.INVALID_PARAMS, message=f"{question}: use the tools or the template.")
-        return result
+        return await self._answer_at_once(context, params, resources.listed, cursor)
+
+    async def _complete(self, context: _Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        return await self._answer_at_once(context, params, resources.completed, params)
 
     async def _list_templates(self, context: _Context, params: Any) -> types.ListResourceTemplatesResult:
         del context, params
@@ -196,7 +194,8 @@ class WorkspaceServer:
         self, context: _Context, params: Any, function: Callable[[Part, _A], _R], argument: _A
     ) -> _R | types.InputRequiredResult:
         """Call a function in a thread with the client's part; return its result or a question."""
-        with self._asking(context, params) as questions:
+        questions = Questions(context, params)
+        with answering(questions.permission):
             try:
                 part = await self._part_of(context, questions)
                 return await self._files.run(function, part, argument)
@@ -207,15 +206,15 @@ class WorkspaceServer:
                     return questions.required
                 raise resources.protocol_error(error) from None
 
-    @contextmanager
-    def _asking(self, context: _Context, params: Any) -> Generator[Questions]:
-        """Ask the client of a request during the block."""
-        questions = Questions(context, params)
-        outer = _questions.set(questions)
-        try:
-            yield questions
-        finally:
-            _questions.reset(outer)
+    async def _answer_at_once(
+        self, context: _Context, params: Any, function: Callable[[Part, _A], _R], argument: _A
+    ) -> _R:
+        """Do as `_answer`, for a request that cannot end with a question."""
+        result = await self._answer(context, params, function, argument)
+        if isinstance(result, types.InputRequiredResult):
+            question = "The user must be asked before this list, and the protocol cannot do that here"
+            raise MCPError(code=types.INVALID_PARAMS, message=f"{question}: use the tools or the template.")
+        return result
 
     async def _roots_changed(self, context: _Context, params: Any) -> None:
         del params
@@ -223,8 +222,8 @@ class WorkspaceServer:
 
     async def _part_of(self, context: _Context, questions: Questions) -> Part:
         """Return the part of the workspace inside the client's roots."""
-        # From 2026-07-28 on, a list cannot end with a question.
-        cannot_ask = questions.resends and context.method == "resources/list"
+        # From 2026-07-28 on, a list or a completion cannot end with a question.
+        cannot_ask = questions.resends and context.method in {"resources/list", "completion/complete"}
         if self._is_remote or cannot_ask or not questions.has_roots:
             return self._whole
         return await self._roots_of(context).part(questions)
@@ -238,12 +237,6 @@ class WorkspaceServer:
 
 def _read_only_tools(tools: Toolset) -> list[str]:
     return [tool["name"] for tool in tools.schemas("mcp") if tool["annotations"].get("readOnlyHint")]
-
-
-def _ask_client(request: PermissionRequest) -> Any:
-    """Ask the client whose request is being answered."""
-    questions = _questions.get()
-    return Deny("There is nobody to ask") if questions is None else questions.permission(request)
 
 
 def progress_reporter(context: Any) -> Callable[[int], None]:

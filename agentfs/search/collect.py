@@ -449,11 +449,11 @@ class _EntrySearch:
         for each in kept.visits if named is None else named:
             visit = each
             if named is None:
-                visit = Visit(each, self._named(each.below, each.files), self._named_child(each), 0)
+                visit = each.having(self._named(each.below, each.files), self._named_child(each))
                 if not visit.files and visit.child is None:
                     continue
                 passing.append(visit)
-            yield Visit(visit, self._take(visit.directory, visit.files), visit.child, 0)
+            yield visit.having(self._take(visit.directory, visit.files), visit.child)
         if named is None:
             kept.keep(self.names_key, passing)
 

@@ -86,7 +86,7 @@ def compiled(pattern, **options):
     return found, made
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(pattern=PATTERNS, text=TEXTS, ignore_case=st.booleans())
 @example(pattern=r"^\s*$", text="a\n\nb\n", ignore_case=False)
 @example(pattern=r"\w+\b", text="é1\n", ignore_case=False)
@@ -108,7 +108,7 @@ def test_the_lines_of_an_automaton_have_those_of_the_engine(pattern, text, ignor
         assert end == len(text) or text[end] == "\n"
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(PATTERNS, st.lists(TEXTS, min_size=1, max_size=4), ENCODINGS, st.booleans(), st.booleans())
 def test_the_texts_of_an_automaton_have_those_of_the_engine(pattern, texts, encoding, multiline, ignore_case):
     found, made = compiled(pattern, multiline=multiline, ignore_case=ignore_case)
@@ -152,7 +152,7 @@ def test_a_lookaround_beside_an_anchor_or_a_repeat_takes_no_text(pattern, text):
     assert made is None or made.find(bytearray(text + b"\0"), len(text))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(pattern=PATTERNS, text=TEXTS.map(lambda text: text.replace("\r", "")))
 def test_hits_and_counts_are_those_without_an_automaton(pattern, text):
     found, _ = compiled(pattern)
@@ -165,6 +165,16 @@ def test_hits_and_counts_are_those_without_an_automaton(pattern, text):
     assert answers[0] == answers[1]
     hits, counts = answers[0]
     assert (counts.hits, counts.matches) == (len(hits), sum(hit.matches for hit in hits))
+
+
+@pytest.mark.long
+def test_the_laws_hold_for_2000_examples():
+    for law in (
+        test_the_lines_of_an_automaton_have_those_of_the_engine,
+        test_the_texts_of_an_automaton_have_those_of_the_engine,
+        test_hits_and_counts_are_those_without_an_automaton,
+    ):
+        settings(max_examples=2000, deadline=None)(law)()
 
 
 def test_only_i_k_and_s_have_another_form_outside_ascii():

@@ -128,7 +128,7 @@ def test_regression_a_line_of_a_million_matches_does_not_keep_a_million_spans(
     ("arguments", "options"),
     [
         pytest.param("context=20", "", marks=pytest.mark.long),
-        ("context=20", "overlap=True"),
+        pytest.param("context=20", "overlap=True", marks=pytest.mark.long),
         pytest.param("", "", marks=pytest.mark.long),
         ("output_mode='summary'", "samples=10**9"),
     ],
