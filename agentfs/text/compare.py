@@ -68,6 +68,7 @@ def _moved_down(groups: Mapping[int, int], lines: Sequence[str], others: Mapping
     while below:
         above = below.pop()
         count = groups[above]
+        place: int | None = None
         grown = True
         while grown:
             grown = False
