@@ -21,8 +21,6 @@ from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgu
 from agentfs.fs import Root
 from agentfs.fs.settings_file import places_inside, read_settings
 from agentfs.history import Timeline
-from agentfs.history.report import describe_step, file_changes
-from agentfs.history.state import read_journal, root_of
 from agentfs.history.timeline import Step
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import READING
@@ -196,7 +194,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Return the parser, and the parser of each command; of `wanted` alone if that is a tool."""
     parser = argparse.ArgumentParser(prog="agentfs", description="File tools for LLM agent loops.")
-    parser.add_argument("--version", action="version", version=f"agentfs {agentfs.__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"agentfs {agentfs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     unopened = object.__new__(Workspace)
     names = [name for name in unopened.tool_names() if name != "changes"]
@@ -427,7 +425,7 @@ def _open(
             workspace = agentfs.connect(_words(command), root or ".", state=state)
         else:
             if root is None and state is not None:
-                root = root_of(state)
+                root = history.state.root_of(state)
             workspace = Workspace(root or ".", state=state, limits=limits)
     for note in workspace.recovery_notes:
         print_error(f"agentfs: {note}")
@@ -564,6 +562,8 @@ def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResul
         print_text(to_json(result.to_dict()))
     elif not result.success:
         print_error(result.content)
+        if "tool" in arguments and arguments.state is None and (result.error or {}).get("code") == "unread":
+            print_error("Without --state DIR no earlier read counts. `write` also takes --overwrite.")
     elif arguments.json or getattr(arguments, "null", False) or wants_data(arguments.color):
         _print_data(arguments, workspace, result, data, given)
     else:
@@ -616,7 +616,9 @@ def _print_data(
 def _log(arguments: argparse.Namespace) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise InvalidArgumentError(f"--limit must be 1 or more, not {arguments.limit}.")
-    rows = list(_rows(read_journal(arguments.state, arguments.root).timeline))[: arguments.limit]
+    rows = list(_rows(history.state.read_journal(arguments.state, arguments.root).timeline))[
+        : arguments.limit
+    ]
     if arguments.json:
         print_text(to_json([row for row, _ in rows]))
         return 0
@@ -645,19 +647,19 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
             "label": step.label,
             "undone": number > last,
             "checkpoints": checkpoints.get(number, []),
-            "files": [vars(file) for file in file_changes(step.changes, count_lines=False)],
+            "files": [vars(file) for file in history.report.file_changes(step.changes, count_lines=False)],
         }
 
     for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
-        yield row(number, step, step.time), describe_step(step)
+        yield row(number, step, step.time), history.report.describe_step(step)
     if first or 0 in checkpoints:
         yield row(first, Step(timeline.base.changes, 0.0), None), "earlier steps, merged"
 
 
 def _diff(arguments: argparse.Namespace) -> int:
     # With the default policy, because the workspace that made the changes may have protected fewer names.
-    journal = read_journal(arguments.state, arguments.root)
-    with Root(root_of(arguments.state), Policy(read_only=True)) as root:
+    journal = history.state.read_journal(arguments.state, arguments.root)
+    with Root(history.state.root_of(arguments.state), Policy(read_only=True)) as root:
         changes = history.methods.changes(
             journal, root, arguments.since, arguments.paths, Limits().file_bytes
         )
@@ -715,6 +717,8 @@ def _mcp(arguments: argparse.Namespace) -> int:
         limits=limits if watch_bytes is None else replace(limits, watch_bytes=watch_bytes),
         watch=watch_bytes is not None,
     )
+    if address is None and sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] - as in `main`
+        print_error("agentfs: waiting for an MCP client, which starts this command itself. Ctrl-C ends it.")
     with contextlib.suppress(KeyboardInterrupt):
         server.run(address)
     return 0

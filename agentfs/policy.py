@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.frozen_data import FrozenData
 from agentfs.permissions import Mode, Permission, Rule, parse_rule
 
 Overwrite = Literal["seen", "always", "never"]
@@ -23,8 +24,8 @@ VIEWED = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Protect:
+@dataclass(frozen=True, eq=False, repr=False)
+class Protect(FrozenData):
     """The names that are protected anywhere in the tree.
 
     A pattern is a name, or several joined by `/`. `*` matches any characters of one name, and a name `**` any
@@ -94,8 +95,8 @@ def _names_something(pattern: object) -> bool:
     return bool(names - {"", "."}) and ".." not in names  # a canonical path never contains `..`
 
 
-@dataclass(frozen=True)
-class Policy:
+@dataclass(frozen=True, eq=False, repr=False)
+class Policy(FrozenData):
     """The permissions and preferences of a workspace; the first value of each field is the default.
 
     Attributes:

@@ -20,7 +20,13 @@ from tests.forked import run_command as run
 def test_it_is_a_module_that_runs(tmp_path):
     """The other tests call the same function in a forked process, which is faster."""
     (tmp_path / "a.txt").write_text("one\n")
-    for arguments in (["call", "read", '{"path": "a.txt"}'], ["read", "missing"], [], ["ls", "--nothing"]):
+    for arguments in (
+        ["call", "read", '{"path": "a.txt"}'],
+        ["read", "missing"],
+        [],
+        ["-V"],
+        ["ls", "--nothing"],
+    ):
         command = [sys.executable, "-m", "agentfs", *arguments]
         started = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         done = run(*arguments, cwd=tmp_path)
@@ -252,6 +258,20 @@ def test_advice_is_spelled_as_options(tree):
     done = run("grep", "absent", cwd=tree)
     assert "pass --include-ignored" in done.stderr
     assert "=" not in done.stderr
+
+
+def test_a_refusal_to_replace_an_unread_file_names_the_ways_of_the_command_line(tree, tmp_path_factory):
+    """Each command opens a workspace of its own, so reading first is not enough."""
+    history = ("--state", str(tmp_path_factory.mktemp("history")))
+    refused = run("write", "a.py", "x", cwd=tree)
+    assert refused.returncode == 2
+    assert refused.stderr.endswith(
+        "Without --state DIR no earlier read counts. `write` also takes --overwrite.\n"
+    )
+    assert "--state" not in run("write", "a.py", "x", *history, cwd=tree).stderr
+    assert run("read", "a.py", *history, cwd=tree).returncode == 0
+    assert run("write", "a.py", "x", *history, cwd=tree).returncode == 0
+    assert run("write", "a.py", "y", "--overwrite", cwd=tree).returncode == 0
 
 
 def test_write_takes_standard_input(tree):
@@ -539,11 +559,12 @@ def test_a_character_outside_the_encoding_of_a_stream_is_escaped(tree, monkeypat
 
 def test_a_system_error_is_not_blamed_on_standard_output(tmp_path, monkeypatch, capsys):
     from agentfs import cli
+    from agentfs.history import state
 
     def failing(*_):
         raise OSError(errno.EMFILE, "Too many open files", "journal")
 
-    monkeypatch.setattr(cli, "read_journal", failing)
+    monkeypatch.setattr(state, "read_journal", failing)
     assert cli.main(["log", "--state", str(tmp_path)]) == 2
     assert capsys.readouterr().err == "agentfs: The system failed on 'journal': Too many open files.\n"
 

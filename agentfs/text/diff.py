@@ -1,9 +1,6 @@
-"""Compare texts by lines, and make unified diffs and patches for `git apply`."""
+"""Compare texts by lines, and make unified diffs."""
 
-import base64
-import zlib
 from collections.abc import Sequence
-from hashlib import sha1
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,7 +12,6 @@ from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
 MOST_LINES = 400_000
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
-_BASE85_LINE = 52
 
 
 class Hunk(NamedTuple):
@@ -25,48 +21,6 @@ class Hunk(NamedTuple):
     old_end: int
     new_start: int
     new_end: int
-
-
-class Blob(NamedTuple):
-    """The mode and content of a file or link as git stores them. The mode "" means that none exists."""
-
-    mode: str
-    content: bytes
-
-    @property
-    def name(self) -> str:
-        """The hash by which git names the content."""
-        digest = sha1(b"blob %d\0" % len(self.content) + self.content, usedforsecurity=False).hexdigest()
-        return digest if self.mode else "0" * 40
-
-    @property
-    def is_binary(self) -> bool:
-        """True if git treats the content as binary."""
-        return b"\0" in self.content
-
-    @property
-    def text(self) -> str:
-        """The content with one character for each byte, which keeps any encoding."""
-        return self.content.decode("latin-1")
-
-
-def git_patch(path: str, before: Blob, after: Blob, moved_from: str = "") -> bytes:
-    """Return the patch of one file or link for `git apply`; `moved_from` is the old path of a move."""
-    if before.mode and after.mode and before.mode[:3] != after.mode[:3]:
-        # Git describes a link that replaces a file as a deletion and a creation.
-        nothing = Blob("", b"")
-        return git_patch(moved_from or path, before, nothing) + git_patch(path, nothing, after)
-    if before == after and not moved_from:
-        return b""
-    head = _git_header(path, before.mode, after.mode, moved_from)
-    if before.content == after.content:
-        return head.encode()
-    if before.is_binary or after.is_binary:
-        # Git applies a binary patch only if it names the hashes of both contents.
-        head += f"index {before.name}..{after.name}\nGIT binary patch\n"
-        return head.encode() + _literal(after.content) + _literal(before.content)
-    head += _names(path, created=not before.mode, deleted=not after.mode, old_path=moved_from)
-    return head.encode() + "".join(hunks(before.text, after.text)).encode("latin-1")
 
 
 def unified_diff(
@@ -95,9 +49,9 @@ def unified_diff(
         return ""
     old, new = before or "", after or ""
     if old == new:  # an empty file that is created or deleted has only a header
-        return _git_header(path, "" if before is None else "100644", "" if after is None else "100644")
+        return git_header(path, "" if before is None else "100644", "" if after is None else "100644")
     old, new = _as_git_reads(old, new)
-    names = _names(path, created=before is None, deleted=after is None)
+    names = file_names(path, created=before is None, deleted=after is None)
     return "".join([names, *hunks(old, new, context, changes)])
 
 
@@ -112,7 +66,8 @@ def _as_git_reads(old: str, new: str) -> tuple[str, str]:
     return (old, new) if old_view == new_view else (old_view, new_view)
 
 
-def _git_header(path: str, old_mode: str, new_mode: str, moved_from: str = "") -> str:
+def git_header(path: str, old_mode: str, new_mode: str, moved_from: str = "") -> str:
+    """Return the lines above `---`."""
     head = f"diff --git {_quoted('a/' + (moved_from or path))} {_quoted('b/' + path)}\n"
     if not old_mode:
         return f"{head}new file mode {new_mode}\n"
@@ -123,14 +78,14 @@ def _git_header(path: str, old_mode: str, new_mode: str, moved_from: str = "") -
     return f"{head}{modes}{moved}"
 
 
-def _names(path: str, *, created: bool, deleted: bool, old_path: str = "") -> str:
+def file_names(path: str, *, created: bool, deleted: bool, old_path: str = "") -> str:
     """Return the `---` and `+++` lines."""
     names = [
         "/dev/null" if created else _quoted("a/" + (old_path or path)),
         "/dev/null" if deleted else _quoted("b/" + path),
     ]
     # A name with a space is followed by a tab, for readers that would end it at the space.
-    old, new = (name + "\t" if " " in name and name[0] != '"' else name for name in names)
+    old, new = [name + "\t" if " " in name and name[0] != '"' else name for name in names]
     return f"--- {old}\n+++ {new}\n"
 
 
@@ -146,16 +101,6 @@ def _quoted(name: str) -> str:
         if each in '"\\\x7f' or each < " " or "\ud800" <= each <= "\udfff"
     }
     return f'"{name.translate(str.maketrans(escapes))}"' if escapes else name
-
-
-def _literal(data: bytes) -> bytes:
-    packed = zlib.compress(data)
-    lines = [b"literal %d" % len(data)]
-    for start in range(0, len(packed), _BASE85_LINE):
-        line = packed[start : start + _BASE85_LINE]
-        length = len(line) + (ord("A") - 1 if len(line) <= 26 else ord("a") - 27)
-        lines.append(bytes([length]) + base64.b85encode(line, pad=True))
-    return b"\n".join(lines) + b"\n\n"
 
 
 def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None = None) -> list[str]:

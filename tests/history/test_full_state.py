@@ -13,7 +13,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import FileIOError, UnreadError
-from agentfs.history import read_history
+from agentfs.history import database, read_history
 from agentfs.history.database import Database
 from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
@@ -78,7 +78,9 @@ def statements(monkeypatch):
             return result
 
     found, connect = Statements(), sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, factory=Connection, **more))
+    monkeypatch.setattr(
+        database.sqlite3, "connect", lambda *args, **more: connect(*args, factory=Connection, **more)
+    )
     return found
 
 

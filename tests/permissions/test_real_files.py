@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from agentfs import Policy, Protect, Workspace, enforcement
+from agentfs import Policy, Protect, Workspace
 from agentfs.cli import main
+from agentfs.enforcement import permission_check
 from agentfs.errors import AgentFSError, BusyError, NoMatchError, RefusedError
 from agentfs.fs import syscalls
 
@@ -443,8 +444,8 @@ def test_globs_that_models_send_are_not_kept(tree):
     policy = Policy(permission=lambda request: True, allow=["edit(src/**)"])
     with Workspace(tree, policy=policy) as ws:
         ws.read_many(["p*/k.txt"])
-        before = enforcement._compiled.cache_info().currsize
+        before = permission_check._compiled.cache_info().currsize
         for number in range(20):
             ws.read_many([f"p*/k.tx[t{number}]"])
-    assert enforcement._compiled.cache_info().currsize == before
-    assert enforcement._compiled.cache_info().maxsize is not None
+    assert permission_check._compiled.cache_info().currsize == before
+    assert permission_check._compiled.cache_info().maxsize is not None

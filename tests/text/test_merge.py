@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentfs.text import merge_texts
+from agentfs.text.merge import merge_texts
 from tests.conftest import needs
 
 
