@@ -437,7 +437,7 @@ HABITS: dict[str, Habits] = {
     "rollback": Habits({"to": ("name", "checkpoint", "checkpoint_name", "checkpoint_id", "label", "id")}),
     # Gemini CLI, the server of MCP
     "read_many": Habits(
-        {"paths": ("files", "file_paths", "path")}, foreign=(Habit("recursive", _BOOLEAN), *_ALL_FILES)
+        {"paths": ("files", "file_paths", "path", "include")}, foreign=(Habit("recursive", _BOOLEAN), *_ALL_FILES)
     ),
     "replace": Habits(
         {
