@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 
 from agentfs.advice import Advice, FirstOf, Joined, NextCall, ToolName, call
@@ -160,11 +161,31 @@ def _insertion_at(line: int, given: _Arguments) -> _Arguments:
     raise InvalidArgumentError(f"Line {line} may be {places}. Nothing was changed.", hint=hint)
 
 
+def _blocks(diff: str) -> Iterator[tuple[str, str]]:
+    """Yield the old and the new text of each block of SEARCH and REPLACE that Cline and Roo write."""
+    old: list[str] = []
+    new: list[str] = []
+    part: list[str] | None = None
+    for line in diff.replace("\r\n", "\n").split("\n"):
+        if _SEARCH.match(line):
+            old, new = [], []
+            part = old
+        elif part is old and line == "=======":
+            part = new
+        elif part is new and _REPLACE.match(line):
+            # Roo puts `:start_line:` and a ruler before the old text.
+            named = len(list(takewhile(_NAMED.match, old)))
+            named += bool(named) and old[named : named + 1] == ["-------"]
+            yield "\n".join(old[named:]), "\n".join(new)
+            part = None
+        elif part is not None:
+            part.append(line)
+
+
 def _search_and_replace(diff: str, given: _Arguments) -> _Arguments:
-    """Read the blocks that Cline and Roo write."""
     edits = [
         {"old_string": old, "new_string": new} if new else {"old_string": f"{old}\n", "new_string": ""}
-        for old, new in _SEARCH_AND_REPLACE.findall(diff.replace("\r\n", "\n"))
+        for old, new in _blocks(diff)
     ]
     if len(edits) == 1:
         return edits[0]
@@ -280,11 +301,8 @@ _OUTPUT_MODES = {
     **dict.fromkeys(("matches", "lines", "text"), "content"),
     **dict.fromkeys(("counts", "count_matches", "c"), "count"),
 }
-# Roo puts `:start_line:` and a ruler before the old text; newer versions of Cline use `-` and `+`.
-_SEARCH_AND_REPLACE = re.compile(
-    r"^[<-]{7} ?SEARCH[^\n]*\n(?:(?::\w+:[^\n]*\n)+(?:-{7}\n)?)?(.*?)\n={7}\n(?:(.*?)\n)?[>+]{7} ?REPLACE",
-    re.MULTILINE | re.DOTALL,
-)
+_SEARCH, _REPLACE = re.compile(r"[<-]{7} ?SEARCH"), re.compile(r"[>+]{7} ?REPLACE")
+_NAMED = re.compile(r":\w+:")
 _STRING, _INTEGER, _BOOLEAN, _ANY = String(), Integer(), Boolean(), Anything()
 # Gemini CLI's read_many_files: a path that is named is read even if a search would leave it out.
 _ALL_FILES = (Habit("use_default_excludes", _BOOLEAN), Habit("file_filtering_options", _ANY))
@@ -437,7 +455,8 @@ HABITS: dict[str, Habits] = {
     "rollback": Habits({"to": ("name", "checkpoint", "checkpoint_name", "checkpoint_id", "label", "id")}),
     # Gemini CLI, the server of MCP
     "read_many": Habits(
-        {"paths": ("files", "file_paths", "path", "include")}, foreign=(Habit("recursive", _BOOLEAN), *_ALL_FILES)
+        {"paths": ("files", "file_paths", "path", "include")},
+        foreign=(Habit("recursive", _BOOLEAN), *_ALL_FILES),
     ),
     "replace": Habits(
         {

@@ -1,5 +1,7 @@
 """Habits of models: lists of paths, lines from 0, `-c`, insertions, questions in place of patterns."""
 
+import time
+
 import pytest
 
 from agentfs import Workspace
@@ -281,3 +283,10 @@ def test_a_list_of_definitions_is_a_search_for_them(tools, tmp_path):
 
 def test_the_root_of_a_machine_names_the_root_of_the_workspace(tools):
     assert "The root is `.`." in tools.call("list_dir", {"path": "/"}).content
+
+
+def test_a_diff_of_many_unended_blocks_is_refused_in_linear_time(tools):
+    began = time.process_time()
+    refused = tools.call("apply_diff", {"path": "c.md", "diff": "<<<<<<< SEARCH\nvalue\n" * 200_000})
+    assert "no block of SEARCH and REPLACE" in refused.content
+    assert time.process_time() - began < 5
