@@ -67,6 +67,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 _Arguments: TypeAlias = Mapping[str, Any]
 _Meaning: TypeAlias = Mapping[Any, _Arguments | str] | Callable[[Any, _Arguments], _Arguments]
 _LEFT_OUT: _Meaning = {}
+_SHORT = 500  # characters of a new text that an error repeats
 _MOST_CALLS = 2  # that an error proposes for a list of paths
 
 
@@ -146,6 +147,8 @@ def _insertion_at(line: int, given: _Arguments) -> _Arguments:
     if given.get("old_string"):
         raise ValueError("the text is found by `old_string`")
     kept = {name: given[name] for name in ("path", "new_string") if name in given}
+    if len(str(kept.get("new_string"))) > _SHORT:
+        kept["new_string"] = "…"
     # No schema shows insert_line, so `call` would find no parameter for it.
     sent = ", ".join(f"{name}={to_json(value)}" for name, value in {**kept, "old_string": ""}.items())
     after = FirstOf(

@@ -261,6 +261,12 @@ def test_an_insertion_at_line_0_names_the_beginning(tools):
     assert "insert_line=-1" not in refused.content
 
 
+def test_an_insertion_does_not_repeat_a_long_text(tools):
+    refused = tools.call("insert", {"path": "c.md", "line": 1, "text": "x" * 100_000})
+    assert 'call edit(path="c.md", new_string="…"' in refused.content
+    assert len(refused.content) < 500
+
+
 def test_an_edit_that_is_said_not_to_be_a_regex_is_made(tools):
     sent = {"path": "c.md", "search": "value", "replace": "other"}
     assert not tools.call("search_and_replace", {**sent, "use_regex": True}).success
