@@ -6,15 +6,24 @@ the deadline. Long work must call `check` repeatedly.
 
 import inspect
 import math
-import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentfs.errors import DeadlineExceededError
+from agentfs.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import asyncio
+    import signal
+    from concurrent import futures
+else:
+    asyncio = LazyModule("asyncio")
+    signal = LazyModule("signal")
+    futures = LazyModule("concurrent.futures")
 
 _R = TypeVar("_R")
 _REPORT_EVERY = 500  # entries between two reports of progress
@@ -265,8 +274,6 @@ def ask(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def run_awaitable(awaitable: Awaitable[Any]) -> Any:
     """Await an object on the event loop that waits for the current call, or on a new loop."""
-    import asyncio  # noqa: PLC0415 - most programs that import agentfs never need it
-
     coroutine = _awaited(awaitable)
     execution = current.get()
     if execution is not None and (start := execution.start) is not None:
@@ -275,9 +282,7 @@ def run_awaitable(awaitable: Awaitable[Any]) -> Any:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above; it loads logging
-
-    with ThreadPoolExecutor(1, "agentfs-question") as thread:  # the loop of this thread is busy
+    with futures.ThreadPoolExecutor(1, "agentfs-question") as thread:  # the loop of this thread is busy
         return thread.submit(asyncio.run, coroutine).result()
 
 

@@ -21,8 +21,6 @@ from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgu
 from agentfs.fs import Root
 from agentfs.fs.settings_file import places_inside, read_settings
 from agentfs.history import Timeline
-from agentfs.history.report import describe_step, file_changes
-from agentfs.history.state import read_journal, root_of
 from agentfs.history.timeline import Step
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import READING
@@ -427,7 +425,7 @@ def _open(
             workspace = agentfs.connect(_words(command), root or ".", state=state)
         else:
             if root is None and state is not None:
-                root = root_of(state)
+                root = history.state.root_of(state)
             workspace = Workspace(root or ".", state=state, limits=limits)
     for note in workspace.recovery_notes:
         print_error(f"agentfs: {note}")
@@ -618,7 +616,9 @@ def _print_data(
 def _log(arguments: argparse.Namespace) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise InvalidArgumentError(f"--limit must be 1 or more, not {arguments.limit}.")
-    rows = list(_rows(read_journal(arguments.state, arguments.root).timeline))[: arguments.limit]
+    rows = list(_rows(history.state.read_journal(arguments.state, arguments.root).timeline))[
+        : arguments.limit
+    ]
     if arguments.json:
         print_text(to_json([row for row, _ in rows]))
         return 0
@@ -647,19 +647,19 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
             "label": step.label,
             "undone": number > last,
             "checkpoints": checkpoints.get(number, []),
-            "files": [vars(file) for file in file_changes(step.changes, count_lines=False)],
+            "files": [vars(file) for file in history.report.file_changes(step.changes, count_lines=False)],
         }
 
     for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
-        yield row(number, step, step.time), describe_step(step)
+        yield row(number, step, step.time), history.report.describe_step(step)
     if first or 0 in checkpoints:
         yield row(first, Step(timeline.base.changes, 0.0), None), "earlier steps, merged"
 
 
 def _diff(arguments: argparse.Namespace) -> int:
     # With the default policy, because the workspace that made the changes may have protected fewer names.
-    journal = read_journal(arguments.state, arguments.root)
-    with Root(root_of(arguments.state), Policy(read_only=True)) as root:
+    journal = history.state.read_journal(arguments.state, arguments.root)
+    with Root(history.state.root_of(arguments.state), Policy(read_only=True)) as root:
         changes = history.methods.changes(
             journal, root, arguments.since, arguments.paths, Limits().file_bytes
         )

@@ -10,20 +10,27 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from inspect import signature
 from os import PathLike, fspath
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
+from agentfs.frozen_data import FrozenData
+from agentfs.lazy import LazyModule
 from agentfs.results import Coercion, ReadResult, Result, Skipped, ToolResult
 from agentfs.text import estimate_tokens
 from agentfs.visible import one_line
+
+if TYPE_CHECKING:
+    import logging
+else:
+    logging = LazyModule("logging")
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _MOST_SUMMARY = 120  # characters
 
 
-@dataclass(frozen=True)
-class Event:
+@dataclass(frozen=True, eq=False, repr=False)
+class Event(FrozenData):
     """The start or the end of a call: of a tool by a model, or of a method by the program.
 
     Attributes:
@@ -174,8 +181,6 @@ class EventEmitter:
 
     def log_exception(self, name: str, error: Exception) -> None:
         """Log an unexpected exception in a call, or in the callback."""
-        import logging  # noqa: PLC0415 - rarely needed, and takes a quarter of the import of agentfs
-
         logging.getLogger("agentfs").error("tool %s failed unexpectedly", name, exc_info=error)
 
     def _emit(self, event: Event) -> None:

@@ -7,6 +7,22 @@ from types import ModuleType
 from typing import Any
 
 
+class LazyModule:
+    """A module that is imported when one of its names is first used, for imports that take long.
+
+    Each name is looked up once, as with `from module import name`. Type checkers see an ordinary import under
+    `TYPE_CHECKING`.
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self._module), name)
+        setattr(self, name, value)
+        return value
+
+
 def lazy_submodules(package: str) -> Callable[[str], ModuleType]:
     """Return the `__getattr__` of a package; it imports a submodule when it is first used.
 

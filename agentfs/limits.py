@@ -6,13 +6,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.frozen_data import FrozenData
 
 MIB = 1024 * 1024
 LARGEST = 2**63 - 1  # the largest integer that is accepted or sent
 
 
-@dataclass(frozen=True)
-class Limits:
+@dataclass(frozen=True, eq=False, repr=False)
+class Limits(FrozenData):
     """Bounds of what one call may read, show and cost.
 
     A result reports what a limit cut and the call that gets the rest.

@@ -1,15 +1,20 @@
 """Full texts of shortened results, kept under names such as `@out_1f3a` that `read` and `grep` accept."""
 
 from collections import OrderedDict
-from hashlib import blake2b
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from agentfs.advice import Advice, call
 from agentfs.forks import watch_forks
+from agentfs.lazy import LazyModule
 from agentfs.policy import Policy
 from agentfs.results import ReadResult, Result
 from agentfs.text import with_note
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = LazyModule("hashlib")
 
 MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024
@@ -48,7 +53,7 @@ class OutputStore:
             output = Output("", kept.path)
         else:
             output = Output(kept if isinstance(kept, str) else kept.whole or kept.text)
-        digest = blake2b(f"{output.path}\0{output.text}".encode("utf-8", "surrogatepass")).hexdigest()
+        digest = hashlib.blake2b(f"{output.path}\0{output.text}".encode("utf-8", "surrogatepass")).hexdigest()
         with self._lock:
             size = 4
             while self._outputs.get(name := f"@{kind}_{digest[:size]}") not in (None, output):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.frozen_data import FrozenData
 
 Mode = Literal["default", "accept_edits", "plan", "bypass"]
 # The effect of a method on files. "manage" deletes, moves or restores them; "none" needs no permission.
@@ -22,11 +23,11 @@ GROUPS: dict[str, tuple[Effect, ...]] = {
     "change": CHANGING,
     "*": ("read", "search", *CHANGING),
 }
-_RULE = re.compile(r"(?P<name>\*|[a-z][a-z0-9_]*)(?:\((?P<glob>[^\n]+)\))?")
+_RULE = r"(?P<name>\*|[a-z][a-z0-9_]*)(?:\((?P<glob>[^\n]+)\))?"
 
 
-@dataclass(frozen=True)
-class PermissionRequest:
+@dataclass(frozen=True, eq=False, repr=False)
+class PermissionRequest(FrozenData):
     """The call that a permission callback decides about.
 
     Attributes:
@@ -56,8 +57,8 @@ class PermissionRequest:
         return self.effect in CHANGING
 
 
-@dataclass(frozen=True)
-class Allow:
+@dataclass(frozen=True, eq=False, repr=False)
+class Allow(FrozenData):
     """Allow the call.
 
     Attributes:
@@ -73,8 +74,8 @@ class Allow:
             raise InvalidArgumentError(f"Allow.arguments must be a mapping by name or None, not {given!r}.")
 
 
-@dataclass(frozen=True)
-class Deny:
+@dataclass(frozen=True, eq=False, repr=False)
+class Deny(FrozenData):
     """Refuse the call.
 
     Attributes:
@@ -107,7 +108,7 @@ class Rule(NamedTuple):
 
 def parse_rule(text: Any) -> Rule:
     """Parse a rule such as `edit(src/**)` or `delete`; raise `invalid_argument` for any other text."""
-    found = _RULE.fullmatch(text) if isinstance(text, str) else None
+    found = re.fullmatch(_RULE, text) if isinstance(text, str) else None
     if found is None:
         raise InvalidArgumentError(
             f"{text!r} is not a rule.",

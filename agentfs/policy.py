@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.errors import InvalidArgumentError
+from agentfs.frozen_data import FrozenData
 from agentfs.permissions import Mode, Permission, Rule, parse_rule
 
 Overwrite = Literal["seen", "always", "never"]
@@ -23,8 +24,8 @@ VIEWED = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Protect:
+@dataclass(frozen=True, eq=False, repr=False)
+class Protect(FrozenData):
     """The names that are protected anywhere in the tree.
 
     A pattern is a name, or several joined by `/`. `*` matches any characters of one name, and a name `**` any
@@ -94,8 +95,8 @@ def _names_something(pattern: object) -> bool:
     return bool(names - {"", "."}) and ".." not in names  # a canonical path never contains `..`
 
 
-@dataclass(frozen=True)
-class Policy:
+@dataclass(frozen=True, eq=False, repr=False)
+class Policy(FrozenData):
     """The permissions and preferences of a workspace; the first value of each field is the default.
 
     Attributes:
@@ -117,7 +118,7 @@ class Policy:
             "fast" nothing for certain.
         protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask about edits and writes; "plan" refuses every change;
-            "bypass" never asks, and only `deny` is checked.
+            "bypass" allows what no rule of `deny` or `ask` covers.
         permission: A callback that is called before a method acts, or several that are called in order. Each
             sees the call as the previous one changed it.
         allow: Rules for calls that are allowed without asking, such as `edit(src/**)`. With rules but no
@@ -192,5 +193,5 @@ class Policy:
     @cached_property
     def guards(self) -> bool:
         """True if a rule, the mode or a callback may refuse a call."""
-        unasked = self.mode == "bypass" or not (self.permissions or self.allow or self.ask)
-        return self.mode == "plan" or bool(self.deny) or not unasked
+        asks = self.mode != "bypass" and bool(self.permissions or self.allow)
+        return self.mode == "plan" or bool(self.deny or self.ask) or asks

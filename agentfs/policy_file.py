@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, cast
 
-from agentfs.enforcement import check_rules
+from agentfs.enforcement.guard import check_rules
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.fs import quote
 from agentfs.fs.protect import name_matcher

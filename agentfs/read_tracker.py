@@ -9,13 +9,18 @@ import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from hashlib import blake2b
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.forks import watch_forks
+from agentfs.lazy import LazyModule
 from agentfs.text import UNKNOWN_8BIT, Decoded, Hunk, bodies_of, changed_lines, count_lines, decode, decode_in
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = LazyModule("hashlib")
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16
@@ -502,7 +507,7 @@ def new_line_ids(lines: Iterable[str], taken: set[str], salt: str = "") -> list[
         size, line_id = MIN_DIGITS, ""
         while not line_id or line_id in taken:
             content = f"{salt}:{number}:{line}".encode("utf-8", "surrogatepass")
-            line_id = blake2b(content, digest_size=16).hexdigest()[:size]
+            line_id = hashlib.blake2b(content, digest_size=16).hexdigest()[:size]
             number += 1
             # After some collisions only a longer id is likely to be free.
             size = min(size + (number % 4 == 0), 32)

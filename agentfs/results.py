@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypedDict, cast
 
 from agentfs.advice import Advice, Names, NextCall, plural, say
+from agentfs.frozen_data import FrozenData
 from agentfs.html_output import html_block
 from agentfs.visible import one_line
 
@@ -17,6 +18,7 @@ EntryType = Literal["file", "directory", "symlink", "other"]
 
 # Fields that repeat the data of a result as text.
 TEXTS = frozenset({"text", "whole"})
+_SCALARS = frozenset({str, int, bool, type(None)})
 
 
 class Containment(TypedDict):
@@ -33,8 +35,8 @@ class Containment(TypedDict):
     locks: Literal["processes", "threads"]
 
 
-@dataclass(frozen=True)
-class WatchReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class WatchReport(FrozenData):
     """The report of `Workspace.watch`.
 
     Attributes:
@@ -60,8 +62,8 @@ class WatchReport:
     not_watched: dict[str, int]
 
 
-@dataclass(frozen=True)
-class Image:
+@dataclass(frozen=True, eq=False, repr=False)
+class Image(FrozenData):
     """An image for the model.
 
     Attributes:
@@ -73,8 +75,8 @@ class Image:
     media_type: str
 
 
-@dataclass(frozen=True)
-class Edit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Edit(FrozenData):
     """One replacement of `multi_edit`.
 
     Attributes:
@@ -88,8 +90,8 @@ class Edit:
     replace_all: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class LineChange:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LineChange(FrozenData):
     """One change of `edit_lines`: to the line `line_id`, or to the lines `start_line_id` to `end_line_id`.
 
     Attributes:
@@ -105,8 +107,8 @@ class LineChange:
     end_line_id: str | None = None
 
 
-@dataclass(frozen=True)
-class Entry:
+@dataclass(frozen=True, eq=False, repr=False)
+class Entry(FrozenData):
     """One name in a directory.
 
     Attributes:
@@ -132,8 +134,8 @@ class Entry:
     protected: bool = False
 
 
-@dataclass(frozen=True)
-class Match:
+@dataclass(frozen=True, eq=False, repr=False)
+class Match(FrozenData):
     """One matching line, or one match over several lines with `multiline`.
 
     Attributes:
@@ -158,8 +160,8 @@ class Match:
     cut: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True)
-class FileCount:
+@dataclass(frozen=True, eq=False, repr=False)
+class FileCount(FrozenData):
     """Numbers of matches in one file.
 
     Attributes:
@@ -171,8 +173,8 @@ class FileCount:
     matches: int
 
 
-@dataclass(frozen=True)
-class Skipped:
+@dataclass(frozen=True, eq=False, repr=False)
+class Skipped(FrozenData):
     """Numbers of names that a walk or a search left out, by reason.
 
     An ignored or hidden directory counts once; its entries are not counted.
@@ -221,8 +223,8 @@ class Skipped:
         return self.total > 0 or self.reached is not None or bool(self.unread_rules)
 
 
-@dataclass(frozen=True)
-class FileChange:
+@dataclass(frozen=True, eq=False, repr=False)
+class FileChange(FrozenData):
     """The change of one path.
 
     Attributes:
@@ -249,8 +251,8 @@ class FileChange:
     label: str = ""
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(FrozenData):
     """The base of all results.
 
     Attributes:
@@ -300,18 +302,19 @@ class Result:
 
 def plain(value: Any) -> Any:
     """Return a value with its dataclasses as dictionaries and its tuples as lists, ready for JSON."""
-    if value is None or isinstance(value, (str, int)):  # the most frequent kinds
+    if type(value) in _SCALARS:
         return value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, (list, tuple)):
+        items = cast("list[Any]", value)
+        return [item if type(item) in _SCALARS else plain(item) for item in items]
     if isinstance(value, dict):
         return {key: plain(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in cast("list[Any]", value)]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in type(value).__dataclass_fields__}
     return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReadResult(Result):
     """The result of `read`.
 
@@ -364,7 +367,7 @@ class ReadResult(Result):
         return html_block(f"{type(self).__name__}: {self.summary}", self.text, images=images)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReadManyResult(Result):
     """The result of `read_many`.
 
@@ -379,7 +382,7 @@ class ReadManyResult(Result):
     left: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class WriteResult(Result):
     """The result of `write` and `append`.
 
@@ -404,7 +407,7 @@ class WriteResult(Result):
         return f"{done} {one_line(self.path)}, {plural(self.bytes_written, 'byte')}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class EditResult(Result):
     """The result of `edit`, `multi_edit`, `edit_lines` and `splice`.
 
@@ -436,7 +439,7 @@ class EditResult(Result):
         return f"Edited {one_line(self.path)}: {plural(self.replacements, 'replacement')}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReplaceResult(Result):
     """The result of `replace`.
 
@@ -460,7 +463,7 @@ class ReplaceResult(Result):
         return f"{plural(self.replacements, 'replacement')} in {plural(len(self.files), 'file')}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class DeleteResult(Result):
     """The result of `delete`.
 
@@ -477,7 +480,7 @@ class DeleteResult(Result):
     unlisted: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MoveResult(Result):
     """The result of `move`.
 
@@ -494,7 +497,7 @@ class MoveResult(Result):
     files: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CopyResult(Result):
     """The result of `copy`.
 
@@ -513,7 +516,7 @@ class CopyResult(Result):
     replaced: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ChangesResult(Result):
     """The result of `changes`.
 
@@ -532,7 +535,7 @@ class ChangesResult(Result):
         return {**super().to_dict(), "patch": self.patch.decode("utf-8", "backslashreplace")}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RecordedResult(ChangesResult):
     """The result of a recording: the changes in the tree while the block ran.
 
@@ -548,7 +551,7 @@ class RecordedResult(ChangesResult):
     not_covered: dict[str, int] = field(default_factory=dict[str, int])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class UndoResult(Result):
     """The result of `undo`, `redo` and `rollback`.
 
@@ -565,7 +568,7 @@ class UndoResult(Result):
     redoable: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CheckpointResult(Result):
     """The result of `checkpoint`.
 
@@ -578,7 +581,7 @@ class CheckpointResult(Result):
     steps: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ListResult(Result):
     """The result of `ls`.
 
@@ -600,7 +603,7 @@ class ListResult(Result):
         return plural(self.total, "entry", "entries")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class GlobResult(Result):
     """The result of `glob` and `find`.
 
@@ -628,7 +631,7 @@ class GlobResult(Result):
         return plural(self.total, "file")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class GrepResult(Result):
     """The result of `grep`.
 
@@ -664,8 +667,8 @@ class GrepResult(Result):
         return f"{plural(self.total_matches, 'match', 'matches')} in {plural(self.total_files, 'file')}"
 
 
-@dataclass(frozen=True)
-class Coercion:
+@dataclass(frozen=True, eq=False, repr=False)
+class Coercion(FrozenData):
     """An argument that did not fit the schema and was converted.
 
     Attributes:
@@ -677,8 +680,8 @@ class Coercion:
     rule: str
 
 
-@dataclass(frozen=True)
-class ToolResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class ToolResult(FrozenData):
     """The result of a tool call. Nothing that a model can send raises an exception instead.
 
     Attributes:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import editing, history, reading, search, tools
 from agentfs import watch as watching
-from agentfs.enforcement import check_rules, guard_methods, view_of
+from agentfs.enforcement.guard import check_rules, guard_methods, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
-from agentfs.history.state import open_history
+from agentfs.history.opening import open_history
 from agentfs.history.timeline import Recording
 from agentfs.html_output import html_table
 from agentfs.limits import Limits

@@ -218,7 +218,7 @@ def tree(tmp_path):
     (["read", "a.py", "--line-ids"], 0, "import os"),
     (["write", "new/c.txt", "text"], 0, "Created"),
     (["edit", "b.txt", "nothing", "something"], 0, "+import something"),
-    (["edit", "b.txt", "nothing", "something", "--preview"], 0, "preview"),
+    (["edit", "b.txt", "nothing", "something", "--preview"], 0, "Preview"),
     (["multi_edit", "b.txt", '[{"old_string": "nothing", "new_string": "x"}]'], 0, "+import x"),
     (["multi-edit", "b.txt", '{"old_string": "nothing", "new_string": "x"}'], 0, "+import x"),
 ])  # fmt: skip
@@ -559,11 +559,12 @@ def test_a_character_outside_the_encoding_of_a_stream_is_escaped(tree, monkeypat
 
 def test_a_system_error_is_not_blamed_on_standard_output(tmp_path, monkeypatch, capsys):
     from agentfs import cli
+    from agentfs.history import state
 
     def failing(*_):
         raise OSError(errno.EMFILE, "Too many open files", "journal")
 
-    monkeypatch.setattr(cli, "read_journal", failing)
+    monkeypatch.setattr(state, "read_journal", failing)
     assert cli.main(["log", "--state", str(tmp_path)]) == 2
     assert capsys.readouterr().err == "agentfs: The system failed on 'journal': Too many open files.\n"
 
@@ -590,9 +591,7 @@ def test_delete_takes_r_for_a_directory_with_its_contents(tmp_path):
 
 def test_append_and_copy_are_commands(tmp_path):
     assert run("append", "log", "-", cwd=tmp_path, stdin="one\n").returncode == 0
-    assert run("append", "log", "two\n", cwd=tmp_path).stdout == (
-        'Appended to "log": line 2 (now 2 lines, 8 bytes).\n'
-    )
+    assert run("append", "log", "two\n", cwd=tmp_path).stdout == "Appended line 2.\n"
     assert run("copy", "log", "other", cwd=tmp_path).returncode == 0
     assert (tmp_path / "other").read_text() == "one\ntwo\n"
     assert run("copy", "log", "other", cwd=tmp_path).returncode == 2

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "agentfs"
 
 # From the bottom up. Packages on one line may not import one another.
 LAYERS = [
-    {"visible", "html_output", "forks", "lazy"},
+    {"visible", "html_output", "forks", "lazy", "frozen_data"},
     {"advice"},
     {"errors"},
     {"call_context", "permissions"},

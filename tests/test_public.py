@@ -5,7 +5,7 @@ import pickle
 import subprocess
 import sys
 import typing
-from dataclasses import FrozenInstanceError, is_dataclass
+from dataclasses import FrozenInstanceError, field, fields, is_dataclass, make_dataclass
 
 import pytest
 
@@ -152,6 +152,13 @@ def test_import_loads_none_of_the_dependencies():
     assert printed.strip() == "[]"
 
 
+def instance(kind, values):
+    """Return an instance of a dataclass with these values of its fields, whatever its constructor checks."""
+    made = object.__new__(kind)
+    vars(made).update(values)
+    return made
+
+
 def test_public_values_are_frozen_and_compare_by_fields():
     found = 0
     publics = {name: getattr(module, name) for module in (agentfs, results, events) for name in dir(module)}
@@ -159,7 +166,20 @@ def test_public_values_are_frozen_and_compare_by_fields():
         if isinstance(public, type) and is_dataclass(public):
             found += 1
             assert public.__dataclass_params__.frozen, name
-            assert public.__dataclass_params__.eq, name
+            values = {each.name: f"{each.name} 1" for each in fields(public)}
+            one = instance(public, values)
+            assert one == instance(public, values), name
+            assert hash(one) == hash(instance(public, values)), name
+            assert one != instance(type(name, (public,), {}), values), name
+            for each in fields(public):
+                other = instance(public, values | {each.name: "another"})
+                assert (one != other) is each.compare, (name, each.name)
+                assert (repr(one) != repr(other)) is each.repr, (name, each.name)
+            # A class that the standard library completes prints the same.
+            generated = make_dataclass(
+                public.__qualname__, [(f.name, f.type, field(repr=f.repr)) for f in fields(public)]
+            )
+            assert repr(one) == repr(instance(generated, values)), name
     assert found > 25
     count = results.FileCount(1, 2)
     assert count == results.FileCount(1, 2) != results.FileCount(2, 2)

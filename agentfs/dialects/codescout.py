@@ -84,7 +84,8 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     ) -> ListResult:
         """List files and directories under a path; hidden and ignored ones are left out.
 
-        Start with a shallow listing, then drill into subdirectories of interest; a recursive one may be long.
+        Start with a shallow listing, then drill into subdirectories of interest; a recursive one may be long,
+        so narrow it with path.
         To find files by name pattern use find_file instead.
 
         Args:
@@ -100,13 +101,13 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def grep(pattern: str, path: str = ".", limit: int | None = None) -> GrepResult:
         r"""Search the codebase for a regex pattern; returns matching lines with file path and line number.
 
-        Hidden and ignored files are left out, and files that are not UTF-8. Use path to narrow the search.
-        To find files by name, not content, use find_file.
+        Hidden and ignored files are left out, and files that are not UTF-8. Use path to narrow the search;
+        there is no filter of file names. To find files by name, not content, use find_file.
 
         Args:
             pattern: Regular expression to search for; escape `( ) [ . *` to match them literally.
             path: Directory, file or file_id to restrict the search to; by default the project root.
-            limit: Maximum number of matching lines to return, by default 50.
+            limit: Maximum number of matching lines to return, by default 50; increase it to see them all.
         """
         return workspace.grep(pattern, path, limit=limit, encoding="utf-8")
 
@@ -265,7 +266,8 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
 def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dict[str, Any]:
     if read.kind != "text":
         note = {} if read.content else {"note": context.result.content}
-        return {"content": read.content, "total_lines": read.total_lines, "kind": read.kind, **note}
+        content = context.result.content if read.kind == "notebook" else read.content
+        return {"content": content, "total_lines": read.total_lines, "kind": read.kind, **note}
     first, last = context.arguments.get("start_line"), context.arguments.get("end_line")
     limits = workspace.limits if last is None else _without_caps(workspace.limits)
     content, cut = cut_lines(read, limits.line_chars)

@@ -8,11 +8,10 @@ from agentfs.editing.change_file import Draft, Edited, EditTarget, make_change, 
 from agentfs.editing.rendering import with_diff
 from agentfs.editing.write import write_file
 from agentfs.errors import AlreadyExistsError, NotFoundError
-from agentfs.fs import quote
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.oserrors import kept_changing
 from agentfs.results import WriteResult
-from agentfs.text import Replacement, count_lines, plural
+from agentfs.text import Replacement
 
 
 def append_to_file(target: EditTarget, content: str) -> WriteResult:
@@ -61,9 +60,7 @@ def _append(target: EditTarget, content: str) -> WriteResult:
         revision=changed.revision,
         notes=(*changed.notes, *edited.notes),
     )
-    total = count_lines(edited.text)
-    done = "Would append (preview: nothing was written)" if target.preview else "Appended"
-    size = f"{plural(total, 'line')}, {plural(len(changed.after), 'byte')}"
-    head = f"{done} to {quote(changed.path)}: {shown.where} (now {size})."
+    done = "Preview, nothing was written: would append" if target.preview else "Appended"
+    head = f"{done} {shown.where}."
     # The model has just sent the lines.
     return with_diff(result, target.limits, head, "", external.diff if external else ())

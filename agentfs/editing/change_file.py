@@ -94,6 +94,7 @@ class Edited(NamedTuple):
     replacements: int
     applied_via: str
     hunks: tuple[Hunk, ...]
+    changed: tuple[tuple[int, int], ...]  # first and last line of each change, in the new text
     lines: int | None = None
     notes: tuple[str, ...] = ()
 
@@ -228,11 +229,10 @@ class Draft:
 
     def edited(self, applied_via: str, lines: int | None = None) -> Edited:
         """Encode the text and return the edit. Refuse an edit that changes nothing or breaks the file."""
-        path, before = self.path, self.current.data or b""
-        self.check_size(len(self.text))
+        path, before, text = self.path, self.current.data or b"", self.text
         decoded = self.decoded
-        encoded = self._encode(self.text)
-        if decoded.encoding not in _EXACT and encoded.decode(decoded.encoding) != self.text:
+        encoded = self._encode(text)
+        if decoded.encoding not in _EXACT and encoded.decode(decoded.encoding) != text:
             raise EncodingError(
                 f"The encoding {decoded.encoding} does not keep the new text: some characters would change.",
                 hint="Use only characters that this encoding represents exactly.",
@@ -249,14 +249,15 @@ class Draft:
         if not self._raw:
             check_text(path, before, self._limits)
             check_notebook(path, before, data)
-        hunks = line_changes(decoded.text, self.text)
-        return Edited(data, self.text, self._replacements, applied_via, hunks, lines)
+        hunks = line_changes(decoded.text, text)
+        changed = changed_ranges(hunks, count_lines(text))
+        return Edited(data, text, self._replacements, applied_via, hunks, changed, lines)
 
     def shown_change(self, edited: Edited, diff: str) -> ShownChange:
         """Return the change as a model sees it."""
         if isinstance(self.original, CellView) and isinstance(self.view, CellView):
             return cell_change(self.original, self.view, self.path)
-        return ShownChange(line_ranges(changed_ranges(edited.hunks, count_lines(edited.text))), diff)
+        return ShownChange(line_ranges(edited.changed), diff)
 
     def check_size(self, size: int) -> None:
         """Refuse a size over `Limits.file_bytes`."""
@@ -359,17 +360,20 @@ def change_file(
         replacements=edited.replacements,
         applied_via=edited.applied_via,
         diff=diff,
-        changed=changed_ranges(edited.hunks, count_lines(edited.text)),
+        changed=edited.changed,
         revision=changed.revision,
         newline=newline_of(draft.decoded.text),
         notes=(*changed.notes, *edited.notes),
         lines_changed=edited.lines,
     )
-    done = "Would edit (preview: nothing was written)" if preview else "Edited"
-    head = f"{done} {quote(changed.path)}: {plural(edited.replacements, unit)}"
+    done = "Preview, nothing was written: would edit" if preview else "Edited"
+    count = f": {edited.replacements} {unit}s" if edited.replacements > 1 else ""
+    head = f"{done} {shown.where}{count}"
     if edited.applied_via not in _PLAIN:
-        head = Joined("; ", head, *map(_FOUND_BY.__getitem__, edited.applied_via.split(", ")))
-    head = Advice(head, f", {shown.where}.")
+        found_by = map(_FOUND_BY.__getitem__, edited.applied_via.split(", "))
+        head = Advice(Joined("; ", head, *found_by), ".")
+    else:
+        head += "."
     known = edited.replacements > 1 and not diff_if_many and not preview
     return with_diff(result, limits, head, "" if known else shown.diff, external.diff if external else ())
 

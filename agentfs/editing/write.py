@@ -14,6 +14,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.media import check_notebook
+from agentfs.reading.notebook import is_named_notebook, notebook_problem
 from agentfs.results import WriteResult
 from agentfs.text import (
     UNKNOWN_8BIT,
@@ -83,8 +84,11 @@ def write_file(
             if not raw:
                 check_notebook(current.path, current.data, data)
         call_context.check()
+        expected = is_named_notebook(current.path) and data and not raw
+        problem = notebook_problem(data) if expected else ""
+        unusual = (f"warning: this is not a notebook: {problem}",) if problem else ()
         diff = unified_diff(fitted.before, fitted.text, current.path)
-        return data, (fitted._replace(notes=(*fitted.notes, *placeholder_notes(diff))), diff)
+        return data, (fitted._replace(notes=(*fitted.notes, *placeholder_notes(diff), *unusual)), diff)
 
     changed, (written, diff) = root.update(path, compute, max_bytes=limits.file_bytes, preview=preview)
     text = written.text
@@ -94,10 +98,9 @@ def write_file(
     unchanged = changed.before == changed.after
     same = ("the file already has this content; nothing was written",) if unchanged else ()
     notes = (*changed.notes, *written.notes, *same)
-    size = f"{plural(count_lines(text), 'line')}, {plural(len(changed.after), 'byte')}"
-    done = "Created" if changed.created else "Unchanged:" if unchanged else "Replaced"
+    done = "Created" if changed.created else "Unchanged" if unchanged else "Replaced"
     prefix = "Preview, nothing was written. " if preview else ""
-    head = f"{prefix}{done} {quote(changed.path)} ({size})."
+    head = f"{prefix}{done}: {plural(count_lines(text), 'line')}."
     result = WriteResult(
         path=changed.path,
         created=changed.created,

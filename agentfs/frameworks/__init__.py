@@ -9,8 +9,8 @@ failed results. Calls that need approval wait for it by the framework's own mech
 
 from types import ModuleType
 
-from agentfs.frameworks.approval import ask
 from agentfs.lazy import lazy_submodules
+from agentfs.tools.approval import ask
 
 __all__ = ["ask"]
 

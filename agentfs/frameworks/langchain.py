@@ -8,9 +8,9 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
 from pydantic import PrivateAttr
 
-from agentfs.frameworks.approval import Answer, Paused, answering
 from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
 from agentfs.results import ToolResult
+from agentfs.tools.approval import Answer, Paused, answering
 from agentfs.tools.toolset import Toolset
 
 _Output = tuple[str | list[dict[str, Any]], dict[str, Any]]

@@ -8,10 +8,10 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import func_metadata
 from pydantic import PrivateAttr
 
-from agentfs.frameworks.approval import answering
 from agentfs.mcp.questions import Questions
 from agentfs.mcp.workspace_server import progress_reporter
 from agentfs.providers.mcp_format import call_result
+from agentfs.tools.approval import answering
 from agentfs.tools.toolset import Toolset
 
 

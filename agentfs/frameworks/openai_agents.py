@@ -7,10 +7,10 @@ from agents import FunctionTool, RunContextWrapper, SpanError, get_current_span
 from agents.tool import FunctionToolCustomDataContext, ToolOutputImageDict, ToolOutputTextDict
 from agents.tool_context import ToolContext
 
-from agentfs.frameworks.approval import answering, question_of
 from agentfs.permissions import Allow, Deny, PermissionAnswer, PermissionRequest
 from agentfs.providers.provider import data_url
 from agentfs.results import ToolResult
+from agentfs.tools.approval import answering, question_of
 from agentfs.tools.spec import Tool
 from agentfs.tools.toolset import Toolset
 

@@ -16,8 +16,8 @@ from pydantic_ai import (
 from pydantic_ai.messages import InstructionPart
 from pydantic_core import SchemaValidator, core_schema
 
-from agentfs.frameworks.approval import Paused, answering
 from agentfs.permissions import READING, Allow, PermissionAnswer, PermissionRequest
+from agentfs.tools.approval import Paused, answering
 from agentfs.tools.toolset import Toolset
 
 _ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))

@@ -33,11 +33,13 @@ class RootHandle:
             syscalls.close(self.fd)
 
 
-@dataclass(slots=True)
 class SharedHandle:
     """Shares one root handle among copies of a context, so that they close together."""
 
-    handle: RootHandle
+    __slots__ = ("handle",)
+
+    def __init__(self, handle: RootHandle) -> None:
+        self.handle = handle
 
 
 class FileAccess(Protocol):
@@ -54,7 +56,7 @@ class FileAccess(Protocol):
         """Raise RefusedError if the call may not change a file."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RootContext:
     """The open root with the settings that decide which paths may be read and changed."""
 

@@ -8,11 +8,17 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from agentfs.errors import AgentFSError, FileIOError
+from agentfs.frozen_data import FrozenData
+from agentfs.lazy import LazyModule
 from agentfs.results import EntryType
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = LazyModule("hashlib")
 
 _PERMISSIONS = 0o777
 _DIRECTORY = 0o755
@@ -26,8 +32,8 @@ class Metadata(NamedTuple):
     attributes: dict[str, bytes] | None = None  # extended attributes, including access control lists
 
 
-@dataclass(frozen=True)
-class FileNode:
+@dataclass(frozen=True, eq=False, repr=False)
+class FileNode(FrozenData):
     """A regular file. Two are equal if they have the same mode and content.
 
     A node without metadata is a new file, whose mode the umask may restrict.
@@ -46,15 +52,15 @@ class FileNode:
         return cls(mode & _PERMISSIONS, revision_of(data), len(data), partial(bytes, data), metadata)
 
 
-@dataclass(frozen=True)
-class LinkNode:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkNode(FrozenData):
     """A symbolic link with its target as written."""
 
     target: str
 
 
-@dataclass(frozen=True)
-class DirectoryNode:
+@dataclass(frozen=True, eq=False, repr=False)
+class DirectoryNode(FrozenData):
     """A directory without its entries. Any two are equal. With the mode None the system decides the mode."""
 
     mode: int | None = field(default=None, compare=False)
@@ -64,8 +70,8 @@ class DirectoryNode:
 Node = FileNode | LinkNode | DirectoryNode
 
 
-@dataclass(frozen=True)
-class Change:
+@dataclass(frozen=True, eq=False, repr=False)
+class Change(FrozenData):
     """A change of the node at a real path; None means that no node exists."""
 
     path: str
@@ -205,7 +211,7 @@ def revision_of(data: bytes) -> str:
 
     The hash is cryptographic, because an edit approved for one content must not apply to another.
     """
-    return blake2b(data, digest_size=16).hexdigest()
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def revision_of_stat(status: os.stat_result) -> str:

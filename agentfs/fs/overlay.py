@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain, islice
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from agentfs.errors import ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
@@ -18,6 +18,12 @@ from agentfs.fs.node import Change, DirectoryNode, FileNode, Recorder, StagedNod
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.root import Root
+from agentfs.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import tempfile
+else:
+    tempfile = LazyModule("tempfile")
 
 
 class StagedEntry:
@@ -137,8 +143,6 @@ def open_staged(staged: StagedNodes, path: str, real_path: str) -> OpenFile:
     node = staged.nodes.get(real_path)
     if not isinstance(node, FileNode):
         raise oserrors.not_a_file(path) if staged.is_directory(real_path) else oserrors.missing(path)
-    import tempfile  # noqa: PLC0415 - rarely needed, and it imports `shutil`
-
     with tempfile.TemporaryFile(prefix="agentfs-", buffering=0) as temporary:
         write_all(temporary.fileno(), node.load())
         fd = os.dup(temporary.fileno())

@@ -9,9 +9,16 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from agentfs.fs import syscalls
 from agentfs.fs.lock import lock_directories
+from agentfs.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import shutil
+else:
+    shutil = LazyModule("shutil")
 
 STATE_MARK = "agentfs.lock"  # a file in every state directory
 _PACKAGES = "agentfs-packages"  # the same name as in `remote.bootstrap_far`
@@ -86,8 +93,6 @@ class OwnDirectory:
         """Remove the directory. Rename it first, so that no process uses it meanwhile."""
         old = f"{self.path}-{os.getpid()}"
         os.rename(self.path, old)
-        import shutil  # noqa: PLC0415 - an eighth of the time of opening a workspace, and rarely needed
-
         shutil.rmtree(old, ignore_errors=True)
 
 

@@ -33,7 +33,7 @@ StepKind = Literal[
 ]  # put and remove are for files and links, the others for directories
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PlannedChange:
     """The plan of one change. An empty path means that the change needs none."""
 

@@ -7,14 +7,14 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 # Default ignorable code points of Unicode: some file systems ignore them when they compare names.
-_IGNORABLE = re.compile(
+_IGNORABLE = (
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _SHORT_GIT = re.compile(r"git~[0-9]+")
 # Names that Emacs, Vim, nano, git, patch and merge tools give to backups.
 _BACKUP_ENDS = (".bak", ".backup", ".lock", ".old", ".orig", ".save", ".swp", ".swo", ".swn")
-_BACKUP = re.compile(rf"#(.+)#|(.+?)(?:\.~[0-9]+~|~|{'|'.join(map(re.escape, _BACKUP_ENDS))})", re.DOTALL)
+_BACKUP = rf"(?s)#(.+)#|(.+?)(?:\.~[0-9]+~|~|{'|'.join(map(re.escape, _BACKUP_ENDS))})"
 _MAX_CACHED = 65_536  # entries in each cache of ordinary names and directories
 
 
@@ -132,7 +132,7 @@ def fold_letters(text: str) -> str:
     """Return a text in one case and Unicode form, without ignorable characters."""
     if text.isascii():
         return text.casefold()
-    text = unicodedata.normalize("NFC", _IGNORABLE.sub("", text))
+    text = unicodedata.normalize("NFC", re.sub(_IGNORABLE, "", text))
     return unicodedata.normalize("NFC", text.casefold())
 
 
@@ -161,7 +161,7 @@ def _interpretations(path: str, *, backups: bool) -> Iterable[list[str]]:
 
 def _original(name: str) -> str:
     """Return the original name of a backup, or the name itself."""
-    while found := _BACKUP.fullmatch(name):
+    while found := re.fullmatch(_BACKUP, name):
         name = fold(found[1] or found[2])
     return name
 
@@ -174,7 +174,7 @@ def _ordinary_test(names: Sequence[str], ends: Sequence[str]) -> Callable[[str],
     # Folding removes final dots and spaces. `#`, `~` and `ends` mark backups.
     suffixes = (".", " ", "#", *ends, *(n[1:] for n in names if n[0] == "*" and "*" not in n[1:]))
     literals = frozenset(name for name in names if "*" not in name)
-    wildcards = [_regex(name).pattern for name in names if "*" in name and not name.endswith(suffixes)]
+    wildcards = [_regex_text(name) for name in names if "*" in name and not name.endswith(suffixes)]
     match_wildcard = re.compile(rf"(?:{'|'.join(wildcards) or '(?!)'})\Z", re.DOTALL).match
 
     def is_ordinary(name: str) -> bool:
@@ -193,4 +193,8 @@ def _rule(pattern: str) -> _Rule:
 
 @cache
 def _regex(pattern: str) -> re.Pattern[str]:
-    return re.compile("[^/]*".join(re.escape(piece) for piece in pattern.split("*")), re.DOTALL)
+    return re.compile(_regex_text(pattern), re.DOTALL)
+
+
+def _regex_text(pattern: str) -> str:
+    return "[^/]*".join(re.escape(piece) for piece in pattern.split("*"))

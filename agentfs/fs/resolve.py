@@ -8,6 +8,7 @@ disk.
 
 import errno
 import os
+import posixpath
 import stat
 import unicodedata
 from collections.abc import Callable
@@ -85,6 +86,7 @@ class ResolvedPath:
         self.parent = self._root.fd  # the parent directory, or the last existing directory above it
         self.name = "."  # the last name, not followed; "." if the path is `parent` itself
         self.real_path = ""  # relative to the root, with all links resolved except the last; "" is the root
+        self.through_links: list[str] = []  # the path of each followed link, with the rest of the path
         self.missing: list[str] = []  # names of missing directories between `parent` and `name`
 
     def __enter__(self) -> Self:
@@ -158,6 +160,8 @@ class ResolvedPath:
 
     def other(self, real_path: str) -> Self | None:
         """Resolve a real path if its directory is already open here; otherwise return None."""
+        if real_path == self.real_path and not self.missing:
+            return self
         *above, name = real_path.split("/")
         depth = len(above)
         if above != self._real[:depth]:
@@ -182,15 +186,21 @@ class ResolvedPath:
             raise self.error(error) from None
         return None if staged is None else staged.status(self.real_path)
 
-    def check_may_change(self) -> None:
-        """Raise ProtectedError, or RefusedError for a permission rule, if the path may not be changed."""
+    def check_may_change(self) -> os.stat_result | None:
+        """Raise ProtectedError, or RefusedError for a permission rule, if the path may not be changed.
+
+        Returns:
+            The status of the name, or None if it does not exist.
+        """
         context, real_path = self._context, self.real_path
         if context.unreadable.covers(real_path):
             raise oserrors.protected(self._path, context.display_path(real_path))
-        if self._is_write_protected(self.stat()):
+        status = self.stat()
+        if self._is_write_protected(status):
             raise oserrors.protected(self._path, context.display_path(real_path), readable=True)
         if context.access is not None:
             context.access.check_change(real_path)
+        return status
 
     def _is_write_protected(self, status: os.stat_result | None) -> bool:
         """Return True if the file, one of its hard links or a directory above it may not be changed."""
@@ -218,25 +228,24 @@ class ResolvedPath:
                 details={"path": display_name(self._path), "links": status.st_nlink},
             )
 
-    def check_replaceable(self) -> None:
-        """Raise the error that replacing or creating the file would raise."""
+    def check_replaceable(self, status: os.stat_result | None) -> None:
+        """Raise the error that replacing or creating the file would raise; `status` is that of the name."""
         staged = self._context.staged
         if staged is not None and staged.contains(self.real_path):
             node = staged.nodes.get(self.real_path)
             if isinstance(node, FileNode) and not node.mode & 0o222:
                 raise oserrors.write_protected(self._path, node.mode)
             return
-        status = self.stat()
         if status is not None:
             self._check_writable(status)
             self.check_hard_links()
         self._check_directory(status)
 
-    def check_removable(self) -> None:
-        """Raise the error that removing the name would raise."""
+    def check_removable(self, status: os.stat_result | None) -> None:
+        """Raise the error that removing the name would raise; `status` is that of the name."""
         staged = self._context.staged
         if staged is None or not staged.contains(self.real_path):
-            self._check_directory(self.stat())
+            self._check_directory(status)
 
     def _check_directory(self, status: os.stat_result | None) -> None:
         """Raise the error that changing a name in the directory would raise; `status` is that of the name."""
@@ -392,6 +401,9 @@ class ResolvedPath:
                 hint="Links that lead to each other have no end; name the file itself.",
                 details={"path": display_name(self._path)},
             )
+        self.through_links.append(
+            posixpath.normpath("/".join([self._real_path(name), *reversed(self._pending)]))
+        )
         parsed = split_link(target, self._context.roots)
         if parsed is None:
             raise oserrors.outside(self._path, link)

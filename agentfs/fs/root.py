@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from dataclasses import fields, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from agentfs.errors import (
@@ -225,7 +225,7 @@ class Root:
 
     def link_notes(self, path: str, real_path: str) -> list[str]:
         """Return a note that names the real file if the displayed path leads through a link."""
-        named = self.display_path(real_path)
+        named = self._context.display_path(real_path)
         return [] if path == named else [f"through a link to {quote(named)}"]
 
     def display_path_if_usable(self, real_path: str) -> str | None:
@@ -293,8 +293,9 @@ class Root:
     def open_directory(self, path: str) -> Directory:
         """Open a directory."""
         context, parsed = self._context, self._split(path or ".")
-        if direct := self._direct_path(parsed):
-            handle = self._open_beneath(direct, directory=True)
+        direct = self._direct_path(parsed)
+        if direct is not None:
+            handle = self._open_beneath(direct or ".", directory=True)
             if handle >= 0:
                 return Directory(context, handle, context.display_path(direct), direct)
         with ResolvedPath(context, path, parsed) as resolved:
@@ -307,7 +308,7 @@ class Root:
             return self.open_directory(path)
         context, parsed = self._context, self._split(path or ".")
         direct = self._direct_path(parsed)
-        if direct or (not parsed.parts and context.is_usable("")):
+        if direct is not None:
             found = self.tree.open(context, context.display_path(direct), direct)
             if found is not None:
                 return found
@@ -318,10 +319,11 @@ class Root:
         opened.close()
         return found
 
-    def _direct_path(self, parsed: ParsedPath) -> str:
-        """Return the real path if the parts are its exact names and it may be used; otherwise ""."""
-        path = "" if parsed.climbs or parsed.escaped else "/".join(parsed.parts)
-        return path if is_plain(path) and self._context.is_usable(path) else ""
+    def _direct_path(self, parsed: ParsedPath) -> str | None:
+        """Return the real path if the parts are its exact names and it may be used; otherwise None."""
+        path = "/".join(parsed.parts)
+        is_exact = not (parsed.climbs or parsed.escaped) and is_plain(path)
+        return path if is_exact and self._context.is_usable(path) else None
 
     def _open_beneath(self, real_path: str, *, directory: bool = False) -> int:
         root = self._context.shared_handle.handle  # a reference keeps it open
@@ -409,7 +411,7 @@ class Root:
         """Try once to do the work of `update`, at a locked path."""
         if resolved.name == ".":
             raise oserrors.not_a_file(path)
-        resolved.check_may_change()
+        status = resolved.check_may_change()
         before = node_in(self._context, resolved, max_bytes)
         shown, real_path = resolved.display_path, resolved.real_path
         if isinstance(before, LinkNode):  # links were already followed, so this one was created just now
@@ -422,7 +424,7 @@ class Root:
         node = FileNode.of(mode, after, metadata)
         notes: Sequence[str] = self.link_notes(shown, real_path)
         if after != data:
-            resolved.check_replaceable()
+            resolved.check_replaceable(status)
             if not preview:
                 terms = Terms(max_bytes, _begin_again, self.recorder, held=resolved)
                 try:
@@ -436,10 +438,7 @@ class Root:
     @contextmanager
     def _locked(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
         """Resolve a path and lock its file for the block."""
-
-        def target() -> ResolvedPath:
-            return ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True)
-
+        target = partial(ResolvedPath, self._context, path, parsed, follow_last=True, create_parents=True)
         for _ in range(ATTEMPTS):
             with target() as resolved:
                 key = resolved.lock_key
@@ -492,6 +491,12 @@ class Root:
         ) as resolved:
             return resolved.display_path, resolved.real_path
 
+    def spellings(self, path: str) -> list[str]:
+        """Return the requested path, the path of each link that it leads through, and the real path."""
+        parsed = self._split(path)
+        with ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True) as resolved:
+            return [resolved.display_path, *resolved.through_links, resolved.real_path]
+
     def ignores_case(self, real_path: str) -> bool:
         """Return True if the file system ignores case at a path."""
         parts = real_path.split("/")
@@ -529,14 +534,12 @@ class Root:
         if self.policy.read_only:
             raise oserrors.read_only()
         with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:
-            resolved.check_may_change()
-            resolved.check_removable()
+            resolved.check_removable(resolved.check_may_change())
 
     def check_replaceable(self, real_path: str, path: str) -> None:
         """Raise the error that replacing or creating a file would raise. It names `path`."""
         with resolve_real(self._context, real_path, create_parents=True, requested=path) as resolved:
-            resolved.check_may_change()
-            resolved.check_replaceable()
+            resolved.check_replaceable(resolved.check_may_change())
 
     def _split(self, path: str) -> ParsedPath:
         try:

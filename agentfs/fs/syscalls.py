@@ -5,7 +5,6 @@ raise OSError, with ELOOP or ENOTDIR for a link. `openat2` and `renameat2` of Li
 library. They are tried each time, because a filter of system calls may be installed at any time.
 """
 
-import ctypes
 import errno
 import os
 import re
@@ -16,7 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agentfs.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import ctypes
+else:
+    ctypes = LazyModule("ctypes")
 
 if sys.platform != "win32":  # on Windows, agentfs can be imported but no workspace can be opened
     import fcntl
@@ -249,6 +255,11 @@ def try_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def unlock(fd: int) -> None:
+    """Release the lock of an open file, also for the copies of the descriptor in other processes."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 @cache

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from agentfs.history import methods as methods
     from agentfs.history import recorded_calls as recorded_calls
     from agentfs.history import recording as recording
+    from agentfs.history import report as report
+    from agentfs.history import state as state
     from agentfs.history import transaction as transaction
 
 __all__ = ["Journal", "Timeline", "node_reader"]

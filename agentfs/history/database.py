@@ -1,6 +1,5 @@
 """The SQLite database of a journal: opening, reading and writing, with typed errors."""
 
-import ctypes
 import errno
 import json
 import os
@@ -8,17 +7,22 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import RLock
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from agentfs.errors import AgentFSError, ClosedError, FileIOError, InvalidArgumentError
 from agentfs.forks import watch_forks
 from agentfs.fs import quote
 from agentfs.history.state_directory import FILE, StateDirectory, no_locks
+from agentfs.lazy import LazyModule
+from agentfs.policy import Durability
 
 if TYPE_CHECKING:
+    import ctypes
     import sqlite3
+else:  # some Pythons lack sqlite3
+    ctypes = LazyModule("ctypes")
+    sqlite3 = LazyModule("sqlite3")
 
 VERSION = 4
 _APPLICATION_ID = 0x61677466
@@ -45,7 +49,6 @@ CREATE TABLE texts (path BLOB, revision TEXT, text BLOB, checksum INTEGER,
 _PERM, _BUSY, _LOCKED, _READONLY, _CORRUPT, _FULL, _PROTOCOL, _NOTADB = 3, 5, 6, 8, 11, 13, 15, 26
 _LOCK_CODES = {2058, 2314, 3594, 3850, 4618, 5130, 5386}  # IOERR_UNLOCK, RDLOCK, ..., SHMLOCK, SHMMAP
 
-Durability = Literal["data", "full", "fast"]
 Statement = tuple[str, Sequence[Any]]
 
 
@@ -202,7 +205,7 @@ class Database:
 
     def _roll_back(self, connection: "sqlite3.Connection") -> None:
         if connection.in_transaction:
-            with suppress(_sqlite3().Error):
+            with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
 
     def _open_temporary(self) -> "sqlite3.Connection":
@@ -215,7 +218,7 @@ class Database:
         return connection
 
     def _connect(self, name: str, *, uri: bool = False) -> "sqlite3.Connection":
-        connection: sqlite3.Connection = _sqlite3().connect(
+        connection: sqlite3.Connection = sqlite3.connect(
             name, uri=uri, isolation_level=None, check_same_thread=False, timeout=_TIMEOUT
         )
         # Without `replace`, the error for a damaged text would quote the text.
@@ -283,7 +286,7 @@ class Database:
             yield
         except AgentFSError:  # some of its subclasses are also OSErrors
             raise
-        except _sqlite3().Error as error:
+        except sqlite3.Error as error:
             raise self._typed(error) from None
         except OSError as error:
             raise self._failed(error.errno or errno.EIO, error.strerror or str(error)) from None
@@ -312,12 +315,6 @@ class Database:
             hint=f"Nothing was changed. Ask the user to {action}, then try again.",
             details={"errno": number, "error": text},
         )
-
-
-def _sqlite3() -> ModuleType:
-    import sqlite3  # noqa: PLC0415 - some Pythons lack it, and only a large journal needs it
-
-    return sqlite3
 
 
 def put_meta(key: str, value: Any) -> Statement:

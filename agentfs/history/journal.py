@@ -1,44 +1,32 @@
-"""The journal of one workspace: steps, undo, redo and checkpoints."""
+"""The journal of one workspace: its steps and checkpoints."""
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
-from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from agentfs import call_context, history
-from agentfs.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
-from agentfs.errors import (
-    AgentFSError,
-    BusyError,
-    ConflictError,
-    InvalidArgumentError,
-    NotFoundError,
-    RefusedError,
-)
+from agentfs.advice import Advice, Joined, ToolName
+from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
 from agentfs.forks import watch_forks
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
-from agentfs.fs.node import ConcurrentChange
-from agentfs.history.report import MayShow, Move, clash_error, describe_step, rest_of_call
 from agentfs.history.store import Store
-from agentfs.history.take_back import NodeReader, read_node, take_steps
-from agentfs.history.timeline import NetChanges, PendingMove, Step, Timeline, Way, is_in, net_changes
+from agentfs.history.timeline import NetChanges, PendingMove, Step, Timeline
 from agentfs.limits import Limits
 from agentfs.text import plural
 
 if TYPE_CHECKING:
     from agentfs.history.recording import OpenRecording, Recordings
+    from agentfs.history.report import MayShow
+    from agentfs.history.take_back import NodeReader
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
-_RETRY_SECONDS = 5.0  # how long undo and redo retry while other calls change the journal
 _NAMES_SHOWN = 20
 
-Paths = Sequence[str] | None
 
-
-class _Overtaken(Exception):  # noqa: N818 - a signal within this module
+class Overtaken(Exception):  # noqa: N818 - a signal within this package
     """The journal has changed since an undo or redo was computed."""
 
 
@@ -52,7 +40,7 @@ class Journal:
     def __init__(
         self,
         store: Store | None = None,
-        read_node: NodeReader | None = None,
+        read_node: "NodeReader | None" = None,
         timeline: Timeline | None = None,
     ) -> None:
         self.store = store or Store()
@@ -119,7 +107,7 @@ class Journal:
         """
         with self._lock:
             if self.timeline.generation != generation:
-                raise _Overtaken
+                raise Overtaken
             self.store.begin_move(move)
             moved = True
             try:
@@ -195,9 +183,9 @@ class Journal:
             step = self.timeline.last_step_that_left(path, node)
         if step is None or step.label:
             return "another program"
-        return f"another call of this workspace ({describe_step(step)})"
+        return f"another call of this workspace ({history.report.describe_step(step)})"
 
-    def visible_since(self, checkpoint: str | None, may_show: MayShow) -> MayShow:
+    def visible_since(self, checkpoint: str | None, may_show: "MayShow") -> "MayShow":
         """Return a test that is True for a path whose recorded contents may be shown.
 
         A file that was moved since the checkpoint is tested with `may_show` at its new path.
@@ -207,7 +195,7 @@ class Journal:
         return lambda path: path not in hidden and may_show(path)
 
     def _start(self, checkpoint: str | None) -> int:
-        start = 0 if checkpoint is None else self._position_of(checkpoint)
+        start = 0 if checkpoint is None else self.position_of(checkpoint)
         if start > self.timeline.position:
             raise InvalidArgumentError(
                 f"The checkpoint {quote(str(checkpoint))} lies ahead, among undone steps.",
@@ -216,105 +204,21 @@ class Journal:
             )
         return start
 
-    def undo(self, root: Root, steps: int, paths: Paths = None, *, max_bytes: int) -> Move:
-        """Undo the last steps, or with `paths` the last changes of these paths; all of them or none."""
-
-        def chosen(timeline: Timeline) -> Sequence[int]:
-            touching = _touching(timeline.done_steps, paths)
-            count = _available(len(touching), steps, "undo", self._out_of_reach)
-            return touching[-count:]
-
-        return self._move(root, chosen, paths, max_bytes, undoing=True, again=call("undo"))
-
-    def redo(self, root: Root, steps: int, *, max_bytes: int) -> Move:
-        """Redo steps that were undone, all of them or none; raises as `undo`."""
-
-        def chosen(timeline: Timeline) -> Sequence[int]:
-            return range(_available(len(timeline.undone_steps), steps, "redo"))
-
-        return self._move(root, chosen, None, max_bytes, undoing=False)
-
-    def rollback(self, root: Root, checkpoint: str, paths: Paths = None, *, max_bytes: int) -> Move:
-        """Undo or redo the steps up to a checkpoint; raises as `undo`, and not_found for the checkpoint."""
-        with self._lock:
-            undoing = self._position_of(checkpoint) <= self.timeline.position
-
-        def chosen(timeline: Timeline) -> Sequence[int]:
-            target = self._position_of(checkpoint)
-            if undoing:
-                done = _touching(timeline.done_steps, paths)
-                return [number for number in done if number >= target - timeline.merged]
-            undone = _touching(timeline.undone_steps, paths)
-            return [number for number in undone if number < target - timeline.position]
-
-        again = call("rollback", to=checkpoint)
-        return self._move(root, chosen, paths, max_bytes, undoing=undoing, again=again)
-
-    def _move(
-        self,
-        root: Root,
-        chosen: Callable[[Timeline], Sequence[int]],
-        paths: Paths,
-        max_bytes: int,
-        *,
-        undoing: bool,
-        again: NextCall | None = None,
-    ) -> Move:
-        deadline = time.monotonic() + _RETRY_SECONDS
-        while True:
-            with self._lock:
-                generation = self.timeline.generation
-                numbers = chosen(self.timeline)
-                way = Way(self.timeline, numbers, paths, undoing=undoing)
-            _check_usable(root, way.paths)
-            read = partial(read_node, root, max_bytes=max_bytes)
-            outcome = take_steps(way.changes, read, self.store.keep_node)
-            try:
-                if outcome.clashes:
-                    rest = None if again is None else rest_of_call(again, way.taken, outcome.clashes)
-                    raise clash_error(
-                        outcome.clashes, self.origin, root, rest, "undone" if undoing else "redone"
-                    )
-                move = way.move(outcome.changes, outcome.steps)
-                applied = root.apply(
-                    move.changes,
-                    max_bytes=max_bytes,
-                    conflict=_begin_again,
-                    recorder=_MoveRecorder(self, move, generation),
-                    undoing=True,
-                )
-            except (_Overtaken, ConcurrentChange, ConflictError):
-                # If another thread has just recorded a step, compute the changes again.
-                with self._lock:
-                    is_final = outcome.clashes and self.timeline.generation == generation
-                if is_final:
-                    raise
-                if time.monotonic() > deadline:
-                    raise BusyError(
-                        f"Files kept changing for {_RETRY_SECONDS:g} seconds; nothing was done.",
-                        hint="Try the same call again.",
-                    ) from None
-                continue
-            changed = net_changes(outcome.steps).effective
-            lost = tuple(dict.fromkeys(path for step in way.taken for path in step.lost))
-            return Move(
-                changed, len(numbers), undoing, outcome.merged, applied.remaining, lost, applied.notes
-            )
-
-    def _position_of(self, checkpoint: str) -> int:
+    def position_of(self, checkpoint: str) -> int:
+        """Return the position of a checkpoint; raises NotFoundError."""
         position = self.timeline.checkpoints.get(checkpoint)
         if position is None:
             names = list(self.timeline.checkpoints)[-_NAMES_SHOWN:]
             hint = f"There are {', '.join(map(quote, names))}." if names else "There is none yet."
             raise NotFoundError(
                 f"There is no checkpoint {quote(checkpoint)}.",
-                hint=hint + self._out_of_reach,
+                hint=hint + self.out_of_reach,
                 details={"checkpoints": names},
             )
         return position
 
     @property
-    def _out_of_reach(self) -> str:
+    def out_of_reach(self) -> str:
         """A sentence about steps that can no longer be undone, or ""."""
         if self._forked:
             return " Only the parent process can undo changes that were made before the fork."
@@ -338,28 +242,10 @@ class Journal:
             self.store.merge(self.timeline)
 
 
-class _MoveRecorder(NamedTuple):
-    """The recorder of an undo or redo, which adds no step."""
-
-    journal: Journal
-    move: PendingMove
-    generation: int
-
-    def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
-        del changes  # the changes of `move`, except directories that exist already
-        return self.journal.moving(self.move, self.generation)
-
-    def alone(self) -> AbstractContextManager[object]:
-        return self.journal.alone()
-
-    def origin(self, path: str, node: Node | None) -> str:
-        return self.journal.origin(path, node)
-
-
 class RecoveryState:
     """Tells from the tree which changes were made before an interrupt or crash."""
 
-    def __init__(self, changes: tuple[Change, ...], read_node: NodeReader) -> None:
+    def __init__(self, changes: tuple[Change, ...], read_node: "NodeReader") -> None:
         self.made: tuple[Change, ...] = ()
         self.unmade: tuple[Change, ...] = ()
         self.conflicting: tuple[Change, ...] = ()  # the path has neither the old nor the new node
@@ -397,7 +283,7 @@ class RecoveryState:
         return self.complete or (None if self.made or self.conflicting else False)
 
 
-def node_reader(root: Root) -> NodeReader:
+def node_reader(root: Root) -> "NodeReader":
     """Return a function that reads the node at a path of the tree."""
     # Read through a copy: the root refers to its journal, and a reference cycle would keep both alive.
     unrecorded = copy(root)
@@ -411,45 +297,3 @@ def _prepares_directory(change: Change) -> bool:
 
 def _removes_directory(change: Change) -> bool:
     return isinstance(change.before, DirectoryNode) and change.after is None
-
-
-def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int:
-    """Return `steps`; raise if it is below 1 or over the number of available steps."""
-    if steps < 1:
-        raise InvalidArgumentError(
-            Advice(ParameterName("steps"), f" must be 1 or more, not {steps}."),
-            details={"parameter": "steps"},
-        )
-    if steps > count:
-        message = (
-            f"Only {plural(count, 'step')} can be {verb}ne." if count else f"There is nothing to {verb}."
-        )
-        raise InvalidArgumentError(
-            message + out_of_reach,
-            hint=Advice("Call ", call(verb, steps=count), ".") if count else "",
-            details={"parameter": "steps", "steps": count},
-        )
-    return steps
-
-
-def _touching(steps: Sequence[Step], paths: Paths) -> list[int]:
-    """Return the indexes of the steps with a change at or below one of the paths."""
-    if paths is None:
-        return list(range(len(steps)))
-    return [
-        number
-        for number, step in enumerate(steps)
-        if any(is_in(change.path, path) for change in step.changes for path in paths)
-    ]
-
-
-def _check_usable(root: Root, paths: Sequence[str]) -> None:
-    if not all(map(root.is_usable, paths)):
-        raise RefusedError(
-            "These steps changed paths outside the directories of this view; nothing was done.",
-            hint="Undo or redo fewer steps, or edit the files.",
-        )
-
-
-def _begin_again(_change: Change, _found: Node | None) -> ConcurrentChange:
-    return ConcurrentChange()

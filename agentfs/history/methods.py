@@ -13,6 +13,7 @@ from agentfs.history.present import Present
 from agentfs.history.recording import MAX_LABEL, OpenRecording, recorded_result
 from agentfs.history.report import Marks, Move, changes_result, undo_result
 from agentfs.history.timeline import is_in
+from agentfs.history.undo import redo_steps, roll_back, undo_steps
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import ChangesResult, CheckpointResult, RecordedResult, UndoResult
@@ -26,20 +27,21 @@ def undo(
     journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, steps: int, paths: Paths
 ) -> UndoResult:
     """Undo the last steps."""
-    move = journal.undo(root, steps, real_paths(root, paths), max_bytes=limits.file_bytes)
+    move = undo_steps(journal, root, steps, real_paths(root, paths), max_bytes=limits.file_bytes)
     return _result("Undid", move, journal, tracker)
 
 
 def redo(journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, steps: int) -> UndoResult:
     """Redo steps that were undone."""
-    return _result("Redid", journal.redo(root, steps, max_bytes=limits.file_bytes), journal, tracker)
+    move = redo_steps(journal, root, steps, max_bytes=limits.file_bytes)
+    return _result("Redid", move, journal, tracker)
 
 
 def rollback(
     journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, name: str, paths: Paths
 ) -> UndoResult:
     """Take the files back to a checkpoint."""
-    move = journal.rollback(root, name, real_paths(root, paths), max_bytes=limits.file_bytes)
+    move = roll_back(journal, root, name, real_paths(root, paths), max_bytes=limits.file_bytes)
     return _result(f"Went to checkpoint {quote(name)}:", move, journal, tracker)
 
 

@@ -9,7 +9,8 @@ from agentfs.fs import Change, FileNode, Node, Root
 from agentfs.history.report import name_paths
 from agentfs.history.store import Store
 from agentfs.history.take_back import Lines, read_node
-from agentfs.text import Blob, line_changes, plural
+from agentfs.text import line_changes, plural
+from agentfs.text.git_patch import Blob
 
 
 class Present:

@@ -13,7 +13,8 @@ from agentfs.history.renames import renames
 from agentfs.history.take_back import Clash, Lines
 from agentfs.history.timeline import Step
 from agentfs.results import ChangesResult, FileChange, UndoResult
-from agentfs.text import Blob, bounded_lines, first_names, footer, git_patch, hunks, line_ranges, plural
+from agentfs.text import bounded_lines, first_names, footer, hunks, line_ranges, plural
+from agentfs.text.git_patch import Blob, git_patch
 
 _PATCH_BYTES = 32 * 1024 * 1024
 _PATCH_LINES = 200

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, Root, quote
-from agentfs.history.database import Database, Durability, put_meta
+from agentfs.history.database import Database, put_meta
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
 from agentfs.history.read_history import PersistentReadTracker
 from agentfs.history.report import changed_meanwhile, name_paths
@@ -18,7 +18,7 @@ from agentfs.history.state_directory import FILE, StateDirectory
 from agentfs.history.store import Ledger, Loaded, Store
 from agentfs.history.timeline import Step
 from agentfs.limits import Limits
-from agentfs.read_tracker import ReadTracker
+from agentfs.policy import Durability
 from agentfs.text import plural
 
 _MOVE_ROOT = "UPDATE meta SET value = '{}' WHERE key = 'root'"
@@ -42,23 +42,6 @@ class State(NamedTuple):
         self.read_tracker.close()
         self.database.close()
         self.directory.close()
-
-
-def open_history(
-    state: str | os.PathLike[str] | None,
-    root: Root,
-    durability: Durability,
-    limits: Limits,
-    make_ledger: MakeLedger | None = None,
-) -> tuple[Journal, ReadTracker, State | None]:
-    """Return the journal and the read history of a root: new ones, or those of a state directory."""
-    if state is None:
-        root.recorder = journal = Journal(read_node=node_reader(root))
-        return journal, ReadTracker(), None
-    opened = open_state(state, root, durability, limits, make_ledger)
-    root.recovery_notes += opened.messages
-    root.recorder = opened.journal
-    return opened.journal, opened.read_tracker, opened
 
 
 def open_state(

@@ -27,6 +27,7 @@ class StateDirectory:
 
     def __init__(self, path: str | os.PathLike[str], root_path: str) -> None:
         self._lock_fd = -1
+        self._process = os.getpid()
         self.path = _real_path(path)
         self._directory = OwnDirectory(self.path)
         _check_apart(self.path, root_path)
@@ -49,10 +50,12 @@ class StateDirectory:
         """Unlock the directory; calling it again does nothing."""
         fd, self._lock_fd = self._lock_fd, -1
         if fd >= 0:
+            if self._process == os.getpid():
+                syscalls.unlock(fd)  # a child that was just forked may still have a copy of the descriptor
             let_go(fd)
 
     def after_fork(self) -> None:
-        """Release the child's copy of the lock, so that it does not outlive the parent."""
+        """Close the child's copy of the lock, so that it does not outlive the parent."""
         self.close()
 
     def check_usable(self) -> None:

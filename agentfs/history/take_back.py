@@ -12,7 +12,9 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, directories_above
 from agentfs.history.renames import renames
-from agentfs.text import Blob, line_changes, merge_texts
+from agentfs.text import line_changes
+from agentfs.text.git_patch import Blob
+from agentfs.text.merge import merge_texts
 
 NodeReader = Callable[[str], Node | None]
 Lines = tuple[tuple[int, int], ...]  # first and last line of each range, from 1

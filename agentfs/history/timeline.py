@@ -226,9 +226,10 @@ class Timeline:
 
     def add(self, step: Step) -> None:
         """Add a step at the current position; drop the undone steps."""
-        for dropped in self.between(self.position, self.end):
+        done = self.position - self.merged
+        for dropped in self._steps[done:]:
             self._change_count -= len(dropped.changes)
-        del self._steps[self.position - self.merged :]
+        del self._steps[done:]
         self.checkpoints = {name: at for name, at in self.checkpoints.items() if at <= self.position}
         self._steps.append(step)
         self._change_count += len(step.changes)

@@ -1,9 +1,7 @@
 """The MCP server of one workspace's tools and files, narrowed by the client's roots."""
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -21,9 +19,9 @@ from agentfs.mcp.questions import InputRequired, Questions
 from agentfs.mcp.roots import ClientRoots, Part
 from agentfs.mcp.stdio import stdio
 from agentfs.mcp.streamable_http import HttpAddress
-from agentfs.permissions import Deny, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.providers.mcp_format import call_result
+from agentfs.tools.approval import answering, ask
 from agentfs.tools.result import from_error
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
@@ -32,7 +30,6 @@ from agentfs.workspace import Workspace
 _MORE_TOOLS = ("delete", "move", "undo", "replace")
 LIMITS = Limits(watch_bytes=128 * MIB)
 # Of the request that is being answered.
-_questions: ContextVar[Questions | None] = ContextVar("agentfs_mcp_questions", default=None)
 
 _A = TypeVar("_A")
 _R = TypeVar("_R")
@@ -80,7 +77,7 @@ class WorkspaceServer:
         """
         policy = policy or Policy()
         if policy.ask and policy.permission is None:
-            policy = replace(policy, permission=_ask_client)
+            policy = replace(policy, permission=ask)
         self._policy = policy
         self._names = names
         self._prefix = prefix
@@ -161,7 +158,8 @@ class WorkspaceServer:
     async def _call(
         self, context: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        with self._asking(context, params) as questions:
+        questions = Questions(context, params)
+        with answering(questions.permission):
             try:
                 tools = (await self._part_of(context, questions)).tools
                 progress = progress_reporter(context)
@@ -196,7 +194,8 @@ class WorkspaceServer:
         self, context: _Context, params: Any, function: Callable[[Part, _A], _R], argument: _A
     ) -> _R | types.InputRequiredResult:
         """Call a function in a thread with the client's part; return its result or a question."""
-        with self._asking(context, params) as questions:
+        questions = Questions(context, params)
+        with answering(questions.permission):
             try:
                 part = await self._part_of(context, questions)
                 return await self._files.run(function, part, argument)
@@ -216,16 +215,6 @@ class WorkspaceServer:
             question = "The user must be asked before this list, and the protocol cannot do that here"
             raise MCPError(code=types.INVALID_PARAMS, message=f"{question}: use the tools or the template.")
         return result
-
-    @contextmanager
-    def _asking(self, context: _Context, params: Any) -> Generator[Questions]:
-        """Ask the client of a request during the block."""
-        questions = Questions(context, params)
-        outer = _questions.set(questions)
-        try:
-            yield questions
-        finally:
-            _questions.reset(outer)
 
     async def _roots_changed(self, context: _Context, params: Any) -> None:
         del params
@@ -248,12 +237,6 @@ class WorkspaceServer:
 
 def _read_only_tools(tools: Toolset) -> list[str]:
     return [tool["name"] for tool in tools.schemas("mcp") if tool["annotations"].get("readOnlyHint")]
-
-
-def _ask_client(request: PermissionRequest) -> Any:
-    """Ask the client whose request is being answered."""
-    questions = _questions.get()
-    return Deny("There is nobody to ask") if questions is None else questions.permission(request)
 
 
 def progress_reporter(context: Any) -> Callable[[int], None]:

@@ -81,7 +81,7 @@ def read_file(
     """Return one page of a file and record what was read. A binary file is described, not shown."""
     with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
-        known = None if request.encoding is not None else _named_encoding(file, tracker, limits)
+        known = None if request.encoding is not None else _named_encoding(file, head, tracker, limits)
         media = Media() if known is not None else read_media(file, head, limits, request)
         if media.result is not None:
             return _record_media(tracker, file, media.result, media.text)
@@ -94,15 +94,17 @@ def read_file(
         return _read_large(file, head, tracker, limits, request, notes, known)
 
 
-def _named_encoding(file: OpenFile, tracker: ReadTracker, limits: Limits) -> str | None:
+def _named_encoding(file: OpenFile, head: bytes, tracker: ReadTracker, limits: Limits) -> str | None:
     """Return the encoding that an earlier read has named for a file, or None."""
     named = tracker.encodings().get(file.real_path)
     if named is None:
         return None
     if file.stat.st_size > limits.file_bytes:
-        return named.name
-    data = file.read(limits.file_bytes)
-    return named.name if named.applies_to(data, revision_of(data)) else None
+        data, revision = head[: head.rfind(b"\n") + 1] or head, revision_of_stat(file.stat)
+    else:
+        data = file.read(limits.file_bytes)
+        revision = revision_of(data)
+    return named.name if named.applies_to(data, revision) else None
 
 
 def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> ReadResult:

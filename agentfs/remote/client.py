@@ -17,7 +17,7 @@ from os import PathLike, fspath
 from typing import Any, Self, cast
 
 from agentfs import call_context
-from agentfs.enforcement import check_arguments
+from agentfs.enforcement.guard import check_arguments
 from agentfs.errors import AgentFSError, InvalidArgumentError, closed
 from agentfs.events import OnEvent, reports_calls
 from agentfs.history.timeline import Recording

@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from agentfs.search.options import (
     parse_types,
     paths_of,
 )
+from agentfs.text import most_characters
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Visit, entry_name
@@ -51,8 +53,9 @@ _T = TypeVar("_T")
 class Page:
     """The numbers of the entries to return; the page ends early if memory or time runs out."""
 
-    def __init__(self, first: int, size: int, max_bytes: int) -> None:
+    def __init__(self, first: int, size: int, max_bytes: int, max_characters: int = sys.maxsize) -> None:
         self._bytes_left = max_bytes
+        self._characters_left = max_characters
         self.first = first
         self.end = first + min(size, max_bytes // ENTRY_BYTES)
 
@@ -60,16 +63,17 @@ class Page:
         """Return the entries that are on the page; `number` is the number of the first entry."""
         return entries[max(self.first - number, 0) : max(self.end - number, 0)]
 
-    def take(self, number: int, size: int) -> None:
-        """Count the bytes of an entry; end the page after it if no bytes are left."""
+    def take(self, number: int, size: int, characters: int = 0) -> None:
+        """Count the bytes of an entry and the characters that are shown; end the page if none are left."""
         self._bytes_left -= size
+        self._characters_left -= characters
         if self.is_full:
             self.end_before(number + 1)
 
     @property
     def is_full(self) -> bool:
-        """True if there is no memory left for more."""
-        return self._bytes_left <= 0
+        """True if more entries fit neither into the memory nor into the text."""
+        return self._bytes_left <= 0 or self._characters_left <= 0
 
     def end_before(self, number: int) -> None:
         """End the page before an entry, if it does not end sooner."""
@@ -83,7 +87,8 @@ def page_of(limit: int | None, offset: int, default: int, limits: Limits) -> Pag
     if call is None or call.tool is None:
         return Page(offset, size, PAGE_BYTES)
     tokens = limits.output_tokens
-    return Page(offset, min(size, tokens), min(_BYTES_PER_TOKEN * tokens, PAGE_BYTES))
+    max_bytes = min(_BYTES_PER_TOKEN * tokens, PAGE_BYTES)
+    return Page(offset, min(size, tokens), max_bytes, most_characters(limits))
 
 
 def check_offset(offset: int, total: int, noun: str) -> None:
@@ -444,11 +449,11 @@ class _EntrySearch:
         for each in kept.visits if named is None else named:
             visit = each
             if named is None:
-                visit = Visit(each, self._named(each.below, each.files), self._named_child(each), 0)
+                visit = each.having(self._named(each.below, each.files), self._named_child(each))
                 if not visit.files and visit.child is None:
                     continue
                 passing.append(visit)
-            yield Visit(visit, self._take(visit.directory, visit.files), visit.child, 0)
+            yield visit.having(self._take(visit.directory, visit.files), visit.child)
         if named is None:
             kept.keep(self.names_key, passing)
 

@@ -28,6 +28,8 @@ from agentfs.text import (
     first_names,
     fitted,
     footer,
+    most_characters,
+    most_that_fit,
     notes_of,
     visible,
     with_note,
@@ -36,7 +38,6 @@ from agentfs.visible import one_line
 
 _MOST_NAMED = 20
 _COUNTED_AT_A_GLANCE = 5  # if no more matches than this are all shown, the answer does not count them
-_CHARS_PER_TOKEN = 256  # more characters cannot fit into a token
 
 
 @watched
@@ -154,7 +155,14 @@ def _render(
         nothing=() if found.total_lines else (_nothing(options, found), *hints),
     )
     on_page = len(found.matches if by_line else found.counts)
-    most = min(_most_shown(found.matches, limits) if by_line else limits.output_tokens, on_page)
+    rendered = min(_most_rendered(found.matches, limits) if by_line else limits.output_tokens, on_page)
+    most = rendered
+    if by_line and rendered:  # joined lines are counted faster than complete results
+        lines = [
+            f"{match.line}|{match.text}" if options.line_numbers else match.text
+            for match in found.matches[:rendered]
+        ]
+        most = max(most_that_fit(rendered, lambda count: "\n".join(lines[:count]), limits), 1)
     few = exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
     stopped = _stop(limits, options, found) if found.skipped.reached else ""
     skip_report = report_of(options, found.skipped, tracker, found=found.total_lines > 0)
@@ -191,7 +199,7 @@ def _render(
         text = Joined("\n", *body, footer(*notes))
         return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
 
-    whole = answer(most)
+    whole = answer(rendered)
     around = [max(len(each.before), len(each.after)) for each in found.matches[:most]] if by_line else []
 
     def everything(_: int) -> GrepResult:
@@ -241,11 +249,11 @@ def _body(
             return [_sentence(_totals(found))]
 
 
-def _most_shown(matches: Sequence[Match], limits: Limits) -> int:
-    """Return an upper bound for the number of matches that fit into the token budget."""
-    characters = _CHARS_PER_TOKEN * limits.output_tokens
+def _most_rendered(matches: Sequence[Match], limits: Limits) -> int:
+    """Return an upper bound for the number of matches that fit into the token budget without context."""
+    characters = most_characters(limits)
     for number, match in enumerate(matches):
-        characters -= len(match.text) + sum(map(len, match.before)) + sum(map(len, match.after))
+        characters -= len(match.text) + 1
         if characters < 0 or number == limits.output_tokens:
             return max(number, 1)
     return len(matches)

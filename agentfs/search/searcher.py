@@ -157,8 +157,10 @@ class _Searcher:
     def _outcomes(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
         """Read files; files whose encoding was named are read whole, because the prefilter expects UTF-8."""
         if not self.names or not self.names.intersection(entry.name for entry in entries):
-            yield from reader.read_files(entries, self._read, linked=self.source.linked)
-            return
+            return reader.read_files(entries, self._read, linked=self.source.linked)
+        return self._outcomes_with_names(entries, reader)
+
+    def _outcomes_with_names(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
         for entry in entries:
             if (path := reader.path_of(entry)) not in self.encodings:
                 yield from reader.read_files([entry], self._read, linked=self.source.linked)
@@ -238,6 +240,9 @@ class _Searcher:
             self.found.searched -= 1
             self.found.ended_in = reader.path_of(entry)
             raise TimeoutError
+        if outcome == BINARY:
+            self._skip(outcome)
+            return
         path = reader.path_of(entry)
         if outcome == "too_large":
             reason = self._search_large(path)
@@ -374,7 +379,8 @@ class _Searcher:
                 break
             found.matches.append(match)
             lines = (match.text, *match.before, *match.after)
-            page.take(number, _MATCH_BYTES + _SPAN_BYTES * len(match.spans) + sum(map(getsizeof, lines)))
+            size = _MATCH_BYTES + _SPAN_BYTES * len(match.spans) + sum(map(getsizeof, lines))
+            page.take(number, size, len(match.text) + 1)
 
 
 class _Excerpts:

@@ -1,6 +1,7 @@
 """Functions on text: decode, split into lines, number, cut, diff, merge and estimate tokens."""
 
 from agentfs.advice import plural as plural
+from agentfs.text.compare import changed_lines as changed_lines
 from agentfs.text.decoding import HEAD as HEAD
 from agentfs.text.decoding import UNKNOWN_8BIT as UNKNOWN_8BIT
 from agentfs.text.decoding import Decoded as Decoded
@@ -13,11 +14,8 @@ from agentfs.text.decoding import decode_in as decode_in
 from agentfs.text.decoding import encode as encode
 from agentfs.text.decoding import is_binary as is_binary
 from agentfs.text.decoding import likely_encoding as likely_encoding
-from agentfs.text.diff import Blob as Blob
 from agentfs.text.diff import Hunk as Hunk
 from agentfs.text.diff import bounded_lines as bounded_lines
-from agentfs.text.diff import changed_lines as changed_lines
-from agentfs.text.diff import git_patch as git_patch
 from agentfs.text.diff import hunks as hunks
 from agentfs.text.diff import line_changes as line_changes
 from agentfs.text.diff import unified_diff as unified_diff
@@ -34,6 +32,7 @@ from agentfs.text.display import fits as fits
 from agentfs.text.display import fitted as fitted
 from agentfs.text.display import footer as footer
 from agentfs.text.display import line_ranges as line_ranges
+from agentfs.text.display import most_characters as most_characters
 from agentfs.text.display import most_that_fit as most_that_fit
 from agentfs.text.display import notes_of as notes_of
 from agentfs.text.display import number_lines as number_lines
@@ -55,7 +54,6 @@ from agentfs.text.lines import line_start as line_start
 from agentfs.text.lines import newline_of as newline_of
 from agentfs.text.lines import pieces_of as pieces_of
 from agentfs.text.lines import without_end as without_end
-from agentfs.text.merge import merge_texts as merge_texts
 from agentfs.visible import escape_controls as escape_controls
 from agentfs.visible import one_line as one_line
 from agentfs.visible import quoted as quoted

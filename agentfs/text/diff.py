@@ -1,29 +1,17 @@
-"""Compare texts by lines, and make unified diffs and patches for `git apply`."""
+"""Compare texts by lines, and make unified diffs."""
 
-import base64
-import zlib
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
-from hashlib import sha1
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from agentfs.text.compare import Change, changed_lines
 from agentfs.text.display import cut_line, cut_mark, visible_lines
 from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
 
-Change = tuple[int, int, int, int]  # start and end in old, start and end in new
-
 # The most lines of both texts that are compared one by one, because longer lists need much memory.
 MOST_LINES = 400_000
-# For each block that it finds, `difflib` compares all pairs of equal lines again. If that may take more
-# comparisons than this, texts are divided at lines that occur exactly once in each. The parts are then
-# compared until the comparisons are used up; each remaining part counts as one change.
-_MAX_COMPARISONS = 10_000_000
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
-_BASE85_LINE = 52
 
 
 class Hunk(NamedTuple):
@@ -33,48 +21,6 @@ class Hunk(NamedTuple):
     old_end: int
     new_start: int
     new_end: int
-
-
-class Blob(NamedTuple):
-    """The mode and content of a file or link as git stores them. The mode "" means that none exists."""
-
-    mode: str
-    content: bytes
-
-    @property
-    def name(self) -> str:
-        """The hash by which git names the content."""
-        digest = sha1(b"blob %d\0" % len(self.content) + self.content, usedforsecurity=False).hexdigest()
-        return digest if self.mode else "0" * 40
-
-    @property
-    def is_binary(self) -> bool:
-        """True if git treats the content as binary."""
-        return b"\0" in self.content
-
-    @property
-    def text(self) -> str:
-        """The content with one character for each byte, which keeps any encoding."""
-        return self.content.decode("latin-1")
-
-
-def git_patch(path: str, before: Blob, after: Blob, moved_from: str = "") -> bytes:
-    """Return the patch of one file or link for `git apply`; `moved_from` is the old path of a move."""
-    if before.mode and after.mode and before.mode[:3] != after.mode[:3]:
-        # Git describes a link that replaces a file as a deletion and a creation.
-        nothing = Blob("", b"")
-        return git_patch(moved_from or path, before, nothing) + git_patch(path, nothing, after)
-    if before == after and not moved_from:
-        return b""
-    head = _git_header(path, before.mode, after.mode, moved_from)
-    if before.content == after.content:
-        return head.encode()
-    if before.is_binary or after.is_binary:
-        # Git applies a binary patch only if it names the hashes of both contents.
-        head += f"index {before.name}..{after.name}\nGIT binary patch\n"
-        return head.encode() + _literal(after.content) + _literal(before.content)
-    head += _names(path, created=not before.mode, deleted=not after.mode, old_path=moved_from)
-    return head.encode() + "".join(hunks(before.text, after.text)).encode("latin-1")
 
 
 def unified_diff(
@@ -103,9 +49,9 @@ def unified_diff(
         return ""
     old, new = before or "", after or ""
     if old == new:  # an empty file that is created or deleted has only a header
-        return _git_header(path, "" if before is None else "100644", "" if after is None else "100644")
+        return git_header(path, "" if before is None else "100644", "" if after is None else "100644")
     old, new = _as_git_reads(old, new)
-    names = _names(path, created=before is None, deleted=after is None)
+    names = file_names(path, created=before is None, deleted=after is None)
     return "".join([names, *hunks(old, new, context, changes)])
 
 
@@ -120,7 +66,8 @@ def _as_git_reads(old: str, new: str) -> tuple[str, str]:
     return (old, new) if old_view == new_view else (old_view, new_view)
 
 
-def _git_header(path: str, old_mode: str, new_mode: str, moved_from: str = "") -> str:
+def git_header(path: str, old_mode: str, new_mode: str, moved_from: str = "") -> str:
+    """Return the lines above `---`."""
     head = f"diff --git {_quoted('a/' + (moved_from or path))} {_quoted('b/' + path)}\n"
     if not old_mode:
         return f"{head}new file mode {new_mode}\n"
@@ -131,14 +78,14 @@ def _git_header(path: str, old_mode: str, new_mode: str, moved_from: str = "") -
     return f"{head}{modes}{moved}"
 
 
-def _names(path: str, *, created: bool, deleted: bool, old_path: str = "") -> str:
+def file_names(path: str, *, created: bool, deleted: bool, old_path: str = "") -> str:
     """Return the `---` and `+++` lines."""
     names = [
         "/dev/null" if created else _quoted("a/" + (old_path or path)),
         "/dev/null" if deleted else _quoted("b/" + path),
     ]
     # A name with a space is followed by a tab, for readers that would end it at the space.
-    old, new = (name + "\t" if " " in name and name[0] != '"' else name for name in names)
+    old, new = [name + "\t" if " " in name and name[0] != '"' else name for name in names]
     return f"--- {old}\n+++ {new}\n"
 
 
@@ -154,16 +101,6 @@ def _quoted(name: str) -> str:
         if each in '"\\\x7f' or each < " " or "\ud800" <= each <= "\udfff"
     }
     return f'"{name.translate(str.maketrans(escapes))}"' if escapes else name
-
-
-def _literal(data: bytes) -> bytes:
-    packed = zlib.compress(data)
-    lines = [b"literal %d" % len(data)]
-    for start in range(0, len(packed), _BASE85_LINE):
-        line = packed[start : start + _BASE85_LINE]
-        length = len(line) + (ord("A") - 1 if len(line) <= 26 else ord("a") - 27)
-        lines.append(bytes([length]) + base64.b85encode(line, pad=True))
-    return b"\n".join(lines) + b"\n\n"
 
 
 def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None = None) -> list[str]:
@@ -229,25 +166,6 @@ def _differing_parts(old: str, new: str, old_line: int, new_line: int) -> list[t
             new_line += new.count("\n", 0, new_middle)
             return first + _differing_parts(old[old_middle:], new[new_middle:], old_line, new_line)
     return [(old_line, new_line, old, new)] if old or new else []
-
-
-def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return the line ranges that differ as `difflib` finds them, but in bounded time."""
-    head = common_prefix(old, new)
-    tail = common_suffix(old, new, min(len(old), len(new)) - head)
-    parts = [(head, len(old) - tail, head, len(new) - tail)]
-    if _comparisons(old, new, parts[0]) > _MAX_COMPARISONS:
-        parts = _divided(old, new, parts[0])
-    changes: list[Change] = []
-    left = _MAX_COMPARISONS
-    for part in parts:
-        cost = _comparisons(old, new, part)
-        if cost <= left:
-            left -= cost
-            changes += _difflib_changes(old, new, part)
-        elif part[0] < part[1] or part[2] < part[3]:
-            changes.append(part)
-    return changes
 
 
 def bounded_lines(lines: Sequence[str], max_chars: int) -> list[str]:
@@ -350,57 +268,3 @@ def _marked(mark: str, lines: str) -> str:
     if lines.endswith("\n"):
         return mark + lines[:-1].replace("\n", f"\n{mark}") + "\n"
     return mark + lines.replace("\n", f"\n{mark}") + "\n\\ No newline at end of file\n"
-
-
-def _divided(old: Sequence[str], new: Sequence[str], part: Change) -> list[Change]:
-    """Divide a range of both texts at the lines that occur exactly once in each."""
-    old_from, old_end, new_from, new_end = part
-    pairs = _unique_common_lines(old[old_from:old_end], new[new_from:new_end])
-    parts: list[Change] = []
-    old_at, new_at = old_from, new_from
-    for old_line, new_line in pairs:
-        parts.append((old_at, old_from + old_line, new_at, new_from + new_line))
-        old_at, new_at = old_from + old_line + 1, new_from + new_line + 1
-    return [*parts, (old_at, old_end, new_at, new_end)]
-
-
-def _difflib_changes(old: Sequence[str], new: Sequence[str], part: Change) -> Iterator[Change]:
-    old_start, old_end, new_start, new_end = part
-    before, after = old[old_start:old_end], new[new_start:new_end]
-    if set(before).isdisjoint(after):
-        yield from [part] if before or after else ()
-        return
-    for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if tag != "equal":
-            yield old_start + a, old_start + b, new_start + c, new_start + d
-
-
-def _comparisons(old: Sequence[str], new: Sequence[str], part: Change) -> int:
-    """Return how many comparisons `difflib` can make at most: for each block, every pair of equal lines."""
-    old_start, old_end, new_start, new_end = part
-    if old_start == old_end or new_start == new_end:
-        return 0
-    counts = Counter(new[new_start:new_end])
-    pairs = sum([counts[line] for line in old[old_start:old_end] if line in counts])
-    return (old_end - old_start + pairs) * min(old_end - old_start, new_end - new_start, max(pairs, 1))
-
-
-def _unique_common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Pair the lines that occur once in each text; return the longest ascending sequence of index pairs."""
-    old_counts, new_counts = Counter(old), Counter(new)
-    indexes = {line: index for index, line in enumerate(new) if new_counts[line] == 1}
-    pairs = [(at, indexes[line]) for at, line in enumerate(old) if old_counts[line] == 1 and line in indexes]
-    last: list[int] = []  # for each length, the least last index of an ascending sequence
-    ends: list[int] = []  # the numbers of the pairs with these indexes
-    before: list[int] = []
-    for number, (_, index) in enumerate(pairs):
-        length = bisect_left(last, index)
-        before.append(ends[length - 1] if length else -1)
-        last[length : length + 1] = [index]
-        ends[length : length + 1] = [number]
-    rising: list[tuple[int, int]] = []
-    number = ends[-1] if ends else -1
-    while number >= 0:
-        rising.append(pairs[number])
-        number = before[number]
-    return rising[::-1]

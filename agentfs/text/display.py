@@ -19,6 +19,7 @@ _DIGITS = b"0123456789"
 _FIRST_BYTES = bytes(range(0xC0, 0x100))  # first bytes of non-ASCII characters in UTF-8
 # Hundredths of a token for each kind of character, fitted to two tokenizers by `benchmarks/calibrate.py`.
 _LETTER, _DIGIT, _SPACE, _LINE, _OTHER, _WIDE, _WIDER = 21, 79, 9, 21, 63, 58, 16
+_MOST_CHARACTERS = 256  # of a token, if `Limits.count_tokens` counts
 CUT_MARK = r"⟦\+\d{1,9} characters?⟧"  # a regex
 
 
@@ -180,6 +181,12 @@ def estimate_tokens(text: str) -> int:
     others = len(text) - wide - letters - digits - spaces - lines
     hundredths = _LETTER * letters + _DIGIT * digits + _SPACE * spaces + _LINE * lines
     return -(-(hundredths + _OTHER * others + _WIDE * wide + _WIDER * more) // 100)
+
+
+def most_characters(limits: Limits) -> int:
+    """Return a number of characters above which no text fits the token budget."""
+    per_token = _MOST_CHARACTERS if limits.count_tokens else 100 / min(_LETTER, _DIGIT, _SPACE, _LINE, _OTHER)
+    return int(limits.output_tokens * per_token)
 
 
 def fits(text: str, limits: Limits) -> bool:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agentfs.text.diff import MOST_LINES, Change, changed_lines
+from agentfs.text.compare import Change, changed_lines
+from agentfs.text.diff import MOST_LINES
 
 
 class Merge(NamedTuple):
@@ -38,7 +39,7 @@ def merge_texts(base: str, ours: str, theirs: str) -> Merge:
     merged: list[str] = []
     conflicts: list[tuple[int, int]] = []
     position = 0
-    for hunk in _touching(_changes(old, mine), _changes(old, other)):
+    for hunk in _touching(changed_lines(old, mine), changed_lines(old, other)):
         (start, end), our_range, their_range = hunk
         before, our_lines, their_lines = old[start:end], mine[slice(*our_range)], other[slice(*their_range)]
         merged += old[position:start]
@@ -63,25 +64,6 @@ def _is_plain(text: str) -> bool:
 def _lines(text: str) -> list[str]:
     *lines, last = text.split("\n")
     return [f"{line}\n" for line in lines] + ([last] if last else [])
-
-
-def _changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return which lines were replaced. As in git, insertions and removals move down if possible."""
-    found = changed_lines(old, new)
-    limits = [*(change[0] for change in found[1:]), len(old)]
-    changes: list[Change] = []
-    for (start, end, new_start, new_end), limit in zip(found, limits, strict=True):
-        lines, first, last = (new, new_start, new_end) if start == end else (old, start, end)
-        down = 0
-        if start == end or new_start == new_end:
-            while end + down < limit and old[end + down] == lines[first + down % (last - first)]:
-                down += 1
-        moved = start + down, end + down, new_start + down, new_end + down
-        if changes and changes[-1][1] == moved[0]:
-            before = changes.pop()
-            moved = before[0], moved[1], before[2], moved[3]
-        changes.append(moved)
-    return changes
 
 
 def _touching(ours: Sequence[Change], theirs: Sequence[Change]) -> list[_Hunk]:

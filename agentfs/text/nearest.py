@@ -1,12 +1,18 @@
 """Find the names that are most similar to a misspelt one, in bounded time."""
 
 from collections.abc import Iterable
-from difflib import SequenceMatcher
 from heapq import nlargest
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from agentfs import call_context
 from agentfs.errors import DeadlineExceededError
+from agentfs.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = LazyModule("difflib")
 
 _MOST_CHARACTERS = 100  # of each name; the rest is not compared
 _MOST_COMPARED = 20  # so many names, those with the most characters in common, are compared in order
@@ -23,7 +29,7 @@ def closest(name: str, names: Iterable[str], most: int, cutoff: float) -> list[s
         most: How many names to return at most.
         cutoff: The smallest ratio of `difflib.SequenceMatcher`.
     """
-    matcher = SequenceMatcher(None, "", name[:_MOST_CHARACTERS], autojunk=False)
+    matcher = difflib.SequenceMatcher(None, "", name[:_MOST_CHARACTERS], autojunk=False)
     likely: list[tuple[float, str]] = []  # each name with an upper bound of its ratio
     try:
         for number, other in enumerate(names):

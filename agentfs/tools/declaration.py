@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar, get_args
 
@@ -30,6 +30,14 @@ class Declaration(NamedTuple):
     for_models: bool
     advice: str
     needs: Mapping[str, tuple[str, ...]]
+
+    def check_needs(self, name: str, methods: Iterable[str]) -> None:
+        """Raise `invalid_argument` if none of the methods shows the values that the tool needs."""
+        if self.needs and self.needs.keys().isdisjoint(methods):
+            raise InvalidArgumentError(
+                f"The tool {name} needs values that only {' and '.join(self.needs)} show.",
+                hint="Offer one of them too.",
+            )
 
 
 def tool(

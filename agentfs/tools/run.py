@@ -3,17 +3,22 @@
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentfs import call_context, tools
 from agentfs.errors import InvalidArgumentError
 from agentfs.forks import watch_forks
+from agentfs.lazy import LazyModule
 from agentfs.tools.declaration import write_docstring
 from agentfs.tools.kinds import Parameter
 from agentfs.tools.spec import Tool
+
+if TYPE_CHECKING:
+    from concurrent import futures
+else:
+    futures = LazyModule("concurrent.futures")
 
 _R = TypeVar("_R")
 # More threads than slots, because a call that waits for a permission answer keeps its thread.
@@ -36,13 +41,13 @@ class Runner:
         """Start with free slots and no threads, because a forked child has none of the parent's."""
         self._slots = threading.Semaphore(self._concurrency)
         self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: futures.ThreadPoolExecutor | None = None
 
     @property
-    def _threads(self) -> ThreadPoolExecutor:
+    def _threads(self) -> "futures.ThreadPoolExecutor":
         with self._lock:
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._concurrency * _THREADS_PER_SLOT, "agentfs")
+                self._pool = futures.ThreadPoolExecutor(self._concurrency * _THREADS_PER_SLOT, "agentfs")
             return self._pool
 
     async def run_off_loop(
@@ -85,7 +90,9 @@ class Runner:
         """Run a function in a thread, within a context; a call that holds a slot takes no second one."""
         if not self._has_slot:
             return self._threads.submit(context.run, self._run_in_slot, function, *arguments)
-        thread = ThreadPoolExecutor(1, "agentfs-inner")  # all threads of the pool may wait for inner calls
+        thread = futures.ThreadPoolExecutor(
+            1, "agentfs-inner"
+        )  # all threads of the pool may wait for inner calls
         work = thread.submit(context.run, _unless_cancelled, function, *arguments)
         thread.shutdown(wait=False)
         return work

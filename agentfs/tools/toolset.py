@@ -145,9 +145,10 @@ class Toolset:
             The toolset, with the settings of this one.
 
         Raises:
-            UnknownToolError: One of the names is not the name of a tool (`unknown_tool`).
+            AgentFSError: `unknown_tool` for a name that is not the name of a tool. `invalid_argument` if a
+                tool stays without the tools whose values it needs, such as edit_lines without read and grep.
         """
-        return self._with(self._tools[name] for name in self._known(names))
+        return self._selected([self._tools[name] for name in self._known(names)])
 
     def without(self, names: str | Sequence[str]) -> Self:
         """Return a toolset with all tools but some.
@@ -159,10 +160,20 @@ class Toolset:
             The toolset, with the settings of this one.
 
         Raises:
-            UnknownToolError: One of the names is not the name of a tool (`unknown_tool`).
+            AgentFSError: As for `only`.
         """
         left_out = self._known(names)
-        return self._with(tool for tool in self if tool.name not in left_out)
+        return self._selected([tool for tool in self if tool.name not in left_out])
+
+    def _selected(self, tools: Sequence[Tool]) -> Self:
+        """Return a toolset with some of the tools, unless one of them needs a tool that is left out."""
+        offered = {tool.own_name for tool in self}
+        chosen = {tool.own_name for tool in tools}
+        for tool in tools:
+            declared = declaration_of(tool.spec.target)
+            if declared is not None and declared.needs.keys() & offered:
+                declared.check_needs(tool.name, chosen)
+        return self._with(tools)
 
     def renamed(self, names: Mapping[str, str]) -> Self:
         """Return a toolset with other names for some of the tools; advice in answers uses them too.
@@ -587,11 +598,7 @@ def toolset_of(
     exposed = {name: tuple(parameters) for name, parameters in expose.items()}
     for name in chosen:
         needs = declared[name].needs
-        if needs and needs.keys().isdisjoint(chosen):
-            raise InvalidArgumentError(
-                f"The tool {name} needs values that only {' and '.join(needs)} show.",
-                hint="Offer one of them too.",
-            )
+        declared[name].check_needs(name, chosen)
         for other in needs.keys() & {*chosen}:
             exposed[other] = (*exposed.get(other, ()), *needs[other])
     methods = [getattr(workspace, name) for name in chosen]

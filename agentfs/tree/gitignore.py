@@ -13,8 +13,10 @@ import re
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from agentfs.fs import DirEntry
+from agentfs.lazy import LazyModule
 from agentfs.tree.wildcards import (
     ANY_PARTS,
     MalformedPatternError,
@@ -27,6 +29,11 @@ from agentfs.tree.wildcards import (
     suffix_of,
     to_regex,
 )
+
+if TYPE_CHECKING:
+    from pathspec.patterns.gitignore import spec
+else:
+    spec = LazyModule("pathspec.patterns.gitignore.spec")
 
 # Limits of one rule file: its rules, and the characters of the rules with wildcards, which are compiled.
 MAX_RULES = 50_000
@@ -108,8 +115,6 @@ def _pathspec_regex(glob: str) -> str | None:
     """Translate a pattern to a regex for full paths with pathspec; None if wcmatch must translate it."""
     if not _PATHSPEC_AGREES.fullmatch(glob):
         return None
-    from pathspec.patterns.gitignore import spec  # noqa: PLC0415 - loaded when a rule first needs it
-
     regex: str | None = spec.GitIgnoreSpecPattern.pattern_to_regex(f"/{glob}")[0]
     if not regex or regex[0] != "^" or not regex.endswith(_PATHSPEC_END):
         return None

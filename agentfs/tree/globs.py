@@ -15,10 +15,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentfs.advice import Advice, ParameterName
 from agentfs.errors import InvalidPatternError, OutsideWorkspaceError
+from agentfs.lazy import LazyModule
 from agentfs.tree.wildcards import (
     ANY_PARTS,
     MalformedPatternError,
@@ -31,6 +32,11 @@ from agentfs.tree.wildcards import (
     to_regex,
 )
 from agentfs.visible import literal
+
+if TYPE_CHECKING:
+    import bracex
+else:
+    bracex = LazyModule("bracex")
 
 MAX_LENGTH = 4096
 MAX_EXPANDED = 1000
@@ -176,18 +182,16 @@ def expand(pattern: str, most: int = MAX_EXPANDED, most_characters: int = MAX_CH
 
 def _expand_braces(pattern: str, most: int, most_characters: int) -> list[str]:
     """Expand braces with bracex, and stop just past a bound."""
-    from bracex import ExpansionLimitException, iexpand  # noqa: PLC0415 - loaded for the first brace
-
     expanded: list[str] = []
     size = 0
     try:
         # For bracex, a limit of 0 means no limit.
-        for text in iexpand(_drop_single_braces(pattern), keep_escapes=True, limit=max(most, 1)):
+        for text in bracex.iexpand(_drop_single_braces(pattern), keep_escapes=True, limit=max(most, 1)):
             expanded.append(text)
             size += len(text)
             if size > most_characters or len(expanded) > most:
                 break
-    except (ExpansionLimitException, RecursionError):
+    except (bracex.ExpansionLimitException, RecursionError):
         return [""] * (most + 1)
     return expanded
 

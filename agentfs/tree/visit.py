@@ -13,31 +13,7 @@ from agentfs.tree.gitignore import IgnoreRule, IgnoreRules
 MAX_EXCLUDED = 1000  # excluded names that are kept
 _MAX_DERIVED = 4  # searches whose derived results are kept
 entry_name = attrgetter("name")
-_NO_ENTRIES: list[DirEntry] = []  # the files of each level before the scan
-
-
-class Visit:
-    """Successive files of one directory, and the directory that follows them in the walk."""
-
-    __slots__ = ("below", "child", "depth", "directory", "files", "more", "path")
-
-    def __init__(
-        self, level: "Level | Visit", files: list[DirEntry], child: DirEntry | None, more: int
-    ) -> None:
-        self.directory: Directory = level.directory  # open while this visit is the current one
-        self.path = self.directory.path  # relative to the root; "" for the root
-        # Relative to the start of the walk, with a trailing `/`; "" for the start.
-        self.below: str = level.below
-        self.depth: int = level.depth  # 1 for the start of the walk, 2 for the directories in it
-        self.files = files  # with links and special files if the walk has `others`
-        self.child = child  # the directory after the files, if the walk has `directories`
-        self.more = more  # number of files after these that were not kept
-
-    def entries(self, *, directories_first: bool) -> list[DirEntry]:
-        """Return the files and the directory in the order of the walk."""
-        if self.child is None:
-            return self.files
-        return [self.child, *self.files] if directories_first else [*self.files, self.child]
+_NO_ENTRIES: list[DirEntry] = []
 
 
 class Mark(NamedTuple):
@@ -50,41 +26,67 @@ class Mark(NamedTuple):
     outer_rules: IgnoreRules
 
 
-class Level:
-    """A directory that a walk has entered and not yet left."""
+class Visit:
+    """A directory that a walk has entered, with its next files.
+
+    A walk yields the object again if directories come between the files.
+    """
 
     __slots__ = (
-        *("below", "closed", "depth", "directories", "directory", "files", "mark", "memory"),
-        *("next_directory", "next_file", "rules", "unkept"),
+        *("below", "child", "closed", "depth", "directories", "directory", "files", "listed", "mark"),
+        *("memory", "more", "next_file", "rules", "unkept"),
     )
 
     def __init__(self, directory: Directory, below: str, depth: int, rules: IgnoreRules) -> None:
-        self.directory = directory
-        self.below = below
-        self.depth = depth
+        self.directory = directory  # open while this visit is the current one
+        self.below = below  # relative to the start of the walk, with a trailing `/`; "" for the start
+        self.depth = depth  # 1 for the start of the walk, 2 for the directories in it
+        self.files = _NO_ENTRIES  # the next files, with links and special files if the walk has `others`
+        self.child: DirEntry | None = None  # the directory after them, if the walk has `directories`
+        self.more = 0  # number of files after these that were not kept
+        # The state of the walk:
         self.rules = rules  # the rules of the parent, until the directory is scanned
-        self.files = self.directories = _NO_ENTRIES
+        self.listed = _NO_ENTRIES  # all files
+        self.next_file = 0
+        self.directories = _NO_ENTRIES  # the directories that are left, the next one last
         self.unkept = 0  # files beyond `keep`
-        self.next_file = self.next_directory = 0
         self.closed = False
         self.memory = 0
         self.mark: Mark | None = None  # set if the walk can be kept
 
-    def take_run(self, *, descends: bool, first: bool) -> tuple[list[DirEntry], DirEntry | None]:
-        """Remove and return the files up to the next directory, and that directory; None at the end.
+    @property
+    def path(self) -> str:
+        """The path of the directory, relative to the root; "" for the root."""
+        return self.directory.path
+
+    def entries(self, *, directories_first: bool) -> list[DirEntry]:
+        """Return the files and the directory in the order of the walk."""
+        if self.child is None:
+            return self.files
+        return [self.child, *self.files] if directories_first else [*self.files, self.child]
+
+    def having(self, files: list[DirEntry], child: DirEntry | None) -> "Visit":
+        """Return a visit of the same directory with other entries."""
+        visit = Visit(self.directory, self.below, self.depth, self.rules)
+        visit.files, visit.child, visit.more = files, child, self.more
+        return visit
+
+    def advance(self, *, descends: bool, first: bool) -> DirEntry | None:
+        """Set `files` to the files up to the next directory, and return that directory; None at the end.
 
         With `first`, directories come before all files.
         """
-        files, start = self.files, self.next_file
-        if not descends or self.next_directory == len(self.directories):
-            self.next_file = len(files)
-            return (files[start:] if start else files), None
-        child = self.directories[self.next_directory]
-        self.next_directory += 1
-        if first or start == len(files) or files[start].name > child.name:
-            return _NO_ENTRIES, child
-        self.next_file = bisect_left(files, child.name, start, key=entry_name)
-        return files[start : self.next_file], child
+        listed, start = self.listed, self.next_file
+        if not descends or not self.directories:
+            self.next_file = len(listed)
+            self.files = listed[start:] if start else listed
+            return None
+        child = self.directories.pop()
+        self.files = _NO_ENTRIES
+        if not first and start < len(listed) and listed[start].name < child.name:
+            self.next_file = bisect_left(listed, child.name, start, key=entry_name)
+            self.files = listed[start : self.next_file]
+        return child
 
 
 class Excluded(NamedTuple):

@@ -14,17 +14,7 @@ from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Dir
 from agentfs.results import Skipped
 from agentfs.tree.gitignore import OUTSIDE, IgnoreRules
 from agentfs.tree.ignore_sources import DECIDING, RuleReader, with_slash
-from agentfs.tree.visit import (
-    MAX_EXCLUDED,
-    Excluded,
-    KeptWalk,
-    LeftOut,
-    Level,
-    Mark,
-    RulesInside,
-    Visit,
-    entry_name,
-)
+from agentfs.tree.visit import MAX_EXCLUDED, Excluded, KeptWalk, LeftOut, Mark, RulesInside, Visit, entry_name
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64  # directories open at a time
@@ -32,6 +22,7 @@ MAX_BATCH = 1000  # entries of one directory that are read at a time
 _MAX_KEYS = 4  # walks that a directory keeps
 _MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names in all directories that a walk has entered
 _ENTRY_BYTES, _NAME_BYTES = 160, 32  # bytes of an entry without its name, and of a usual name
+_FEW_NAMES = 32  # the memory for so many names in each directory above the current one is not counted
 _SAFE_LENGTH = min(2 * (MAX_PARTS - 3), MAX_PATH_BYTES // 4 - 2 * MAX_NAME_BYTES)
 
 Select = Callable[[Directory, str, list[DirEntry]], list[DirEntry]]
@@ -80,7 +71,7 @@ class Walk:
         self._resolves_links = self.follow or self.listing
         # Data for the next walk of a watched tree:
         self._key: Any = None  # key under which directories keep this walk; None if they do not
-        self._first: Level | None = None  # the start, once it is open
+        self._first: Visit | None = None  # the start, once it is open
         self._log: list[Visit | LeftOut] = []  # visits before `select`, and left-out names
         self._rules: list[RulesInside] = []
         self._unwatched = 0  # counts entries that report no events
@@ -96,6 +87,11 @@ class Walk:
         return self._reader.looked_at
 
     @property
+    def looked_at(self) -> int:
+        """The number of names that the walk has looked at so far."""
+        return self.max_entries - self._entries_left
+
+    @property
     def skipped(self) -> Skipped:
         """The counts of names that the walk has left out so far."""
         display = self.root.display_path_if_usable
@@ -109,45 +105,48 @@ class Walk:
         return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=self._reached)
 
     def __iter__(self) -> Iterator[Visit]:
-        stack: list[Level] = []
+        stack: list[Visit] = []
         try:
             for start in self._starts:
                 yield from self._walk(stack, start)
         finally:
-            for level in stack:
-                level.directory.close()
+            for visit in stack:
+                visit.directory.close()
 
-    def _walk(self, stack: list[Level], path: str) -> Iterator[Visit]:
-        entered: Level | None = self._first or self._start(path)
+    def _walk(self, stack: list[Visit], path: str) -> Iterator[Visit]:
+        entered: Visit | None = self._first or self._start(path)
         self._first = None
         while True:
             if entered is not None:
-                if (kept := self._kept(entered)) is not None:
+                if self._key is not None and (kept := self._kept(entered)) is not None:
                     yield from self._repeat(kept)
                 else:
                     self._enter(stack, entered)
             if not stack:
                 return
-            level, entered = stack[-1], None
-            if level.closed and not self._reopen(level):
+            visit, entered = stack[-1], None
+            if visit.closed and not self._reopen(visit):
                 self._memory -= stack.pop().memory
                 continue
-            descends = self._reached is None and (self.depth == 0 or level.depth < self.depth)
-            files, child = level.take_run(descends=descends or self.directories, first=self.listing)
-            more = level.unkept if child is None else 0
-            if files or more or (child is not None and self.directories):
-                visit = Visit(level, files, child if self.directories else None, more)
-                if level.mark is None:
+            descends = self._reached is None and (self.depth == 0 or visit.depth < self.depth)
+            child = visit.advance(descends=descends or self.directories, first=self.listing)
+            if self.directories:
+                visit.child = child
+            if child is None:
+                visit.more = visit.unkept
+            if visit.files or visit.child is not None or visit.more:
+                if visit.mark is None:
                     yield visit
                 else:
-                    self._log.append(visit)
-                    yield from self._chosen(visit)
+                    recorded = visit.having(visit.files, visit.child)
+                    self._log.append(recorded)
+                    yield from self._chosen(recorded)
             if child is None:
                 self._leave(stack.pop())
             elif descends:
                 entered = self._open(stack, child)
 
-    def _start(self, path: str) -> Level:
+    def _start(self, path: str) -> Visit:
         opened = self.root.enter_directory(path)
         tests = self.enter or self.exclude or callable(self.hidden)
         filters = self.filters if tests else ()
@@ -157,7 +156,7 @@ class Walk:
             options = hidden, self.ignored, self.others, self.directories, self.listing, self.depth
             self._key = opened, options, filters
         try:
-            return Level(opened, "", 1, _NO_RULES if self.ignored else self._rules_above(opened.real_path))
+            return Visit(opened, "", 1, _NO_RULES if self.ignored else self._rules_above(opened.real_path))
         except BaseException:
             opened.close()
             raise
@@ -175,40 +174,40 @@ class Walk:
             self._left_out += [item for item in kept.log if isinstance(item, LeftOut)]
         return kept
 
-    def _enter(self, stack: list[Level], level: Level) -> None:
+    def _enter(self, stack: list[Visit], visit: Visit) -> None:
         """Enter a directory and scan it."""
-        stack.append(level)
+        stack.append(visit)
         if len(stack) > MAX_OPEN:
             farthest = stack[-1 - MAX_OPEN]
             farthest.directory.close()
             farthest.closed = True
-        directory = level.directory
+        directory = visit.directory
         if self._key is not None:
             self._own = None
             if directory.derived is None:
                 self._unwatched += 1
             else:
                 lengths = len(self._log), len(self._rules)
-                level.mark = Mark(*lengths, self._entries_left, self._unwatched, level.rules)
+                visit.mark = Mark(*lengths, self._entries_left, self._unwatched, visit.rules)
         if self._reached is not None:
             return
         if len(self._starts) > 1:
             self._counting = directory.real_path not in self._counted
             self._counted.add(directory.real_path)
         try:
-            self._scan(level)
+            self._scan(visit)
         except TimeoutError:  # raised by a test of names, or while rules are read
             self._reached = "timeout"
         except (AgentFSError, OSError):
             self._skip("unreadable")
-        if self.keep is not None and len(level.files) > self.keep and level.mark is None:
-            self._keep_first(level, self.keep)
+        if self.keep is not None and len(visit.listed) > self.keep and visit.mark is None:
+            self._keep_first(visit, self.keep)
 
-    def _leave(self, level: Level) -> None:
+    def _leave(self, visit: Visit) -> None:
         """Close a directory, and keep its walk for the next search."""
-        self._memory -= level.memory
-        level.directory.close()
-        derived, mark = level.directory.derived, level.mark
+        self._memory -= visit.memory
+        visit.directory.close()
+        derived, mark = visit.directory.derived, visit.mark
         if derived is None or mark is None:
             return
         self._own = None
@@ -220,13 +219,13 @@ class Walk:
                 mark.outer_rules, rules, log, mark.entries_left - self._entries_left
             )
 
-    def _kept(self, level: Level) -> KeptWalk | None:
+    def _kept(self, visit: Visit) -> KeptWalk | None:
         """Return the last walk of a directory if it is still valid."""
-        derived = level.directory.derived
+        derived = visit.directory.derived
         if self._key is None or derived is None or self._reached is not None:
             return None
         kept: KeptWalk | None = derived.get(self._key)
-        if kept is None or kept.outer_rules is not level.rules or kept.looked_at > self._entries_left:
+        if kept is None or kept.outer_rules is not visit.rules or kept.looked_at > self._entries_left:
             return None
         try:
             for each in kept.rules:
@@ -263,7 +262,7 @@ class Walk:
             self._reached = "timeout"
         if not files and visit.child is None:
             return ()
-        return (Visit(visit, files, visit.child, visit.more),)
+        return (visit.having(files, visit.child),)
 
     def _skip(self, reason: str, count: int = 1) -> None:
         """Count names that are left out."""
@@ -280,11 +279,11 @@ class Walk:
                 self._log.append(self._own)
         return self._own
 
-    def _open(self, stack: list[Level], child: DirEntry) -> Level | None:
+    def _open(self, stack: list[Visit], child: DirEntry) -> Visit | None:
         """Open a subdirectory of the current directory; return None if the walk does not enter it."""
-        level, name = stack[-1], child.name
-        directory, is_link = level.directory, self._resolves_links and child.is_symlink()
-        if self.enter is not None and not self.enter(level.below + name):
+        visit, name = stack[-1], child.name
+        directory, is_link = visit.directory, self._resolves_links and child.is_symlink()
+        if self.enter is not None and not self.enter(visit.below + name):
             return None
         if len(directory.path) + len(directory.real_path) > _SAFE_LENGTH and _too_deep(directory, name):
             self._skip("too_deep")
@@ -303,8 +302,8 @@ class Walk:
         except (AgentFSError, OSError):
             self._skip("unreadable")
             return None
-        rules = self._rules_above(opened.real_path) if is_link and not self.ignored else level.rules
-        return Level(opened, f"{level.below}{name}/", level.depth + 1, rules)
+        rules = self._rules_above(opened.real_path) if is_link and not self.ignored else visit.rules
+        return Visit(opened, f"{visit.below}{name}/", visit.depth + 1, rules)
 
     def _rules_above(self, real_path: str) -> IgnoreRules:
         """Return the rules above a directory that is not entered from its parent."""
@@ -314,67 +313,72 @@ class Walk:
             self._reached = "timeout"
             return _NO_RULES
 
-    def _reopen(self, level: Level) -> bool:
-        """Reopen the directory of a level; return False if it has no more entries to visit."""
-        files = level.files[level.next_file :]
-        directories = level.directories[level.next_directory :]
+    def _reopen(self, visit: Visit) -> bool:
+        """Reopen the directory of a visit; return False if it has no more entries to visit."""
+        files, directories = visit.listed[visit.next_file :], visit.directories
         remaining = {each.name for each in (*files, *directories)}
         self._unwatched += 1
-        if not remaining and not level.unkept:
+        if not remaining and not visit.unkept:
             return False
         try:
-            level.directory = self.root.enter_directory(level.directory.path)
+            visit.directory = self.root.enter_directory(visit.directory.path)
             # An entry belongs to the descriptor that it was scanned from, so scan the remaining names again.
             found = {
                 each.name: each
-                for part in level.directory.scan_parts(MAX_BATCH)
+                for part in visit.directory.scan_parts(MAX_BATCH)
                 for each in part
                 if each.name in remaining
             }
         except (AgentFSError, OSError):
-            level.directory.close()
-            self._part().counts["unreadable"] += len(remaining) + level.unkept
+            visit.directory.close()
+            self._part().counts["unreadable"] += len(remaining) + visit.unkept
             return False
         self._part().counts["unreadable"] += len(remaining) - len(found)
-        level.files = [found[each.name] for each in files if each.name in found]
-        level.directories = [found[each.name] for each in directories if each.name in found]
-        level.next_file = level.next_directory = 0
-        level.closed = False
+        visit.listed = [found[each.name] for each in files if each.name in found]
+        visit.directories = [found[each.name] for each in directories if each.name in found]
+        visit.next_file = 0
+        visit.closed = False
         return True
 
-    def _scan(self, level: Level) -> None:
+    def _scan(self, visit: Visit) -> None:
         """Read the names of a directory in parts, to bound the memory."""
-        directory, decides, is_kept = level.directory, not self.ignored, level.mark is not None
-        level.files, level.directories = list[DirEntry](), list[DirEntry]()
+        select = self.select if visit.mark is None else None
+        decides, visit.listed, visit.directories = not self.ignored, [], []
         try:
-            for part in directory.scan_parts(MAX_BATCH):
+            for part in visit.directory.scan_parts(MAX_BATCH):
                 self._look_at(len(part))
                 entries = part
                 if len(part) > self._entries_left:
                     self._reached = "walk_entries"
                     entries = sorted(part, key=entry_name)[: self._entries_left]
                 self._entries_left -= len(entries)
-                files = self._take(level, entries, decides=decides)
-                if is_kept:
-                    level.files += files
-                else:
-                    self._choose(level, files)
-                    self._count_memory(level, entries)
+                kept = [entry for entry in entries if entry.name[0] != "."]
+                if len(kept) != len(entries) or len(part) == MAX_BATCH:
+                    kept += self._visible_dotted(visit, entries, decides=decides)
+                if kept and visit.rules.active and not self.ignored:
+                    kept = self._unignored(visit, kept)
+                files = self._divide(visit, kept)
+                if select is not None and files:
+                    files = select(visit.directory, visit.below, files)
+                visit.listed += files
+                if len(part) > _FEW_NAMES and visit.mark is None:
+                    self._bound_memory(visit, part)
                 if self._reached is not None:
                     break
                 decides = False
         finally:
-            level.directories.sort(key=self.key)
-            level.files.sort(key=self.key)
+            visit.directories.sort(key=self.key, reverse=True)
+            visit.listed.sort(key=self.key)
 
-    def _count_memory(self, level: Level, entries: list[DirEntry]) -> None:
+    def _bound_memory(self, visit: Visit, part: list[DirEntry]) -> None:
+        if self.keep is not None and len(visit.listed) > 2 * self.keep + MAX_BATCH:
+            self._keep_first(visit, self.keep)
         name_bytes = _NAME_BYTES
-        if len(entries) == MAX_BATCH:  # a smaller directory needs little memory
-            name_bytes = sum([len(entry.name) for entry in entries]) // MAX_BATCH
-        count = len(level.files) + len(level.directories)
-        self._memory -= level.memory
-        level.memory = count * (_ENTRY_BYTES + name_bytes)
-        self._memory += level.memory
+        if len(part) == MAX_BATCH:  # a smaller directory needs little memory
+            name_bytes = sum([len(entry.name) for entry in part]) // MAX_BATCH
+        self._memory -= visit.memory
+        visit.memory = (len(visit.listed) + len(visit.directories)) * (_ENTRY_BYTES + name_bytes)
+        self._memory += visit.memory
         if self._memory > _MAX_MEMORY:
             self._reached = "memory"
 
@@ -384,40 +388,20 @@ class Walk:
         if time.monotonic() > self.deadline:
             raise TimeoutError
 
-    def _take(self, level: Level, entries: list[DirEntry], *, decides: bool) -> list[DirEntry]:
-        """Add the directories among some entries to the level, and return the files to visit."""
-        kept = [entry for entry in entries if entry.name[0] != "."]
-        dotted: dict[str, DirEntry] = {}
-        if len(kept) != len(entries):
-            dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
-        if decides:
-            # In a giant directory, rule files may be in a later part.
-            deciding = None if len(entries) == MAX_BATCH else DECIDING & dotted.keys()
-            if deciding is None or deciding:
-                directory, outer = level.directory, level.rules
-                level.rules = self._reader.inside(directory, outer, deciding)
-                if level.mark is not None:
-                    self._rules.append(RulesInside(directory, outer, deciding, level.rules))
-        if dotted:
-            kept += self._visible_dotted(level, dotted)
-        if kept and level.rules.active and not self.ignored:
-            kept = self._unignored(level, kept)
-        return self._divide(level, kept)
+    def _keep_first(self, visit: Visit, keep: int) -> None:
+        visit.unkept += len(visit.listed) - keep
+        visit.listed = nsmallest(keep, visit.listed, key=self.key)
 
-    def _choose(self, level: Level, files: list[DirEntry]) -> None:
-        """Add the selected files of a directory; in a giant directory, keep only the first ones."""
-        if self.select is not None and files:
-            files = self.select(level.directory, level.below, files)
-        level.files += files
-        keep = self.keep
-        if keep is not None and len(level.files) > 2 * keep + MAX_BATCH:
-            self._keep_first(level, keep)
-
-    def _keep_first(self, level: Level, keep: int) -> None:
-        level.unkept += len(level.files) - keep
-        level.files = nsmallest(keep, level.files, key=self.key)
-
-    def _visible_dotted(self, level: Level, dotted: dict[str, DirEntry]) -> list[DirEntry]:
+    def _visible_dotted(self, visit: Visit, entries: list[DirEntry], *, decides: bool) -> list[DirEntry]:
+        """Return the entries that begin with a dot and are visited; if they decide rules, read the rules."""
+        dotted = {entry.name: entry for entry in entries if entry.name[0] == "."}
+        # In a giant directory, rule files may be in a later part.
+        deciding = None if len(entries) == MAX_BATCH else DECIDING & dotted.keys()
+        if decides and (deciding is None or deciding):
+            directory, outer = visit.directory, visit.rules
+            visit.rules = self._reader.inside(directory, outer, deciding)
+            if visit.mark is not None:
+                self._rules.append(RulesInside(directory, outer, deciding, visit.rules))
         visible: list[DirEntry] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
@@ -426,32 +410,32 @@ class Walk:
                 visible.append(entry)
             else:
                 self._skip("hidden")
-                self._exclude(level, [entry])
+                self._exclude(visit, [entry])
         return visible
 
-    def _unignored(self, level: Level, entries: list[DirEntry]) -> list[DirEntry]:
-        base = with_slash(level.directory.real_path)
-        kept, rules, decided = level.rules.partition(base, entries, self.deadline)
+    def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
+        base = with_slash(visit.directory.real_path)
+        kept, rules, decided = visit.rules.partition(base, entries, self.deadline)
         if decided < len(entries):
             self._reached = "timeout"
         if rules:
             stay = set(map(id, kept))
-            self._exclude(level, [entry for entry in entries[:decided] if id(entry) not in stay])
+            self._exclude(visit, [entry for entry in entries[:decided] if id(entry) not in stay])
             self._skip("ignored", len(rules))
             if self._counting:
                 self._part().rules.update(rules)
         return kept
 
-    def _exclude(self, level: Level, entries: list[DirEntry]) -> None:
+    def _exclude(self, visit: Visit, entries: list[DirEntry]) -> None:
         """Record hidden or ignored names, so that a later search can include them."""
         if self._counting:
-            path, below, excluded = with_slash(level.directory.path), level.below, self._part().excluded
+            path, below, excluded = with_slash(visit.directory.path), visit.below, self._part().excluded
             for entry in entries[: MAX_EXCLUDED - len(excluded)]:
                 excluded.append(Excluded(path + entry.name, below + entry.name, entry))
 
-    def _divide(self, level: Level, entries: list[DirEntry]) -> list[DirEntry]:
-        """Add the directories to the level and return the files."""
-        exclude, below = self.exclude, level.below
+    def _divide(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
+        """Add the directories to the visit and return the files."""
+        exclude, below = self.exclude, visit.below
         files: list[DirEntry] = []
         if exclude is None:
             try:
@@ -472,12 +456,12 @@ class Walk:
                     continue
                 is_link = not is_dir and entry.is_symlink()
                 if is_link and self._resolves_links:
-                    is_dir = level.directory.entry(entry).is_dir
+                    is_dir = visit.directory.entry(entry).is_dir
                     self._unwatched += 1
                 if is_dir:
-                    level.directories.append(entry)
+                    visit.directories.append(entry)
                 elif self.others or (
-                    is_link and self.follow and level.directory.target_status(entry) is not None
+                    is_link and self.follow and visit.directory.target_status(entry) is not None
                 ):
                     files.append(entry)
                 else:

@@ -8,6 +8,14 @@ which bounds the work of a match.
 import re
 from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+from agentfs.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from wcmatch import glob
+else:
+    glob = LazyModule("wcmatch.glob")
 
 # Literal texts and wildcards in turn, such as ["a", "*", ".py"]: odd items are `*`, `?`, `**` or a class.
 Part = list[str]
@@ -137,8 +145,6 @@ def _translate(part: Part) -> str:
     """Translate one part with wcmatch."""
     if is_literal(part):
         return re.escape(part[0])
-    from wcmatch import glob  # noqa: PLC0415 - loaded for the first wildcard
-
     text = "".join(item if index % 2 else re.escape(item) for index, item in enumerate(part))
     regex = glob.translate(text, flags=glob.FORCEUNIX | glob.CASE | glob.DOTGLOB)[0][0]
     # A path that is matched here has no trailing slash, and is never empty, `.` or `..`.

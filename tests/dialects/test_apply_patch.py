@@ -49,7 +49,13 @@ def test_the_envelope(ws):
     text = "<<'EOF'\n *** Begin Patch\n*** Add File: a\n+1\n*** End Patch \nEOF\n"
     assert tools.call("apply_patch", {"input": text}).success
     for number, around in enumerate(
-        ("```\n{}\n```", "```patch\n{}\n```\n", "cat <<'EOF' | apply_patch\n{}\nEOF")
+        (
+            "\n \n{}\n\n",
+            "```\n{}\n```",
+            "```patch\n{}\n```\n",
+            "cat <<'EOF' | apply_patch\n{}\nEOF",
+            "apply_patch <<'PATCH'\n{}\nPATCH",
+        )
     ):
         patch = f"*** Begin Patch\n*** Add File: fenced{number}\n+1\n*** End Patch"
         assert tools.call("apply_patch", {"input": around.format(patch)}).success
@@ -63,14 +69,22 @@ def test_add_a_file(apply, tmp_path):
     assert (tmp_path / "empty").read_text() == ""
 
 
-def test_add_over_a_file(apply, tmp_path):
+@pytest.mark.parametrize("read", [False, True])
+def test_add_over_a_file(apply, ws, tmp_path, read):
+    if read:
+        ws.read("obsolete.txt")
     assert apply("*** Add File: obsolete.txt", "+new").success
     assert (tmp_path / "obsolete.txt").read_text() == "new\n"
+    ws.undo()
+    assert (tmp_path / "obsolete.txt").read_text() == "old\n", "the journal keeps the old file"
 
 
-def test_delete_a_file(apply, tmp_path):
+def test_delete_a_file(apply, ws, tmp_path):
     assert apply("*** Delete File: obsolete.txt").success
     assert not (tmp_path / "obsolete.txt").exists()
+    ws.undo()
+    assert (tmp_path / "obsolete.txt").read_text() == "old\n", "the journal keeps it"
+    assert not apply("*** Delete File: obsolete.txt", "+a line").success, "nothing follows"
 
 
 def test_a_directory_is_not_deleted_by_a_patch(apply, tmp_path):
@@ -89,6 +103,15 @@ def test_update_a_file(apply, tmp_path):
     assert (tmp_path / "src/app.py").read_text() == APP.replace("os", "sys").replace("Hi", "Hello, world!")
 
 
+@pytest.mark.parametrize("anchor", [(), ("@@ def leave():",)])
+def test_a_hunk_is_not_found_above_the_previous_one(apply, tmp_path, anchor):
+    second = ("@@", '-    print("Hi")', "+    pass")
+    lines = ("@@", '-    print("Bye")', "+    wave()") if not anchor else (*anchor, "+    wave()")
+    refused = apply("*** Update File: src/app.py", *lines, *second)
+    assert refused.error["code"] == "no_match"
+    assert apply("*** Update File: src/app.py", *second, *lines).success, "from the top down"
+
+
 def test_move_a_file(apply, tmp_path):
     assert apply(
         "*** Update File: src/app.py", "*** Move to: lib/main.py", "@@", "-import os", "+import sys"
@@ -103,6 +126,19 @@ def test_anchors(apply, tmp_path):
     assert apply("*** Update File: src/app.py", "@@ def leave():", "+    wave()").success
     assert 'def leave():\n    wave()\n    print("Bye")' in (tmp_path / "src/app.py").read_text()
     assert apply("*** Update File: src/app.py", "@@ def stay():", "+    wave()").error["code"] == "no_match"
+    refused = apply("*** Update File: src/app.py", "@@ def leave", "+    wave()")
+    assert refused.error["code"] == "no_match", "a part of a line is not a line"
+
+
+def test_several_anchors_narrow_down_the_place(apply, tmp_path):
+    (tmp_path / "f").write_text(TARGET)
+    anchors = ("@@ class Other:", "@@     def first():")
+    assert apply("*** Update File: f", *anchors, "-        a", "+        A").success
+    first, last = TARGET.split("class Other:")
+    assert (tmp_path / "f").read_text() == f"{first}class Other:{last.replace('a', 'A', 1)}"
+    changed = (tmp_path / "f").read_text()
+    assert apply("*** Update File: f", "@@     def second():", "-        b", "+        B").success
+    assert (tmp_path / "f").read_text() == changed.replace("b\n", "B\n", 1), "the first line that equals it"
 
 
 def test_the_end_of_the_file(apply, tmp_path):
@@ -230,6 +266,18 @@ def test_lines_that_differ_a_little(apply, tmp_path):
     result = apply("*** Update File: f", "@@", " def f(self):", "-    return 1", "+    return 2")
     assert (tmp_path / "f").read_text() == "class A:\n    def f(self):\n        return 2\n"
     assert result.content.endswith("[f: hunk 1 was found by indentation]")
+    for text, after in (
+        ("say(\u201chi\u201d)\nx\n", "say(\u201chi\u201d)\ny\n"),
+        ('say("hi") \t\nx\n', 'say("hi") \t\ny\n'),
+    ):
+        (tmp_path / "f").write_text(text)
+        found = apply("*** Update File: f", "@@", ' say("hi")', "-x", "+y")
+        assert (found.success, (tmp_path / "f").read_text()) == (True, after)
+        assert "[f: hunk 1 was found by " in found.content
+    mixed = "if a:\n    b\n        c\n"
+    (tmp_path / "f").write_text(mixed)
+    assert not apply("*** Update File: f", "@@", " b", "-c", "+d").success, "one shift for the whole hunk"
+    assert (tmp_path / "f").read_text() == mixed
 
 
 def test_lines_that_a_hunk_does_not_change_stay(apply, tmp_path):
@@ -278,6 +326,7 @@ def test_a_malformed_patch_is_refused(apply, tree_of, lines):
 def test_missing_files(apply):
     missing = apply("*** Update File: src/ap.py", "@@", "-import os")
     assert missing.error["code"] == "not_found"
+    assert "src/app.py" in missing.content, "the nearest name"
     assert apply("*** Delete File: missing").error["code"] == "not_found"
 
 

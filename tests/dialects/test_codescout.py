@@ -1,6 +1,8 @@
 """`codescout`: each statement that `docs/reference/dialects/codescout.md` lists, with its own examples."""
 
 import json
+import re
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -95,18 +97,24 @@ def test_tools_and_parameters(ws):
         assert f"default {default}" in told
 
 
+TIPS = {
+    "read_file": ["Prefer chunks with explicit start_line and end_line", "use search_pattern"],
+    "list_dir": ["Start with a shallow listing, then drill into", "narrow it with path", "use find_file"],
+    "search_pattern": ["Use path to narrow the search", "increase it to see them all", "use find_file"],
+    "find_file": ["Use search_pattern to find files by their contents", "`**` matches across directories"],
+    "create_file": ["parent directories are created", "without warning", "use edit_file instead"],
+    "edit_file": ["Exact text to find, including indentation", "imports, constants, config values and small"],
+}
+
+
 def test_tips(ws):
-    told = json.dumps(ws.tools(dialect="codescout").schemas("anthropic"))
+    schemas = {each["name"]: each for each in ws.tools(dialect="codescout").schemas("anthropic")}
+    for name, tips in TIPS.items():
+        told = " ".join(re.sub(r"\\n\s*", " ", json.dumps(schemas[name])).split())
+        assert [tip for tip in tips if tip not in told] == [], name
+    told = json.dumps(list(schemas.values()))
     for absent in ("list_symbols", "find_symbol", "replace_symbol"):
         assert absent not in told
-    about = {each["name"]: each["description"] for each in ws.tools(dialect="codescout").schemas("anthropic")}
-    assert "search_pattern" in about["read_file"]
-    assert "find_file" in about["list_dir"]
-    assert "find_file" in about["search_pattern"]
-    assert "search_pattern" in about["find_file"]
-    assert "without warning" in about["create_file"]
-    assert "edit_file" in about["create_file"]
-    assert "constants" in about["edit_file"]
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "mcp", "gemini"])
@@ -210,6 +218,10 @@ def test_read_without_lines_overflows(do, ws):
             "hint": "File has 850 lines. Use start_line/end_line to read specific ranges",
         },
     }
+    ws.write("src/wide.rs", ("x" * 999 + "\n") * 300)
+    wide = do("read_file", path="src/wide.rs")
+    assert wide["content"] == ("x" * 999 + "\n") * 51, "as many as 51,200 bytes hold"
+    assert (wide["overflow"]["shown"], wide["overflow"]["total"]) == (51, 300)
     ws.write("src/exact.rs", lines(1, 200))
     assert "overflow" not in do("read_file", path="src/exact.rs")
     tools = ws.tools(dialect="codescout")
@@ -262,6 +274,21 @@ def test_read_of_files_that_are_not_plain_text(do, tmp_path):
     assert do("read_file", path="latin")["encoding"] == "unknown-8bit"
 
 
+def test_a_notebook_is_shown_as_what_edit_file_takes(do, tmp_path):
+    """The titles of cells were left out, and nothing said that `|` is not part of the text."""
+    cells = [{"cell_type": "code", "source": ["x = 1\n", "y"]}]
+    (tmp_path / "project/a.ipynb").write_text(json.dumps({"cells": cells}))
+    read = do("read_file", path="a.ipynb")
+    assert read["kind"] == "notebook"
+    assert read["content"].splitlines() == [
+        "cell 1, code", "|x = 1", "|y", "[cells of a notebook; edit_file takes the text after `|`]",
+    ]  # fmt: skip
+    assert do("edit_file", path="a.ipynb", old_string="x = 1\ny", new_string="z")[0] == "ok"
+    assert json.loads((tmp_path / "project/a.ipynb").read_text())["cells"][0]["source"] == ["z"]
+    refused = do("edit_file", path="a.ipynb", new_string="more", insert="append")["error"]
+    assert (refused["code"], "call edit_file" in refused["hint"]) == ("invalid_content", True)
+
+
 def test_long_lines_are_cut_unless_a_range_is_given(do, tmp_path):
     (tmp_path / "project/long").write_bytes(b"a\r\n" + b"x" * 60_000 + b"\r\nb")
     first = do("read_file", path="long")
@@ -278,6 +305,7 @@ def test_large_reads_have_a_file_id(do, ws, root, tmp_path):
     read = do("read_file", path="big.txt")
     name = read["file_id"]
     assert name.startswith("@file_")
+    assert read["content"] == "".join(text.splitlines(True)[:200]), "the lines are shown too"
     assert do("read_file", path=name, start_line=201)["content"] == "".join(text.splitlines(True)[200:400])
     assert do("read_file", path=name, start_line=1, end_line=500)["content"] == text
     found = do("search_pattern", pattern="x 47.$", path=name, max_results=3)
@@ -398,6 +426,8 @@ def test_search_pattern(do, root):
         ],
         "total": 2,
     }
+    (match,) = do("search_pattern", pattern="fn", path="src/main.rs")["matches"]
+    assert match == {"file": f"{root}/src/main.rs", "line": 1, "content": "fn main() {"}
 
 
 def test_search_pattern_total_is_true(do, ws):
@@ -432,11 +462,25 @@ def test_files_that_are_not_utf8_are_skipped_and_counted(do, tmp_path):
     assert [match["content"] for match in found["matches"]] == ["needle é"]
     assert found["total"] == 1
     assert (found["left_out"]["undecodable"], found["left_out"]["binary"]) == (1, 1)
+    (project / "wide").write_bytes("wide needle é\n".encode("utf-16"))
+    found = do("search_pattern", pattern="needle é")
+    assert sorted(match["content"] for match in found["matches"]) == ["needle é", "wide needle é"]
 
 
 @pytest.mark.parametrize("pattern", ["(a{1000}){1000}", "(" * 5000, "x" * 100_000])
 def test_pathological_patterns(do, pattern):
     assert do("search_pattern", pattern=pattern)["error"]["code"] == "invalid_pattern"
+
+
+def test_a_search_that_does_not_end_is_stopped(tmp_path):
+    (tmp_path / "found").write_text("aaa\n")
+    (tmp_path / "slow").write_text("a" * 60 + "!\n")
+    with Workspace(tmp_path, limits=Limits(timeout=0.2)) as ws:
+        began = time.process_time()
+        found = speaking(ws)("search_pattern", pattern="^(a|aa)+$(?!.)")
+        assert time.process_time() - began < 5
+    assert found["left_out"]["reached"] == "timeout"
+    assert [match["content"] for match in found["matches"]] == ["aaa"]
 
 
 def test_long_lines_are_cut_around_the_match(do, ws):

@@ -261,6 +261,9 @@ def test_list_dir_types(call, tmp_path):
         "to-dir": ("dir", "src"), "to-file": ("file", "README.md"), "to-nothing": ("symlink", "none"),
         "out": ("symlink", None), "fifo": ("other", None),
     }  # fmt: skip
+    assert call("read_file", path="to-file")["content"] == call("read_file", path="README.md")["content"]
+    for name, code in (("to-nothing", "not_found"), ("out", "outside_workspace"), ("fifo", "not_regular")):
+        assert call("read_file", path=name)["code"] == code
 
 
 def test_list_dir_sizes(call):

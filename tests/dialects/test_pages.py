@@ -53,6 +53,7 @@ def test_each_row_says_whether_it_is_kept_and_has_a_test(name):
             wrong.append(f"{statement}: {verdict!r} is no verdict")
         if verdict != "kept" and not why:
             wrong.append(f"{statement}: why?")
-        if test.strip("`") not in there:
+        named = re.fullmatch(r"`(\w+)`(?:, `(\w+)`)*", test) and re.findall(r"`(\w+)`", test)
+        if not named or not there.issuperset(named):
             wrong.append(f"{statement}: there is no {test}")
     assert wrong == []

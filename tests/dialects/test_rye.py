@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Policy, Workspace
+from agentfs.dialects import find
 from agentfs.dialects.rye import IGNORED
 from tests.dialects.trees import lay_out_large
+from tests.reading.conftest import make_image
 from tests.tool_calls import accepts
 
 MAIN = """\
@@ -144,6 +146,17 @@ def test_line_ids_are_shown(do):
     assert len(set(ids)) == len(ids), "equal lines have ids of their own"
 
 
+def test_no_two_lines_of_a_file_have_the_same_id(do, ws):
+    """About twelve pairs of 20,000 hashes of six hexadecimal digits are equal."""
+    ws.write("many", "".join(f"{n}\n" for n in range(20_000)))
+    ids, first = [], 1
+    while first <= 20_000:
+        page = do("read", file_path="many", offset=first, limit=20_000)
+        ids += lids(page)
+        first += page["line_count"]
+    assert len(set(ids)) == len(ids) == 20_000
+
+
 def test_line_ids_are_not_kept_in_the_tree(do, tmp_path):
     do("read", file_path="src/main.py")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "setup.py", "src", "tests"]
@@ -179,7 +192,7 @@ def test_read_of_an_empty_file(do, ws):
     }  # fmt: skip
 
 
-def test_read_of_files_that_are_not_text(do, tmp_path):
+def test_read_of_files_that_are_not_text(do, ws, tmp_path):
     (tmp_path / "x").write_bytes(b"\0\1")
     read = do("read", file_path="x")
     assert (read["kind"], read["line_count"]) == ("binary", 0)
@@ -191,6 +204,9 @@ def test_read_of_files_that_are_not_text(do, tmp_path):
     for number in range(Limits().list_entries + 1):
         (tmp_path / f"full/{number}").touch()
     assert do("read", file_path="full")["truncated"] is True
+    (tmp_path / "dot.png").write_bytes(make_image("PNG"))
+    image = ws.tools(dialect="rye").call("read", {"file_path": "dot.png"})
+    assert (image.data["kind"], image.images[0].media_type) == ("image", "image/png")
     (tmp_path / "latin").write_bytes(b"caf\xe9\n")
     assert "UTF-8" in do("read", file_path="latin")["notes"][0]
 
@@ -202,6 +218,20 @@ def test_lines_are_as_they_are(do, tmp_path):
     (tmp_path / "mac").write_bytes(b"a\rb")
     assert do("read", file_path="mac")["line_count"] == 2
     assert do("read", file_path="mac", offset=2)["output"].endswith("] b")
+
+
+def test_a_notebook_is_read_and_edited_by_the_lines_of_its_json(do, tmp_path):
+    """read showed cells without ids, so that no tool of the dialect could edit a notebook."""
+    text = '{\n "cells": [\n  {"cell_type": "code", "source": ["x"]}\n ]\n}\n'
+    (tmp_path / "a.ipynb").write_text(text)
+    read = do("read", file_path="a.ipynb")
+    assert [line.split("] ", 1)[1] for line in read["output"].split("\n")] == text.splitlines()
+    change = {"line_id": lids(read)[2], "new_content": '  {"cell_type": "code", "source": ["y"]}'}
+    assert do("edit_lines", file_path="a.ipynb", changes=[change])["success"]
+    assert (tmp_path / "a.ipynb").read_text() == text.replace("x", "y")
+    change = {"line_id": lids(do("read", file_path="a.ipynb"))[2], "new_content": "  y"}
+    refused = do("edit_lines", file_path="a.ipynb", changes=[change])
+    assert refused["code"] == "invalid_content"
 
 
 def test_read_limit(do, ws):
@@ -340,6 +370,12 @@ def test_edit_one_line(do, tmp_path):
         "lines_changed": 1,
     }
     assert (tmp_path / "src/main.py").read_text() == MAIN.replace("    # TODO: fix this", "    return True")
+    (tmp_path / "src/main.py").write_text("1\n2\n3\n")
+    for line, content, after in ((0, "", "2\n3\n"), (0, "x\n", "x\n3\n"), (1, "y\n\n", "x\ny\n\n")):
+        ids = lids(do("read", file_path="src/main.py"))
+        changes = [{"line_id": ids[line], "new_content": content}]
+        assert do("edit_lines", file_path="src/main.py", changes=changes)["success"]
+        assert (tmp_path / "src/main.py").read_text() == after
 
 
 def test_edit_a_range(do, tmp_path):
@@ -511,7 +547,7 @@ def test_ignored_directories(do, tmp_path):
         "node_modules", "__pycache__", ".git", ".venv", "venv", ".tox", ".pytest_cache", ".mypy_cache",
         ".ruff_cache", "dist", "build", "*.egg-info", ".eggs", ".nox", ".hg", ".svn",
     }  # fmt: skip
-    for name in IGNORED:
+    for name in (*IGNORED, ".jj", ".bzr"):
         for place in (tmp_path, tmp_path / "src"):
             directory = place / name.replace("*", "rye")
             directory.mkdir()
@@ -548,6 +584,10 @@ def test_grep(do):
     assert do("grep", pattern="todo:")["count"] == 0, "case counts"
     assert do("grep", pattern=r"def \w+\(")["count"] == 1
     assert do("grep", pattern="import", path="setup.py")["matches"][0]["file"] == "setup.py"
+    for include in ("src/*.py", "main.py", "./src/main.py", "*.{py,md}"):
+        assert do("grep", pattern="TODO:", path="src", include=include)["count"] == 1, include
+    assert do("grep", pattern="TODO:", include="src/*.py")["count"] == 1
+    assert do("grep", pattern="TODO:", path="src", include="src/*.md")["count"] == 0
 
 
 def test_grep_of_nothing_says_so(do, tmp_path):
@@ -595,10 +635,13 @@ def test_grep_is_capped(do, ws):
     assert long["cut"] == [2500, 1506]
 
 
-def test_grep_timeout(ws):
-    from agentfs.dialects import find
-
+def test_grep_timeout(ws, tmp_path):
     assert find("rye").view(ws).limits.timeout == 30.0
+    (tmp_path / "a").write_text("aaa\n")
+    (tmp_path / "slow").write_text("a" * 60 + "!\n")
+    with Workspace(tmp_path, limits=Limits(timeout=0.2)) as small:
+        found = speaking(small)("grep", pattern="^(a|aa)+$(?!.)")
+    assert (found["output"], found["left_out"]["reached"]) == ("a:1:aaa", "timeout")
 
 
 def test_a_search_that_stopped_early_is_truncated(tmp_path):

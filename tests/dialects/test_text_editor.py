@@ -74,11 +74,14 @@ def test_file_content_cannot_forge_a_line(do, tmp_path):
     assert "binary" in do("view", path="y").content
 
 
-def test_view_a_directory(do):
+def test_view_a_directory(do, tmp_path):
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    (tmp_path / "a.log").write_text("")
     lines = do("view", path=".").content.splitlines()
     assert lines[0] == "Here're the files and directories up to 2 levels deep in ., excluding hidden items:"
     assert lines[1:-1] == ["src/", "src/deep/", "src/a.py", "primes.py"]
-    assert "1 hidden" in lines[-1]
+    assert "2 hidden" in lines[-1]
+    assert "1 ignored" in lines[-1]
     assert "include_ignored" not in lines[-1]
 
 
@@ -192,10 +195,14 @@ def test_create_over_a_file(do, tmp_path):
     assert f'Call {NAME}(command="view", path="primes.py") first, or str_replace' in refused.content
     assert refused.error["code"] == "unread"
     assert (tmp_path / "primes.py").read_text() == PRIMES
+    do("view", path="primes.py", view_range=[1, 2])
+    assert do("create", path="primes.py", file_text="x\n").error["code"] == "unread", "not to its end"
     do("view", path="primes.py")
     assert do("create", path="primes.py", file_text="x\n").content == "The file was overwritten at: primes.py"
     (tmp_path / "primes.py").write_text("from outside\n")
     assert do("create", path="primes.py", file_text="y\n").error["code"] == "stale"
+    for text in ("own\n", "again\n"):
+        assert do("create", path="own.py", file_text=text).success, "it was written by this workspace"
 
 
 @pytest.mark.parametrize(("before", "line", "text", "after"), [
@@ -262,6 +269,17 @@ def test_crlf_is_kept(do, tmp_path):
     result = do("str_replace", path="dos.txt", old_str="a\nb", new_str="a\nc\nb")
     assert (tmp_path / "dos.txt").read_bytes() == b"\xef\xbb\xbfa\r\nc\r\nb\r\n"
     assert "     2\tc\n" in result.content
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "latin-1", "utf-8-sig"])
+def test_encoding_and_mode_are_kept(do, tmp_path, codec):
+    file = tmp_path / "file"
+    file.write_bytes("caf\u00e9\nb\n".encode(codec))
+    file.chmod(0o754)
+    assert do("str_replace", path="file", old_str="b", new_str="c").success
+    assert do("insert", path="file", insert_line=0, insert_text="top").success
+    assert file.read_bytes() == "top\ncaf\u00e9\nc\n".encode(codec)
+    assert file.stat().st_mode & 0o777 == 0o754
 
 
 def test_modes_hold(tmp_path):

@@ -177,7 +177,7 @@ def many(tmp_path, count):
         (tmp_path / "many" / f"{number:05}.txt").write_bytes(b"needle\n")
 
 
-def test_the_limit_is_2000_and_never_over_10000(call, tmp_path):
+def test_the_limit_is_2000_and_never_over_10000(call, ws, tmp_path):
     many(tmp_path, 10_100)
     usual = call("list_files", roots=["many"])
     assert len(value(usual)) == 2000
@@ -204,6 +204,21 @@ def test_the_limit_is_2000_and_never_over_10000(call, tmp_path):
     assert [match["file"] for match in shown["matches"]] == ["many/00000.txt", "many/00001.txt"]
     assert shown["meta"]["truncated"] is True
     assert shown["meta"]["searched_file_count"] == 2
+    tools = ws.tools(dialect="tree-sitter-analyzer")
+    other = tools.call("find_and_grep", {"roots": ["many"], "query": "needle", "limit": 2})
+    assert other.data["meta"]["searched_file_count"] == 2, "another name for file_limit"
+
+
+@pytest.mark.parametrize(("listing", "globs", "searched"), [
+    ({"extensions": ["log"]}, {"exclude_globs": ["a*"]}, {"b.log", "c.log"}),
+    ({"pattern": "^[a-c]"}, {"include_globs": ["c*", "b*"]}, {"b.log", "c.log"}),
+    ({"pattern": "?.log", "glob": True}, {"include_globs": ["b*", "c*"]}, {"b.log"}),
+])  # fmt: skip
+def test_globs_of_the_search_narrow_the_files_before_file_limit(call, tmp_path, listing, globs, searched):
+    for name in "abc":
+        (tmp_path / f"{name}.log").write_text("needle\n")
+    found = call("find_and_grep", roots=["."], query="needle", file_limit=2, **listing, **globs)
+    assert {match["file"] for match in value(found)["matches"]} == searched
 
 
 def test_no_more_than_2000_matches_are_shown(call, tmp_path):
@@ -246,6 +261,11 @@ def test_the_timeout_is_4000_ms_and_never_over_30000(call, tmp_path):
     assert time.monotonic() - began < 3
     assert value(found) == []
     assert found.data["exact"] is False
+    (tmp_path / "fast.txt").write_text("aaa\n")
+    partial = call(
+        "search_content", files=["fast.txt", "slow.txt"], query="^(a|aa)+$(?!.)|aaa", timeout_ms=200
+    )
+    assert [match["file"] for match in value(partial)][:1] == ["fast.txt"], "what was found by then"
     assert any("stopped early, out of time" in note and "timeout_ms" in note for note in found.notes)
     found = call("search_content", roots=["README.md"], query="TODO", timeout_ms=60_000)
     assert found.notes == ("timeout_ms was lowered from 60,000 to 30,000, the maximum",)
@@ -255,7 +275,7 @@ def test_the_timeout_is_4000_ms_and_never_over_30000(call, tmp_path):
     assert error(call("search_content", roots=["."], query="x", timeout_ms=0))["code"] == "invalid_argument"
 
 
-def test_hidden_and_ignored_are_left_out_unless_asked_for(names, hits, call):
+def test_hidden_and_ignored_are_left_out_unless_asked_for(names, hits, call, tmp_path):
     assert ".hidden/note.txt" not in names(types=["f"])
     assert "build/out.py" not in names(types=["f"])
     assert ".hidden/note.txt" in names(hidden=True)
@@ -274,8 +294,13 @@ def test_hidden_and_ignored_are_left_out_unless_asked_for(names, hits, call):
         "1 line in hidden or ignored files, as in build/ (ignored by .gitignore:1 build/)" in absent.notes[1]
     )
     assert absent.notes[1].endswith("pass hidden=true and no_ignore=true.")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/note").write_text("built\n")
     found = value(call("search_content", roots=["."], query="built", hidden=True, no_ignore=True))
     assert [match["file"] for match in found] == ["build/out.py"]
+    assert not any(name.startswith(".git/") for name in names(hidden=True, no_ignore=True))
+    found = value(call("find_and_grep", roots=["."], query="built", hidden=True, no_ignore=True))
+    assert [match["file"] for match in found["matches"]] == ["build/out.py"]
 
 
 # list_files
@@ -347,6 +372,9 @@ def test_types(names, tmp_path):
     assert names(types=["l"]) == ["to-main"]
     assert names(types=["x"]) == ["run.sh"]
     assert names(types=["f", "e"]) == ["src/empty.txt"]
+    (tmp_path / "src/none").mkdir()
+    assert names(types=["e"]) == ["src/empty.txt", "src/none"]
+    (tmp_path / "src/none").rmdir()
     assert "src/main.py" in names(types=["f"])
     assert set(names()) == set(names(types=["f"])) | {"src", "src/util", "to-main"}
 
@@ -365,6 +393,14 @@ def test_links_are_followed_only_when_asked_and_only_inside(names, hits, tmp_pat
     assert "links/in/helper.py" not in names("links")
     assert "links/in/helper.py" in names("links", follow_symlinks=True)
     assert not [name for name in names("links", follow_symlinks=True) if name.startswith("links/out/")]
+    (tmp_path / "links/loop").symlink_to(".")
+    (tmp_path / "links/up").symlink_to("..")
+    looped = names("links", follow_symlinks=True, types=["f"])
+    assert len({os.path.realpath(tmp_path / name) for name in looped}) == len(looped), (
+        "loops are not followed"
+    )
+    (tmp_path / "links/loop").unlink()
+    (tmp_path / "links/up").unlink()
     assert hits("def help", "links") == []
     assert hits("def help", "links", follow_symlinks=True) == [("links/in/helper.py", 1)]
 
@@ -523,6 +559,13 @@ def test_globs_of_files(hits):
     assert {file for file, _ in hits("TODO", include_globs=["src/**"], exclude_globs=["*.py"])} == {
         "src/util/Text.JS"
     }
+    assert hits("def", "src", include_globs=["src/util/*.py"]) == [("src/util/helper.py", 1)], (
+        "the project root"
+    )
+    assert hits("def", "src", exclude_globs=["src/util/**"]) == [("src/main.py", 4)]
+    assert hits("def", "src", "build", include_globs=["util/*.py"]) == [("src/util/helper.py", 1)], (
+        "each root"
+    )
 
 
 def test_lines_around_a_match(call):
@@ -559,6 +602,17 @@ def test_find_and_grep_is_both_in_one_call(call, ws):
     assert meta["searched_file_count"] == 2
     assert meta["truncated"] is False
     assert all(type(meta[name]) is int and 0 <= meta[name] < 10_000 for name in list(meta)[2:])
+
+
+def test_notes_count_the_files_that_were_not_searched(call, tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"\0TODO")
+    (tmp_path / "large.txt").write_bytes(b"x" * (10 * 2**20 + 1))
+    (tmp_path / "secret.pem").write_text("TODO\n")
+    found = value(call("find_and_grep", roots=["."], query="TODO"))
+    assert found["meta"]["searched_file_count"] == 5
+    told = "; ".join(found["notes"])
+    for reason in ("1 binary", "1 too large", "1 protected"):
+        assert reason in told
 
 
 def test_both_times_are_measured(call, tmp_path):
@@ -829,7 +883,8 @@ ROOM = {"total_only": 10, "count_only_matches": 200, "summary_only": 2000, "grou
 def test_the_ladder_bounds_everything_that_the_model_gets(tmp_path, tool, mode):
     """The notes count too: names left out, numbers lowered, matches missing."""
     for number in range(300):
-        directory = tmp_path / f"directory-{number % 7}/{'x' * (number % 40)}y"
+        # A shorter name leaves room for the digits of a long time; one entry is shown even without room.
+        directory = tmp_path / f"dir-{number % 7}/{'x' * (number % 40)}y"
         directory.mkdir(parents=True, exist_ok=True)
         (directory / f"{number}.py").write_text("# TODO: one and TODO: two\n" * (number % 50 + 1))
     for number in range(9):
@@ -1034,6 +1089,8 @@ def test_each_error_has_an_example_that_works_as_given(ws, tool, arguments, lang
     assert tools.call(tool, sent).success
     if tool != "list_files" and refused["code"] in {"invalid_argument", "invalid_pattern"}:
         assert guide in refused["hint"]
+    if refused["code"] in {"not_found", "outside_workspace"}:
+        assert guide not in refused["hint"]
     japanese = re.search("[ぁ-ん]", refused["message"]) and re.search("[ぁ-ん]", refused["hint"])
     assert bool(japanese) is (language == "ja")
     assert "include_ignored" not in refused["hint"]

@@ -1,6 +1,7 @@
 """`wave`: each statement of the document, as `docs/reference/dialects/wave.md` lists them."""
 
 import asyncio
+import base64
 import inspect
 import json
 import threading
@@ -15,6 +16,7 @@ from agentfs.permissions import Allow, Deny
 from agentfs.results import Image
 from agentfs.tools import toolset
 from tests.dialects.trees import lay_out, lay_out_large
+from tests.reading.conftest import make_image
 
 TREE = {
     "README.md": "# A thing\n\nTODO: write\n",
@@ -104,7 +106,19 @@ def test_execute_is_a_coroutine(ws):
     assert all(inspect.iscoroutinefunction(plugin.execute) for plugin in plugins(ws))
     result = execute(ws, "Read", {"file_path": "README.md"})
     assert isinstance(result, WaveResult)
-    assert execute(ws, "Read", {"nothing": 1}).success is False
+    for name in ARGUMENTS:
+        for sent in (
+            {},
+            {"nothing": 1},
+            {"path": 5},
+            {"file_path": None},
+            {"file_path": "a\0b"},
+            [],
+            None,
+            "x",
+        ):
+            answer = execute(ws, name, sent)
+            assert answer.success or answer.error["code"]
 
 
 @pytest.mark.parametrize(("tool", "params", "workdir", "shown"), [
@@ -147,7 +161,13 @@ def test_the_wire_form_of_a_failure(call):
     assert unknown.to_dict()["error"] == unknown.error["message"]
 
 
-def test_the_wire_form_of_images():
+def test_the_wire_form_of_images(call, tmp_path):
+    (tmp_path / "dot.png").write_bytes(make_image("PNG"))
+    wire = call("Read", file_path="dot.png").to_dict()
+    assert [sorted(image) for image in wire["images"]] == [["data", "mediaType"]]
+    assert wire["images"][0]["mediaType"] == "image/png"
+    assert base64.b64decode(wire["images"][0]["data"]).startswith(b"\x89PNG")
+    assert "images" not in call("Read", file_path="README.md").to_dict()
     result = WaveResult(True, "", images=(Image("aGk=", "image/png"),))
     assert result.to_dict() == {
         "success": True,
@@ -178,7 +198,7 @@ def test_relative_paths_start_in_the_workdir(ws, tmp_path, absolute):
         "../README.md\n3|"
     )
     made = call("Write", file_path="new.py", content="x\n")
-    assert (made.file_path, made.content) == ("new.py", 'Created "new.py" (1 line, 2 bytes).')
+    assert (made.file_path, made.content) == ("new.py", "Created: 1 line.")
     assert (tmp_path / "src/new.py").read_text() == "x\n"
     outside = call("Read", file_path="../../x")
     assert outside.error["code"] == "outside_workspace"
@@ -383,6 +403,10 @@ def test_read(call, ws):
     assert call("Read", file_path="README.md", offset=9).error["code"] == "past_end"
     ws.write("long.txt", "x\n" * 2500)
     assert call("Read", file_path="long.txt").data["end_line"] == 2000
+    ws.write("wide.txt", ("x" * 500 + "\n") * 2500)
+    wide = call("Read", file_path="wide.txt")
+    assert 0 < wide.data["end_line"] < 2000
+    assert wide.next["arguments"]["offset"] == wide.data["end_line"] + 1
 
 
 def test_write(call, tmp_path):
@@ -391,6 +415,8 @@ def test_write(call, tmp_path):
     assert unread.error["code"] == "unread"
     assert 'Call Read(file_path="README.md") first, or Edit' in unread.content
     assert (tmp_path / "README.md").read_text() == TREE["README.md"]
+    call("Read", file_path="README.md", limit=1)
+    assert call("Write", file_path="README.md", content="gone\n").error["code"] == "unread", "not to its end"
     call("Read", file_path="README.md")
     assert call("Write", file_path="README.md", content="new\n").success
     assert call("Write", file_path="README.md", content="newer\n").success
@@ -408,6 +434,14 @@ def test_write_writes_the_line_ends_given(call, tmp_path, before, content):
     assert (tmp_path / "file").read_bytes() == bom + content.encode()
     note = "the line ends are LF, as given; the file had CRLF"
     assert (note in written.content) is (content == "x\ny\n" and before.count(b"\n") == before.count(b"\r\n"))
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-8-sig", "latin-1"])
+def test_write_keeps_the_encoding(call, tmp_path, codec):
+    (tmp_path / "file").write_bytes("caf\u00e9\n".encode(codec))
+    call("Read", file_path="file")
+    assert call("Write", file_path="file", content="th\u00e9\n").success
+    assert (tmp_path / "file").read_bytes() == "th\u00e9\n".encode(codec)
 
 
 def test_edit(call, tmp_path):
@@ -521,6 +555,10 @@ def test_grep_places(call):
 def test_grep_filters(call):
     assert call("Grep", pattern="TODO", glob="*.py").content.splitlines()[0] == "src/main.py"
     assert call("Grep", pattern="TODO", type="js").content.splitlines()[0] == "src/util/text.js"
+    for glob in ("src/util/*.js", "util/*.js"):
+        assert list(call("Grep", pattern="TODO", path="src", glob=glob).data["counts"]) == [
+            "src/util/text.js"
+        ]
 
 
 def test_grep_output_modes(call):

@@ -104,7 +104,7 @@ def test_the_mark_of_a_cut_line_is_written_with_a_warning(ws):
 def test_replacing_all_names_the_lines_and_repeats_nothing(ws):
     ws.write("b.py", "".join("old = 1\n" if n in {15, 436, 437} else f"x{n}\n" for n in range(500)))
     result = ws.edit("b.py", "old", "new", replace_all=True)
-    assert result.text == 'Edited "b.py": 3 replacements, lines 16, 437-438.'
+    assert result.text == "Edited lines 16, 437-438: 3 replacements."
     assert result.diff.count("+new = 1") == 3
     assert "+new = 1" in ws.edit("b.py", "x499", "new = 1\nx499", replace_all=True).text
 

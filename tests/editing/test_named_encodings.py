@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from agentfs import AgentFSError, Edit, LineChange, Workspace, connect
+from agentfs import AgentFSError, Edit, Limits, LineChange, Workspace, connect
 
 TEXTS = {
     "gb18030": ("配置文件\n主机 = 本地\n", "本地", "服务器"),
@@ -114,6 +114,24 @@ def test_a_change_by_another_program_does_not_make_the_encoding_wrong(ws, path, 
     path.write_bytes(b"\x00\x01\x02")
     assert ws.read(name).kind == "binary"
     assert ws.grep("a", name, include_ignored=True).skipped.binary == 1
+
+
+@each
+def test_a_change_of_a_large_file_by_another_program_does_not_make_the_encoding_wrong(
+    tmp_path, encoding, text, old, new
+):
+    path, many = tmp_path / "large.txt", 3000
+    path.write_bytes((text * many).encode(encoding))
+    with Workspace(tmp_path, limits=Limits(file_bytes=1000)) as ws:
+        ws.read("large.txt", encoding=encoding)
+        assert ws.read("large.txt", limit=1).content == text.splitlines(keepends=True)[0]
+        path.write_bytes((text * many + old).encode(encoding))
+        assert ws.read("large.txt", limit=1).content == text.splitlines(keepends=True)[0]
+        path.write_text(text * many, encoding="utf-8")
+        found = ws.read("large.txt", limit=1)
+        assert (found.encoding, found.content) == ("utf-8", text.splitlines(keepends=True)[0])
+        path.write_bytes(b"\x00\x01" * 1000)
+        assert ws.read("large.txt").kind == "binary"
 
 
 @each

@@ -59,7 +59,7 @@ def test_a_new_file_is_created_with_its_directories(env):
     assert (result.path, result.created, result.bytes_written) == ("new/deep/f.txt", True, 4)
     assert result.revision == revision_of(b"a\nb\n")
     assert result.diff.startswith("--- /dev/null\n+++ b/new/deep/f.txt\n")
-    assert "2 lines, 4 bytes" in result.text
+    assert result.text == "Created: 2 lines."
     assert "+a" not in result.text
 
 

@@ -86,7 +86,8 @@ class RepeatedChange:
         self.fresh(self.top)
         if without_locks:
             for left in Path(lock.lock_directory(str(self.top)) or "").iterdir():
-                left.unlink()
+                if left.is_file():  # not the directory of remote sessions
+                    left.unlink()
         with Workspace(self.top) as ws:
             self.before(ws)
             child = os.fork()
@@ -113,6 +114,8 @@ class RepeatedChange:
                 assert snapshot(self.top) == both[0], f"call {number}"
                 assert not ws.changes().files
                 return True
+            finally:
+                calls.at = -1  # the change may make fewer calls than counted
             if self.left_out(done):
                 return False
             state = {name: each for name, each in snapshot(self.top).items() if not name.endswith(".part")}

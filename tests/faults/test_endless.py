@@ -80,7 +80,12 @@ def sparse(path: Path, head: bytes, size: int) -> None:
 
 @pytest.mark.parametrize(
     ("head", "mechanism"),
-    [(b"", "openat2"), (b"", "walk"), (b"a line of text\n" * 5000, "openat2"), (b"a" * (3 << 20), "walk")],
+    [
+        (b"", "openat2"),
+        (b"", "walk"),
+        (b"a line of text\n" * 5000, "openat2"),
+        pytest.param(b"a" * (3 << 20), "walk", marks=pytest.mark.long),
+    ],
     ids=["hole", "hole-walk", "text", "line"],
 )
 def test_endless_and_sparse_files_take_little_memory(tmp_path, head, mechanism):

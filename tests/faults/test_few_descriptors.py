@@ -61,7 +61,7 @@ def only(count: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@part_or_all(8)
+@part_or_all(13)
 @pytest.mark.parametrize("name", list(CHANGES))
 def test_a_change_with_few_descriptors_is_made_or_not_made_and_leaves_no_second_name(tmp_path, name, every):
     made = set()

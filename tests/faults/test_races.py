@@ -201,7 +201,7 @@ def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(aren
     (arena / "moving").write_text("inside")
     mix = ["make", "delete", "move", "move back", "move out", "move in", "edit", "transaction", "undo"]
     mix += ["make", "append", "copy", "stat", "delete copy", "delete all", "undo"]
-    outcomes = hammer(arena, 3000, mix, names=False)
+    outcomes = hammer(arena, 1500, mix, names=False)
     others = {"already_exists", "refused", "stale", "conflict", "no_change", "invalid_argument", "no_match"}
     assert set(outcomes) <= ALLOWED | others, outcomes
     assert outcomes["inside"] > 20

@@ -48,7 +48,7 @@ def states_of(top):
     return found
 
 
-@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [61, pytest.param(1, marks=pytest.mark.long)])
 def test_a_kill_before_a_call_loses_no_change(tmp_path, monkeypatch, step):
     had = states_of(tmp_path / "model")
     calls = killing(monkeypatch)

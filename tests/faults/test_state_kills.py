@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
+from agentfs.history import database
 from tests.faults.calls import CountedCalls, kill_itself
 from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.history.judges import Snapshot, snapshot
@@ -93,7 +94,9 @@ def killing(monkeypatch) -> CountedCalls:
     class Connection(sqlite3.Connection):
         execute = calls.wrap(sqlite3.Connection.execute)
 
-    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, factory=Connection, **more))
+    monkeypatch.setattr(
+        database.sqlite3, "connect", lambda *args, **more: connect(*args, factory=Connection, **more)
+    )
     return calls
 
 

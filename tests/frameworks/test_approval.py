@@ -7,8 +7,8 @@ import pytest
 
 from agentfs import Allow, Policy, Toolset, Workspace, connect
 from agentfs.frameworks import ask
-from agentfs.frameworks.approval import Paused, answering, question_of
 from agentfs.results import WriteResult
+from agentfs.tools.approval import Paused, answering, question_of
 from agentfs.tools.declaration import tool
 from tests.remote.over_pipe import open_pipe
 

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -135,6 +137,30 @@ def test_a_child_does_not_hold_the_lock_of_a_state_directory(tmp_path):
     for fd in (hold, held, begun, beginning):
         os.close(fd)
     os.waitpid(child, 0)
+
+
+def test_a_state_directory_is_free_when_it_is_closed_even_if_a_child_has_not_begun(tmp_path):
+    (tmp_path / "root").mkdir()
+    code = """
+import os, sys
+os.register_at_fork(after_in_child=lambda: os.read(hold, 1))  # runs before the hook of agentfs
+from agentfs import AgentFSError, Workspace
+hold, held = os.pipe()
+with Workspace("root", state="state"):
+    child = os.fork()
+    if child == 0:
+        try:  # the child must not release the lock of another workspace of its parent
+            Workspace("root", state="state")
+        except AgentFSError as error:
+            os._exit(error.code == "busy")
+        os._exit(2)
+with Workspace("root", state="state"):
+    os.write(held, b"1")
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    command = [sys.executable, "-c", code]
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (printed.stdout, printed.stderr) == ("1\n", "")
 
 
 def test_a_transaction_is_committed_only_by_its_own_process(ws, tmp_path):

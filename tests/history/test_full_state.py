@@ -13,8 +13,9 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import FileIOError, UnreadError
-from agentfs.history import read_history
+from agentfs.history import database, read_history
 from agentfs.history.database import Database
+from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
 from tests.history.judges import can_mount, snapshot
 
@@ -77,7 +78,9 @@ def statements(monkeypatch):
             return result
 
     found, connect = Statements(), sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, factory=Connection, **more))
+    monkeypatch.setattr(
+        database.sqlite3, "connect", lambda *args, **more: connect(*args, factory=Connection, **more)
+    )
     return found
 
 
@@ -88,9 +91,10 @@ def raises(error):
     return fail
 
 
+@part_or_all(4)
 @pytest.mark.parametrize("error", [FULL, FAILS], ids=["full", "fails"])
 @pytest.mark.parametrize("undoing", ["undone", "not undone"])
-def test_each_statement_of_the_database_fails(root, tmp_path, statements, error, undoing):
+def test_each_statement_of_the_database_fails(root, tmp_path, statements, error, undoing, every):
     original, state = snapshot(root), tmp_path / "state"
     statements.kinds = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "COMMIT")
     with Workspace(root, state=state) as ws:
@@ -108,7 +112,7 @@ def test_each_statement_of_the_database_fails(root, tmp_path, statements, error,
         raise error
 
     failed = []
-    for at in range(1, total + 1):
+    for at in range(1, total + 1, every):
         shutil.rmtree(state)
         shutil.rmtree(root)
         root.mkdir()

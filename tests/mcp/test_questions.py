@@ -279,7 +279,7 @@ def test_the_example_of_a_policy_file_asks_about_two_calls():
     assert [line for line in lines if re.match(r"[a-z]+ \S+: ", line)] == [
         'read notes.private: "notes.private" is protected: its contents are neither shown nor changed.',
         "edit uv.lock: The rule `change(*.lock)` denies this call.",
-        'edit src/app.py: Edited "src/app.py": 1 replacement, line 1.',
-        'edit README.md: Edited "README.md": 1 replacement, line 1.',
+        "edit src/app.py: Edited line 1.",
+        "edit README.md: Edited line 1.",
         "delete src/app.py: The user did not allow this call.",
     ]

@@ -63,7 +63,7 @@ def test_a_file_may_match_when_its_bytes_have_the_literal(installed, content, be
         st.sampled_from([*"iIkKsS_f", "\u0130", "\u212a", "\u017f", "\u0307", "\udce2", "\udcc4", "x" * 70]),
         max_size=20,
     ),
-    literal=st.text("iks_f", min_size=1, max_size=6),
+    literal=st.text("iks_f", min_size=1, max_size=12),
 )
 @example(pieces=["\u0130", "f"], literal="if")
 @example(pieces=["\udce2", "K", "I", "S", "S"], literal="kiss")
@@ -75,6 +75,17 @@ def test_a_file_may_match_when_its_bytes_have_the_literal_in_another_case(instal
     text = decode_content(content)
     if text is not None and pattern.expression.search(text):
         assert verdict == content
+
+
+@pytest.mark.skipif(literals.stringzilla is None, reason="the hint needs stringzilla")
+def test_a_part_of_a_literal_does_not_count_as_found_in_any_case():
+    prefilter = Prefilter(compile_pattern("get_template_names").plan)
+    for content in (b"template_names, get_template", b"GET_TEMPLATE_NAME", b""):
+        assert prefilter.classify(loaded(content), len(content)) is None
+    assert not prefilter.found_in_any_case
+    content = b"template_names, GET_Template_Names"
+    assert prefilter.classify(loaded(content), len(content)) is None
+    assert prefilter.found_in_any_case
 
 
 @WAYS

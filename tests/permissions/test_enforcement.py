@@ -70,9 +70,13 @@ def no(request):
     (Policy(ask=["change"], allow=["*"], permission=no), "", "refused"),
     (Policy(ask=["*"], allow=["*"], permission=lambda request: True), "", ""),
     (Policy(ask=["*"], deny=["change"], permission=lambda request: True), "", "refused"),
-    (Policy(ask=["*"], mode="bypass"), "", ""),
+    (Policy(ask=["*"], mode="bypass"), "refused", "refused"),
+    (Policy(ask=["change"], mode="bypass", permission=no), "", "refused"),
+    (Policy(ask=["delete"], mode="bypass", permission=no), "", ""),
     (Policy(ask=["*"], mode="plan", permission=lambda request: True), "", "refused"),
-    (Policy(ask=["*"], mode="accept_edits", permission=no), "refused", ""),
+    (Policy(ask=["*"], mode="accept_edits", permission=no), "refused", "refused"),
+    (Policy(ask=["edit(src/**)"], mode="accept_edits", permission=lambda request: True), "", ""),
+    (Policy(ask=["edit(lib/**)"], mode="accept_edits", permission=no), "", ""),
 ])  # fmt: skip
 def test_modes_rules_and_answers(tree, policy, reads, changes):
     assert set(codes(tree, policy, READS)) == {reads}
@@ -80,6 +84,26 @@ def test_modes_rules_and_answers(tree, policy, reads, changes):
         assert set(codes(tree, policy, CHANGES)) == {changes}
     else:
         assert codes(tree, policy, CHANGES[:2]) == ["", ""]
+
+
+@pytest.mark.parametrize("mode", ["default", "accept_edits", "bypass"])
+def test_no_mode_answers_what_an_ask_rule_asks(tree, mode):
+    asked = []
+    policy = Policy(mode=mode, ask=["edit(src/**)", "read(lib/**)"], permission=asked.append)
+    with Workspace(tree, policy=policy) as ws:
+        refused = codes(
+            tree, policy, [("edit", {"path": "src/a.txt", **EDIT}), ("read", {"path": "lib/b.txt"})]
+        )
+        found = ws.grep("one")
+    assert refused == ["refused", "refused"]
+    assert [each.paths for each in asked] == [("src/a.txt",), ("lib/b.txt",)]
+    assert found.skipped.protected == 1
+    assert (tree / "src" / "a.txt").read_text() == "one\n"
+
+
+def test_plan_mode_refuses_before_an_ask_rule_asks(tree):
+    policy = Policy(mode="plan", ask=["edit"], permission=lambda _: pytest.fail("asked"))
+    assert codes(tree, policy, [("edit", {"path": "src/a.txt", **EDIT})]) == ["refused"]
 
 
 ASKED = {
@@ -203,7 +227,7 @@ def test_the_user_is_not_asked_about_a_failing_call_if_reading_is_allowed(tree):
     ("edit(src)", "src/a.txt", True),
     ("edit(*.txt)", "lib/b.txt", True), ("write(src/**)", "src/a.txt", False),
     ("change(src/**)", "src/a.txt", True),
-    ("edit(link/**)", "src/a.txt", False), ("edit(src/**)", "link/a.txt", True), ("edit", "lib/b.txt", True),
+    ("edit(link/**)", "src/a.txt", True), ("edit(src/**)", "link/a.txt", True), ("edit", "lib/b.txt", True),
     ("edit(/a.txt)", "src/a.txt", False), ("edit(src/**)", "./lib/../src/a.txt", True),
 ])  # fmt: skip
 def test_a_deny_rule_covers_every_spelling_of_a_path(tree, rule, path, covered):

@@ -450,10 +450,11 @@ def test_the_class_has_every_method_of_a_workspace():
     assert own - {"tools", "tool_names", "recorded"} <= vars(RemoteWorkspace).keys()
 
 
-def test_the_public_tests_pass_over_a_pipe():
+def test_the_public_tests_pass_over_a_pipe(tmp_path):
     """A sample of the tests; `pytest --connect` runs all of them."""
     files = ["test_workspace.py", "editing/test_edit_lines.py", "history/test_transactions.py"]
     command = [sys.executable, "-m", "pytest", "--connect", "-q", "-n0", "-p", "no:cacheprovider"]
+    command.append(f"--basetemp={tmp_path / 'inner'}")  # else it removes the directories of earlier runs
     done = subprocess.run([*command, *files], cwd=ROOT / "tests", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
 

@@ -460,8 +460,8 @@ HELLO_FIELDS = ["nonce", "client", "protocol", "root", "state", "session", "poli
 
 @pytest.mark.parametrize("name", [*HELLO_FIELDS, "again", "kept", "forget"])
 def test_a_wrong_field_of_the_first_message_is_an_error(start, name):
-    for value in [*WRONG, None]:
-        start(**{name: value}).end()  # `end` fails if an exception ended the server
+    for number, value in enumerate([*WRONG, None]):
+        start(**{"client": f"c{number}", name: value}).end()  # `end` fails if an exception ended the server
 
 
 @pytest.mark.parametrize("client", ["\u00e9", "\u4e2d", "a/b", "..", "", "a b", "x" * 65, 5, None])

@@ -8,7 +8,8 @@ import pytest
 
 from agentfs import Limits, Workspace
 from agentfs.errors import InvalidPatternError
-from agentfs.search import collect
+from agentfs.results import Match
+from agentfs.search import collect, grep
 from agentfs.tree import walk
 
 MIB = 1 << 20
@@ -127,7 +128,7 @@ def test_regression_a_line_of_a_million_matches_does_not_keep_a_million_spans(
     ("arguments", "options"),
     [
         pytest.param("context=20", "", marks=pytest.mark.long),
-        ("context=20", "overlap=True"),
+        pytest.param("context=20", "overlap=True", marks=pytest.mark.long),
         pytest.param("", "", marks=pytest.mark.long),
         ("output_mode='summary'", "samples=10**9"),
     ],
@@ -293,3 +294,38 @@ def test_a_call_of_a_group_is_refused_with_its_position(ws: Workspace, pattern: 
 def test_references_and_escaped_calls_are_accepted(ws: Workspace, pattern: str) -> None:
     (Path(ws.root) / "f.txt").write_text("aab\n")
     assert ws.grep(pattern).total_lines == 1
+
+
+def test_regression_a_page_of_long_lines_holds_hardly_more_matches_than_are_shown(ws: Workspace) -> None:
+    (Path(ws.root) / "f").write_text(("a" * 300 + "\n") * 20_000)
+    result = ws.tools(["grep"]).call("grep", {"pattern": "a+", "limit": 10**9})
+    assert result.data is not None
+    assert result.next is not None
+    shown = result.content.count("|aaa")
+    assert shown == result.next["arguments"]["offset"] > 100
+    assert shown <= len(result.data["matches"]) < 5 * shown
+    assert result.data["total_lines"] == 20_000
+
+
+@pytest.mark.parametrize("context", [0, 20])
+@pytest.mark.parametrize("line_numbers", [True, False])
+def test_regression_a_page_of_many_short_lines_is_rendered_only_a_few_times(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, context: int, line_numbers: bool
+) -> None:
+    (Path(ws.root) / "f").write_text("ab cd ef gh\n" * 20_000)
+    numbered = grep._numbered_matches
+    rendered = 0
+
+    def counted(matches: list[Match], *, numbers: bool) -> list[str]:
+        nonlocal rendered
+        rendered += len(matches)
+        return numbered(matches, numbers=numbers)
+
+    monkeypatch.setattr(grep, "_numbered_matches", counted)
+    result = ws.grep("a", limit=10**9, context=context, line_numbers=line_numbers)
+    assert result.next is not None
+    shown = result.next["arguments"]["offset"]
+    assert rendered < 20_000 + 8 * shown
+    few = ws.grep("a", limit=shown + 1, line_numbers=line_numbers)
+    assert few.next is not None
+    assert few.next["arguments"]["offset"] >= shown  # as many lines as fit are shown

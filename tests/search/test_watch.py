@@ -217,7 +217,7 @@ class Changes(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
-    max_examples=int(os.environ.get("AGENTFS_WATCH_EXAMPLES", "20")),
+    max_examples=int(os.environ.get("AGENTFS_WATCH_EXAMPLES", "12")),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -46,7 +46,7 @@ PATTERNS = [
 SPANNING = ["a\nb", "b\n+a", r"^ab$\n", "(?<=\n)a", r"\Aa", r"b\Z", "a[^a]b", r"\n\n", "^", "$"]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_file_in_windows_gives_what_its_full_text_gives(tmp_path, data):
     lines = data.draw(LINES)

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentfs.text import diff as diff_module
-from agentfs.text import unified_diff
+from agentfs.text import compare, unified_diff
 from tests.conftest import needs
 
 pytestmark = needs("git")
@@ -51,9 +50,9 @@ def test_git_makes_the_new_file_from_the_diff(tmp_path, before, after, context):
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(whole, whole, st.sampled_from([0, 2]), st.sampled_from([0, 10, 60]))
-def test_a_diff_divided_at_unique_lines_can_be_applied(tmp_path, before, after, context, comparisons):
+def test_a_diff_divided_at_unique_lines_can_be_applied(tmp_path, before, after, context, steps):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(diff_module, "_MAX_COMPARISONS", comparisons)
+        patched.setattr(compare, "_MAX_STEPS", steps)
         diff = unified_diff(before, after, "f", context=context)
     if before != after:
         assert applied(tmp_path, before, diff) == after

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agentfs.text import merge_texts
+from agentfs.text.merge import merge_texts
 from tests.conftest import needs
 
 
@@ -41,20 +41,29 @@ def test_changes_of_the_same_or_neighbouring_lines_conflict(base, ours, theirs, 
     assert merge_texts(base, ours, theirs) == (None, lines)
 
 
-def random_triple(seed):
-    """A text of mostly distinct lines, and two edited versions of it."""
+SHAPES = {  # most lines, the share of repeated lines, different repeated lines
+    "distinct": (40, 0.1, 3),
+    "repeated": (40, 1, 5),
+    "short": (8, 0.8, 2),
+    "long": (600, 0.5, 20),
+}
+
+
+def random_triple(seed, shape):
+    """A text and two edited versions of it."""
     draw = random.Random(seed)
-    common = ["", "    }", "    return x"]
+    most, share, kinds = SHAPES[shape]
+    common = ["", "    }", "    return x", *(f"    word {number}" for number in range(kinds - 3))][:kinds]
     base = [
-        draw.choice(common) if draw.random() < 0.1 else f"line {draw.randrange(10**6)}"
-        for _ in range(draw.randrange(40))
+        draw.choice(common) if draw.random() < share else f"line {draw.randrange(10**6)}"
+        for _ in range(draw.randrange(most))
     ]
 
     def edited(lines):
         lines = list(lines)
         for _ in range(draw.choice([1, 1, 2, 3, 5])):
             at = draw.randrange(len(lines) + 1)
-            match draw.randrange(4):
+            match draw.randrange(5):
                 case 0:
                     lines[at:at] = [f"new {draw.randrange(1000)}" for _ in range(draw.randrange(1, 4))]
                 case 1:
@@ -63,6 +72,9 @@ def random_triple(seed):
                     lines[at] += "x"
                 case 3:
                     lines[at:at] = [draw.choice(common)]
+                case 4:
+                    start = draw.randrange(len(lines) + 1)
+                    lines[at:at] = lines[start : start + draw.randrange(5)]
         return lines
 
     def text(lines):
@@ -83,21 +95,20 @@ def git_merged(directory, base, ours, theirs):
 
 
 @needs("git")
-@pytest.mark.parametrize("count", [200, pytest.param(2000, marks=pytest.mark.long)])
-def test_random_triples_are_merged_as_git_does(tmp_path, count):
-    """If lines repeat, the two may pair them in different ways: 1 triple of the 2,000 merges only here."""
-    different = [
-        seed
-        for seed in range(count)
-        if merge_texts(*random_triple(seed)).text != git_merged(tmp_path, *random_triple(seed))
-    ]
-    assert len(different) <= count // 1000
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("count", [100, pytest.param(20_000, marks=pytest.mark.long)])
+def test_random_triples_are_merged_as_git_does(tmp_path, shape, count):
+    triples = (random_triple(seed, shape) for seed in range(count))
+    assert [each for each in triples if merge_texts(*each).text != git_merged(tmp_path, *each)] == []
 
 
 def test_the_work_is_bounded():
     base = "".join(f"{number % 7}\n" for number in range(100_000))
     ours, theirs = base.replace("3\n", "x\n"), base.replace("5\n", "y\n")
+    draw = random.Random(1)
+    others = ["".join(f"{draw.randrange(50)}\n" for _ in range(100_000)) for _ in range(2)]
     began = time.monotonic()
-    assert merge_texts(base, ours, theirs).text is None
+    assert merge_texts(base, ours, theirs).text == ours.replace("5\n", "y\n")
+    assert merge_texts(base, *others).text is None
     assert merge_texts("\n" * 500_000, "\n" * 500_001 + "x", "y" + "\n" * 500_000) == (None, ((1, 500_001),))
     assert time.monotonic() - began < 30

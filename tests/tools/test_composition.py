@@ -68,6 +68,24 @@ def test_only_and_without_choose_tools_by_name(ws):
             choose(["raed"])
 
 
+def test_a_tool_does_not_stay_without_the_tool_that_it_needs(ws):
+    tools = ws.tools(["read", "grep", "edit_lines", "ls"], prefix="fs_")
+    assert tools.without(["fs_grep", "fs_ls"]).names == ("fs_read", "fs_edit_lines")
+    assert tools.only(["fs_ls", "fs_read"]).names == ("fs_ls", "fs_read")
+    for select in (
+        lambda: tools.without(["fs_read", "fs_grep"]),
+        lambda: tools.only(["fs_edit_lines", "fs_ls"]),
+        lambda: tools.without("fs_grep").without("fs_read"),
+    ):
+        with pytest.raises(
+            InvalidArgumentError, match="fs_edit_lines needs values that only read and grep show"
+        ):
+            select()
+    # A program that made its own tool for the ids may leave the others out.
+    own = Toolset([ws.edit_lines, ws.ls])
+    assert own.without("ls").names == ("edit_lines",)
+
+
 def test_renamed_tools_are_named_in_advice_and_keep_their_aliases(ws):
     tools = ws.tools(["read", "ls"]).renamed({"read": "Show", "ls": "List"})
     assert tools.names == ("Show", "List")

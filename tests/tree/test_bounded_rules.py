@@ -88,7 +88,7 @@ def random_lines(rng: random.Random, size: int) -> str:
 
 
 @needs("git")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4))])
 def test_rule_files_within_the_bounds_mean_what_they_mean_to_git(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     for directory in ("", "a/", "a/b/", "x001/"):
@@ -176,12 +176,11 @@ def test_regression_large_globs_are_not_kept_for_the_life_of_the_process(tmp_pat
         return int(found[1]) >> 10 if found else 0
 
     with Workspace(tmp_path) as ws:
-        for number in range(2):
-            ws.glob("{1..7}" + "?*" * 2000 + str(number))
+        ws.glob("{1..7}" + "?*" * 1500)
         before = resident()
-        for number in range(2, 7):
-            ws.glob("{1..7}" + "?*" * 2000 + str(number))
-        assert resident() - before < 4
+        for number in range(3):
+            ws.glob("{1..7}" + "?*" * 1500 + str(number))
+        assert resident() - before < 3  # MiB; 6 if `re` keeps them
 
 
 @pytest.mark.parametrize("deep", [3, 12])

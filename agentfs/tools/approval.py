@@ -1,4 +1,4 @@
-"""Approval by the framework that runs a call: the callback `ask`, and calls that answer it."""
+"""Approval by the framework or the MCP server that runs a call: the callback `ask`, and its answers."""
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager

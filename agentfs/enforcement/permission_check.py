@@ -1,4 +1,4 @@
-"""The permission check before every method, and again for each file that the method opens or changes.
+"""The permission check before a method, and again for each file that the method opens or changes.
 
 Mode, rules and the permission callback decide before the call, with no lock held. A link may be swapped after
 that, and a search opens files that no argument names. So the root asks `Access` with the canonical path of
@@ -9,110 +9,45 @@ each file.
 
 import functools
 import inspect
-import types
+import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from itertools import takewhile
-from operator import methodcaller
-from os import PathLike, fspath
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from agentfs import call_context, search
+from agentfs.enforcement.guard import Guarded, perform
 from agentfs.errors import (
     AccessError,
     AgentFSError,
     InvalidArgumentError,
-    NotFoundError,
     OperationalError,
     PathError,
     RefusedError,
     StaleError,
     UnreadError,
 )
-from agentfs.events import reports_calls
 from agentfs.fs import Root, quote, revision_of
 from agentfs.fs.protect import fold_letters
-from agentfs.history import Journal
-from agentfs.limits import Limits
-from agentfs.outputs import OutputStore
 from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, Permission, PermissionRequest, Rule
-from agentfs.policy import Policy
-from agentfs.read_tracker import ReadTracker
 from agentfs.results import DeleteResult, ReplaceResult
 from agentfs.text.nearest import nearest
-from agentfs.tools.declaration import declaration_of, declarations, declare
-from agentfs.tools.hints import ArgumentChecker, checks_arguments, resolve_hints
+from agentfs.tools.hints import ArgumentChecker
 from agentfs.tree.globs import compile_globs
 from agentfs.visible import one_line, visible
 
 _R = TypeVar("_R")
-_C = TypeVar("_C", bound=type)
 _PATH_PARAMETERS = ("path", "paths", "to")
 # Errors of a change that reveal no content, so they are raised before the user is asked.
 _UNASKED = (PathError, AccessError, UnreadError, OperationalError)
+_WILDCARD = re.compile(r"[*?\[\]{}\\]")
 _Test = Callable[[str], bool]
 
 
-class Guarded(Protocol):
-    """The attributes of a workspace that the check uses."""
-
-    policy: Policy
-    limits: Limits
-    _root: Root
-    _journal: Journal
-    _read_tracker: ReadTracker
-    _outputs: OutputStore
-    _guarded_by: str
-
-    def _check_open(self) -> None: ...
-
-
-_G = TypeVar("_G", bound=Guarded)
-
-
-def guard_methods(cls: _C) -> _C:
-    """Make the public methods of a class check their arguments, and those that are tools the permission.
-
-    A method that overrides a tool, in the class or a mixin, inherits its declaration unless it has its own.
-    """
-    inherited = {
-        name: each for base in reversed(cls.__mro__[1:]) for name, each in declarations(base).items()
-    }
-    methods = {
-        name: each for name in inherited if not hasattr(each := getattr(cls, name), "_agentfs_guarded")
-    }
-    for name, method in (methods | vars(cls)).items():
-        if isinstance(method, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
-            declared = declaration_of(method) or inherited.get(name)
-            if name in inherited:
-                _adopt_parameters(cls, name, method)
-            if declared is not None:
-                declare(method, declared)
-            effect = declared.effect if declared else "none"
-            checked = check_arguments(method) if effect == "none" else _check_call(method, effect)
-            checked = checked if declared is None else reports_calls(checked)
-            checked.__dict__["_agentfs_guarded"] = True
-            setattr(cls, name, checked)
-    return cls
-
-
-def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> None:
-    """Give an override with `*args, **kwargs` the parameters of the tool that it overrides."""
-    kinds = {each.kind for each in inspect.signature(method).parameters.values()}
-    if {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds:
-        defined = (vars(base)[name] for base in cls.__mro__ if name in vars(base))
-        overridden = next(each for each in defined if each is not method and declaration_of(each))
-        method.__dict__["__signature__"] = inspect.signature(overridden)
-        method.__annotations__ = resolve_hints(overridden)[0]
-
-
-def check_rules(policy: Policy, cls: type[Any]) -> None:
-    """Raise `invalid_argument` for a rule whose name is unknown or whose glob is malformed."""
-    rules = (*policy.allow_rules, *policy.deny_rules, *policy.ask_rules)
-    if not rules:
-        return
-    names = [name for name, declared in declarations(cls).items() if declared.effect != "none"]
+def check_rules(rules: Iterable[Rule], names: Sequence[str]) -> None:
+    """Raise `invalid_argument` for a rule that names no tool, or whose glob is malformed."""
     for rule in rules:
         if rule.name not in names and rule.name not in GROUPS:
             near = nearest(rule.name, (*names, *GROUPS))
@@ -124,79 +59,6 @@ def check_rules(policy: Policy, cls: type[Any]) -> None:
             )
         if rule.glob is not None:
             _compiled(rule.glob)
-
-
-def view_of(
-    workspace: _G,
-    limits: Limits | None,
-    policy: Policy | None,
-    workdir: str | PathLike[str] | None,
-    only: Sequence[str | PathLike[str]] | None,
-) -> _G:
-    """Return a copy of a workspace for `Workspace.view`."""
-    other = copy(workspace)
-    other._guarded_by = ""
-    other.limits, other.policy = limits or workspace.limits, policy or workspace.policy
-    check_rules(other.policy, type(workspace))
-    root = workspace._root.with_policy(other.policy)
-    if only is not None:
-        root = root.restricted_to([fspath(each) for each in only])
-        root.recovery_notes = ()  # they name files of all directories
-        other._outputs = OutputStore()
-    other._root = root if workdir is None else root.starting_in(fspath(workdir))
-    return other
-
-
-def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a method check that the workspace is open, and the types of its arguments."""
-    needs_open = method.__name__ not in ("__init__", "close", "tool_names")
-    return checks_arguments(method, methodcaller("_check_open") if needs_open else None)
-
-
-def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
-    """Make a method check its arguments and its permission, and run within a deadline."""
-    checker = ArgumentChecker(method)
-    changes = effect in CHANGING
-
-    @functools.wraps(method)
-    def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
-        self._check_open()
-        positional, named = checker.check(args, kwargs)
-        timeout = named.get("timeout")
-        seconds = timeout if isinstance(timeout, (int, float)) else None
-        with call_context.limited(self.limits.timeout, seconds):
-            if self.policy.guards and self._guarded_by != method.__name__:
-                bound = checker.signature.bind(self, *positional, **named)
-                return _GuardedCall(self, method, effect, bound, checker).run()
-            return _perform(self, method, positional, named, changes=changes)
-
-    return checked
-
-
-def _perform(
-    workspace: Guarded,
-    method: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    *,
-    changes: bool,
-) -> Any:
-    """Run a method, and add the nearest names to the error for a path that does not exist."""
-    if call_context.is_rehearsed(changes=changes) and kwargs.get("preview") is not True:
-        raise call_context.Cancelled
-
-    def work() -> Any:
-        try:
-            return method(workspace, *args, **kwargs)
-        except NotFoundError as error:
-            seen = workspace._root, workspace.limits, workspace._read_tracker
-            search.diagnose.explain_missing(*seen, method.__name__, error)
-            raise
-        finally:
-            if changes:
-                workspace._journal.flush()
-
-    return call_context.run_to_end(work) if changes else work()
 
 
 class _Grant(NamedTuple):
@@ -218,7 +80,7 @@ class _Preview(NamedTuple):
     files: int | None = None  # the number of files to delete
 
 
-class _GuardedCall:
+class GuardedCall:
     """One call of a method, from the permission check to the result."""
 
     def __init__(
@@ -242,6 +104,8 @@ class _GuardedCall:
         # `replace` finds its own files, so rules about changes must not hide files from its search.
         self.finds_files = self.changes and "glob" in self.arguments
         self._checker = checker
+        self.deny_rules = _through_links(workspace.policy.deny_rules, workspace._root)
+        self.ask_rules = _through_links(workspace.policy.ask_rules, workspace._root)
 
     def run(self) -> Any:
         """Ask for permission unless a rule decides, and run the method with the granted access."""
@@ -250,22 +114,18 @@ class _GuardedCall:
     def _decide(self) -> _Grant | None:
         """Return the granted access, or None to ask.
 
-        Deny rules are checked first, then the mode, then ask rules, then allow rules.
+        Deny rules and plan mode are checked first, then ask rules, then the other modes, then allow rules.
         """
-        policy, paths = self.workspace.policy, self._paths()
-        for rule in policy.deny_rules:
+        paths = self._paths()
+        for rule in self.deny_rules:
             anywhere = rule.glob is None or (self.changes and self.names_files and not paths)
             if rule.names(self.name, self.effect) and (
                 anywhere or _denying([rule], paths, self.workspace._root.ignores_case)
             ):
                 raise self._refusal(f"The rule `{rule.text}` denies this call.")
         effect = self._present_effect()
-        if effect in CHANGING and policy.mode == "plan":
+        if effect in CHANGING and self.workspace.policy.mode == "plan":
             raise self._refusal("Nothing is changed in plan mode.", "Tell the user what you would change.")
-        if policy.mode == "bypass":
-            return _Grant()
-        if policy.mode == "accept_edits" and self.effect in ("edit", "write"):
-            return _Grant()
         return self._granted(effect, paths)
 
     def _present_effect(self) -> Effect:
@@ -273,11 +133,13 @@ class _GuardedCall:
         return "read" if self.arguments.get("preview") is True else self.effect
 
     def _granted(self, effect: Effect, paths: Sequence[str]) -> _Grant | None:
-        """Return the access that rules grant for an effect, or None to ask."""
-        policy = self.workspace.policy
-        asking = policy.ask_rules
+        """Return the access that the mode and the rules grant for an effect, or None to ask."""
+        policy, asking = self.workspace.policy, self.ask_rules
         if any(self._is_asked_by(rule, effect, paths) for rule in asking):
             return None
+        accepts = policy.mode == "accept_edits" and self.effect in ("edit", "write")
+        if accepts or policy.mode == "bypass":
+            return _Grant(unasked=asking)
         for rule in policy.allow_rules:
             if rule.names(self.name, self.effect) or rule.names(self.name, effect):
                 if rule.glob is None:
@@ -349,7 +211,7 @@ class _GuardedCall:
         workspace._root = self.workspace._root.for_call(Access(self, grant))
         workspace._guarded_by = self.name  # an override may call the method that it overrides
         arguments = {**self.arguments, **({"preview": True} if preview else {})}
-        return _perform(workspace, self.method, (), arguments, changes=self.changes)
+        return perform(workspace, self.method, (), arguments, changes=self.changes)
 
     def _to_end(self, work: Callable[[], _R]) -> _R:
         return call_context.run_to_end(work) if self.changes else work()
@@ -394,7 +256,7 @@ class _GuardedCall:
         return _refusal(reason, self.name, self._paths(), hint)
 
     def _paths(self) -> tuple[str, ...]:
-        """Return the paths in the arguments and their canonical paths, relative to the root."""
+        """Return the paths in the arguments, in every spelling that leads to them, relative to the root."""
         if not self.names_files:  # `to` of a rollback is the name of a checkpoint
             return ()
         # In `grep`, a list of `files` replaces `path`; the files of a result do not.
@@ -425,7 +287,7 @@ class _GuardedCall:
 
     def _resolved(self, paths: Iterable[str]) -> tuple[str, ...]:
         root = self.workspace._root
-        found = (each for path in paths for each in root.top.resolve(root.path_from_top(path)))
+        found = (each for path in paths for each in root.top.spellings(root.path_from_top(path)))
         return tuple(dict.fromkeys(each or "." for each in found))
 
     def _file_of(self, path: str) -> str:
@@ -437,9 +299,9 @@ class _GuardedCall:
 class Access:
     """The access of one call to each file, by the file's canonical path."""
 
-    def __init__(self, call: _GuardedCall, grant: _Grant) -> None:
+    def __init__(self, call: GuardedCall, grant: _Grant) -> None:
         # A file that may not be read is closed to every method. A rule without a glob was checked before.
-        known = (*call.workspace.policy.deny_rules, *grant.unasked)
+        known = (*call.deny_rules, *grant.unasked)
         rules = [rule for rule in known if rule.glob is not None]
         own = [rule for rule in rules if rule.names(call.name, call.effect)]
         self._read = [rule for rule in rules if rule.names("read", "read")]
@@ -479,6 +341,25 @@ class Access:
 def _refusal(reason: str, method: str, paths: Sequence[str], hint: str = "") -> RefusedError:
     hint = hint or "Do not try again in any way; tell the user, or go on without it."
     return RefusedError(f"{reason.rstrip('.')}.", hint=hint, details={"method": method, "paths": list(paths)})
+
+
+def _through_links(rules: Sequence[Rule], root: Root) -> tuple[Rule, ...]:
+    """Add for each rule whose glob begins with a link a rule about the target of the link.
+
+    Otherwise another path to the same files, such as the one without the link, would lead around the rule.
+    """
+    found: list[Rule] = []
+    for rule in rules:
+        found.append(rule)
+        parts = (rule.glob or "").strip("/").split("/")
+        literal = [*takewhile(lambda part: part and not search.options.has_wildcard(part), parts)]
+        with suppress(AgentFSError):  # a link out of the root leads nowhere
+            _, *links, target = root.top.spellings("/".join(literal) or ".")
+            if links:
+                below = parts[len(literal) :]
+                target = _WILDCARD.sub(r"\\\g<0>", target)
+                found.append(rule._replace(glob="/" + "/".join([*filter(None, [target]), *below] or ["**"])))
+    return tuple(found)
 
 
 def _denying(rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable[[str], bool]) -> Rule | None:

@@ -1,0 +1,160 @@
+"""The checks around every method: open workspace, argument types, deadline, permission."""
+# pyright: reportPrivateUsage=false, reportUnknownMemberType=false
+# ruff: noqa: SLF001 - the check is a part of the workspace
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from operator import methodcaller
+from os import PathLike, fspath
+from typing import Any, Protocol, TypeVar
+
+from agentfs import call_context, enforcement, search
+from agentfs.errors import NotFoundError
+from agentfs.events import reports_calls
+from agentfs.fs import Root
+from agentfs.history import Journal
+from agentfs.limits import Limits
+from agentfs.outputs import OutputStore
+from agentfs.permissions import CHANGING, Effect
+from agentfs.policy import Policy
+from agentfs.read_tracker import ReadTracker
+from agentfs.tools.declaration import declaration_of, declarations, declare
+from agentfs.tools.hints import ArgumentChecker, checks_arguments, resolve_hints
+
+_C = TypeVar("_C", bound=type)
+
+
+class Guarded(Protocol):
+    """The attributes of a workspace that the check uses."""
+
+    policy: Policy
+    limits: Limits
+    _root: Root
+    _journal: Journal
+    _read_tracker: ReadTracker
+    _outputs: OutputStore
+    _guarded_by: str
+
+    def _check_open(self) -> None: ...
+
+
+_G = TypeVar("_G", bound=Guarded)
+
+
+def guard_methods(cls: _C) -> _C:
+    """Make the public methods of a class check their arguments, and those that are tools the permission.
+
+    A method that overrides a tool, in the class or a mixin, inherits its declaration unless it has its own.
+    """
+    inherited = {
+        name: each for base in reversed(cls.__mro__[1:]) for name, each in declarations(base).items()
+    }
+    methods = {
+        name: each for name in inherited if not hasattr(each := getattr(cls, name), "_agentfs_guarded")
+    }
+    for name, method in (methods | vars(cls)).items():
+        if isinstance(method, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
+            declared = declaration_of(method) or inherited.get(name)
+            if name in inherited:
+                _adopt_parameters(cls, name, method)
+            if declared is not None:
+                declare(method, declared)
+            effect = declared.effect if declared else "none"
+            checked = check_arguments(method) if effect == "none" else _check_call(method, effect)
+            checked = checked if declared is None else reports_calls(checked)
+            checked.__dict__["_agentfs_guarded"] = True
+            setattr(cls, name, checked)
+    return cls
+
+
+def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> None:
+    """Give an override with `*args, **kwargs` the parameters of the tool that it overrides."""
+    kinds = {each.kind for each in inspect.signature(method).parameters.values()}
+    if {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds:
+        defined = (vars(base)[name] for base in cls.__mro__ if name in vars(base))
+        overridden = next(each for each in defined if each is not method and declaration_of(each))
+        method.__dict__["__signature__"] = inspect.signature(overridden)
+        method.__annotations__ = resolve_hints(overridden)[0]
+
+
+def check_rules(policy: Policy, cls: type[Any]) -> None:
+    """Raise `invalid_argument` for a rule whose name is unknown or whose glob is malformed."""
+    if rules := (*policy.allow_rules, *policy.deny_rules, *policy.ask_rules):
+        names = [name for name, declared in declarations(cls).items() if declared.effect != "none"]
+        enforcement.permission_check.check_rules(rules, names)
+
+
+def view_of(
+    workspace: _G,
+    limits: Limits | None,
+    policy: Policy | None,
+    workdir: str | PathLike[str] | None,
+    only: Sequence[str | PathLike[str]] | None,
+) -> _G:
+    """Return a copy of a workspace for `Workspace.view`."""
+    other = copy(workspace)
+    other._guarded_by = ""
+    other.limits, other.policy = limits or workspace.limits, policy or workspace.policy
+    check_rules(other.policy, type(workspace))
+    root = workspace._root.with_policy(other.policy)
+    if only is not None:
+        root = root.restricted_to([fspath(each) for each in only])
+        root.recovery_notes = ()  # they name files of all directories
+        other._outputs = OutputStore()
+    other._root = root if workdir is None else root.starting_in(fspath(workdir))
+    return other
+
+
+def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a method check that the workspace is open, and the types of its arguments."""
+    needs_open = method.__name__ not in ("__init__", "close", "tool_names")
+    return checks_arguments(method, methodcaller("_check_open") if needs_open else None)
+
+
+def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any]:
+    """Make a method check its arguments and its permission, and run within a deadline."""
+    checker = ArgumentChecker(method)
+    changes = effect in CHANGING
+
+    @functools.wraps(method)
+    def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
+        self._root.check_open()
+        positional, named = checker.check(args, kwargs)
+        timeout = named.get("timeout")
+        seconds = timeout if isinstance(timeout, (int, float)) else None
+        with call_context.limited(self.limits.timeout, seconds):
+            if self.policy.guards and self._guarded_by != method.__name__:
+                bound = checker.signature.bind(self, *positional, **named)
+                return enforcement.permission_check.GuardedCall(self, method, effect, bound, checker).run()
+            return perform(self, method, positional, named, changes=changes)
+
+    return checked
+
+
+def perform(
+    workspace: Guarded,
+    method: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    changes: bool,
+) -> Any:
+    """Run a method, and add the nearest names to the error for a path that does not exist."""
+    if call_context.is_rehearsed(changes=changes) and kwargs.get("preview") is not True:
+        raise call_context.Cancelled
+
+    def work() -> Any:
+        try:
+            return method(workspace, *args, **kwargs)
+        except NotFoundError as error:
+            seen = workspace._root, workspace.limits, workspace._read_tracker
+            search.diagnose.explain_missing(*seen, method.__name__, error)
+            raise
+        finally:
+            if changes:
+                workspace._journal.flush()
+
+    return call_context.run_to_end(work) if changes else work()

@@ -1,0 +1,183 @@
+"""Compare two texts by lines, with the same result as git."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from agentfs.text.lines import common_prefix, common_suffix
+
+Change = tuple[int, int, int, int]  # start and end in old, start and end in new
+
+# Half the removed and added lines of the longest edit script that is searched for. The search takes
+# the square of it, in steps; all searches for two texts take `_MAX_STEPS` together.
+_MAX_EDITS = 256
+_MAX_STEPS = 1_000_000
+
+
+def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    """Return the line ranges that differ, as `git diff --no-indent-heuristic` does.
+
+    If hundreds of lines that both texts have are moved or repeated, the ranges are not always git's.
+    """
+    head = common_prefix(old, new)
+    tail = common_suffix(old, new, min(len(old), len(new)) - head)
+    old_end, new_end = len(old) - tail, len(new) - tail
+    old_same: list[int] = []
+    new_same: list[int] = []
+    if not set(old[head:old_end]).isdisjoint(new[head:new_end]):
+        # Lines that the other text does not have need no comparison.
+        olds, news = set(old), set(new)
+        old_kept = [at for at in range(head, old_end) if old[at] in news]
+        new_kept = [at for at in range(head, new_end) if new[at] in olds]
+        for old_at, new_at, count in _same_lines([old[at] for at in old_kept], [new[at] for at in new_kept]):
+            old_same += old_kept[old_at : old_at + count]
+            new_same += new_kept[new_at : new_at + count]
+    removed, added = _groups(old_same, head, old_end), _groups(new_same, head, new_end)
+    removed = _moved_down(removed, old, added)
+    added = _moved_down(added, new, removed)
+    changes: list[Change] = []
+    old_shift = new_shift = 0
+    for above in sorted(removed.keys() | added.keys()):
+        old_start, new_start = above + old_shift, above + new_shift
+        old_shift += removed.get(above, 0)
+        new_shift += added.get(above, 0)
+        changes.append((old_start, above + old_shift, new_start, above + new_shift))
+    return changes
+
+
+def _groups(same: Sequence[int], start: int, end: int) -> dict[int, int]:
+    """Return the sizes of the groups of changed lines, each by the number of unchanged lines above it."""
+    groups: dict[int, int] = {}
+    for above, at in enumerate([*same, end], start):
+        if at > start:
+            groups[above] = at - start
+        start = at + 1
+    return groups
+
+
+def _moved_down(groups: Mapping[int, int], lines: Sequence[str], others: Mapping[int, int]) -> dict[int, int]:
+    """Move each group of changed lines down while the line above it can take its last line's place.
+
+    Return the groups after that. A group stays beside a group of the other text if it passes one.
+    """
+    below = sorted(groups, reverse=True)
+    moved: list[tuple[int, int]] = []
+    shift = 0  # changed lines above the group
+    while below:
+        above = below.pop()
+        count = groups[above]
+        grown = True
+        while grown:
+            grown = False
+            while above and lines[above + shift - 1] == lines[above + shift + count - 1]:
+                above -= 1
+                if moved and moved[-1][0] == above:
+                    joined = moved.pop()[1]
+                    count, shift, grown = count + joined, shift - joined, True
+            place = above if above in others else None
+            while above + shift + count < len(lines) and lines[above + shift] == lines[above + shift + count]:
+                above += 1
+                if below and below[-1] == above:
+                    count, grown = count + groups[below.pop()], True
+                if above in others:
+                    place = above
+        moved.append((above if place is None else place, count))
+        shift += count
+    return dict(moved)
+
+
+def _same_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int]]:
+    """Yield the runs of lines that a shortest edit script keeps: the start in each text, and the length."""
+    left = _MAX_STEPS
+    parts = [(0, len(old), 0, len(new))]
+    while parts:
+        old_start, old_end, new_start, new_end = parts.pop()
+        before, after = old[old_start:old_end], new[new_start:new_end]
+        head = common_prefix(before, after)
+        if head:
+            yield old_start, new_start, head
+        tail = common_suffix(before, after, min(len(before), len(after)) - head)
+        before, after = before[head : len(before) - tail], after[head : len(after) - tail]
+        if tail:
+            parts.append((old_end - tail, old_end, new_end - tail, new_end))
+        if before and after and left > 0:
+            middle, steps = _middle(before, after, left)
+            left -= steps
+            points = [middle] if middle else _unique_common_lines(before, after)
+            if points:
+                old_start, new_start = old_start + head, new_start + head
+                ends = pairwise([(0, 0), *points, (len(before), len(after))])
+                inner = [
+                    (old_start + a, old_start + c, new_start + b, new_start + d) for (a, b), (c, d) in ends
+                ]
+                parts += inner[::-1]
+
+
+def _middle(old: Sequence[str], new: Sequence[str], most_steps: int) -> tuple[tuple[int, int] | None, int]:
+    """Return a point that divides a shortest edit script in two, or None, and the steps that this took.
+
+    This is the linear-space refinement of Myers, "An O(ND) difference algorithm and its variations" (1986).
+    Among several shortest scripts, the order of the diagonals decides. Git tries the highest one first.
+    """
+    rows, columns = len(old), len(new)
+    delta = rows - columns
+    most = min(_MAX_EDITS, (rows + columns + 1) // 2)
+    # For each diagonal (row - column), the last row reached from the start, and the first one from the end.
+    # A negative diagonal is an index from the end of the list.
+    forward, backward = [-1] * (2 * most + 3), [rows + 1] * (2 * most + 3)
+    forward[1], backward[-1] = 0, rows
+    steps = 0
+    for edits in range(most + 1):
+        if steps > most_steps:
+            break
+        for diagonal in range(edits, -edits - 1, -2):
+            row = max(forward[diagonal - 1] + 1, forward[diagonal + 1])
+            column = row - diagonal
+            steps += 1
+            if row > rows or not 0 <= column <= columns:
+                continue
+            steps -= row
+            while row < rows and column < columns and old[row] == new[column]:
+                row += 1
+                column += 1
+            steps += row
+            forward[diagonal] = row
+            if delta % 2 and abs(diagonal - delta) < edits and backward[diagonal - delta] <= row:
+                return (row, column), steps
+        for diagonal in range(edits, -edits - 1, -2):
+            row = min(backward[diagonal - 1], backward[diagonal + 1] - 1)
+            column = row - diagonal - delta
+            steps += 1
+            if row < 0 or not 0 <= column <= columns:
+                continue
+            steps += row
+            while row and column and old[row - 1] == new[column - 1]:
+                row -= 1
+                column -= 1
+            steps -= row
+            backward[diagonal] = row
+            if not delta % 2 and abs(diagonal + delta) <= edits and forward[diagonal + delta] >= row:
+                return (row, column), steps
+    return None, steps
+
+
+def _unique_common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Pair the lines that occur once in each text; return the longest ascending sequence of index pairs."""
+    old_counts, new_counts = Counter(old), Counter(new)
+    indexes = {line: index for index, line in enumerate(new) if new_counts[line] == 1}
+    pairs = [(at, indexes[line]) for at, line in enumerate(old) if old_counts[line] == 1 and line in indexes]
+    last: list[int] = []  # for each length, the least last index of an ascending sequence
+    ends: list[int] = []  # the numbers of the pairs with these indexes
+    before: list[int] = []
+    for number, (_, index) in enumerate(pairs):
+        length = bisect_left(last, index)
+        before.append(ends[length - 1] if length else -1)
+        last[length : length + 1] = [index]
+        ends[length : length + 1] = [number]
+    rising: list[tuple[int, int]] = []
+    number = ends[-1] if ends else -1
+    while number >= 0:
+        rising.append(pairs[number])
+        number = before[number]
+    return rising[::-1]
