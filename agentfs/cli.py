@@ -194,7 +194,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 def _parser(wanted: str = "") -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Return the parser, and the parser of each command; of `wanted` alone if that is a tool."""
     parser = argparse.ArgumentParser(prog="agentfs", description="File tools for LLM agent loops.")
-    parser.add_argument("--version", action="version", version=f"agentfs {agentfs.__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"agentfs {agentfs.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     unopened = object.__new__(Workspace)
     names = [name for name in unopened.tool_names() if name != "changes"]
@@ -562,6 +562,8 @@ def _show(arguments: argparse.Namespace, workspace: Workspace, result: ToolResul
         print_text(to_json(result.to_dict()))
     elif not result.success:
         print_error(result.content)
+        if "tool" in arguments and arguments.state is None and (result.error or {}).get("code") == "unread":
+            print_error("Without --state DIR no earlier read counts. `write` also takes --overwrite.")
     elif arguments.json or getattr(arguments, "null", False) or wants_data(arguments.color):
         _print_data(arguments, workspace, result, data, given)
     else:
@@ -715,6 +717,8 @@ def _mcp(arguments: argparse.Namespace) -> int:
         limits=limits if watch_bytes is None else replace(limits, watch_bytes=watch_bytes),
         watch=watch_bytes is not None,
     )
+    if address is None and sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] - as in `main`
+        print_error("agentfs: waiting for an MCP client, which starts this command itself. Ctrl-C ends it.")
     with contextlib.suppress(KeyboardInterrupt):
         server.run(address)
     return 0

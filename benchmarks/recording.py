@@ -1,5 +1,7 @@
 """Measure recordings over a tree, beside `git add -A; git write-tree` into an index of its own.
 
+Each figure is the time by the clock and, in brackets, that of the processor, in milliseconds.
+
 Usage: python benchmarks/recording.py TREE [--rounds N]
 """
 
@@ -12,17 +14,36 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from agentfs import Limits, Workspace
 
 CHANGED = 100
 
 
-def timed(act: Callable[[], object]) -> float:
-    """Return the milliseconds that a call takes."""
-    began = time.perf_counter()
+class Cost(NamedTuple):
+    """Milliseconds by the clock, and of the processor, with those of child processes that have ended."""
+
+    clock: float
+    processor: float
+
+    def __sub__(self, other: "Cost") -> "Cost":
+        return Cost(self.clock - other.clock, self.processor - other.processor)
+
+    def __str__(self) -> str:
+        return f"{self.clock:.0f} ({self.processor:.0f}) ms"
+
+
+def now() -> Cost:
+    """Return the time since some moment."""
+    return Cost(time.perf_counter() * 1000, sum(os.times()[:4]) * 1000)
+
+
+def timed(act: Callable[[], object]) -> Cost:
+    """Return the cost of a call."""
+    began = now()
     act()
-    return (time.perf_counter() - began) * 1000
+    return now() - began
 
 
 def change(root: Path) -> None:
@@ -46,7 +67,7 @@ def record(root: Path, state: Path | None, rounds: int, *, watch: bool) -> None:
         first = timed(block)
         block()
         empty = min(timed(block) for _ in range(rounds))
-        inside = 0.0
+        inside = Cost(0, 0)
 
         def changed() -> None:
             nonlocal inside
@@ -61,8 +82,9 @@ def record(root: Path, state: Path | None, rounds: int, *, watch: bool) -> None:
         ((stored,),) = ws._journal.store.database.read("SELECT sum(length(data)) FROM contents")[0]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     contents = f", contents {stored / text:.0%} of {text / 1e6:.0f} MB" if state else ""
     print(
-        f"{kind:10}  first {first:6.0f} ms{contents};"
-        f" empty block {empty:.1f} ms; {CHANGED} files changed {took:.0f} ms; undo {undone:.0f} ms"
+        f"{kind:10}  first {first}{contents}; empty block {empty};"
+        f" {CHANGED} files changed {took}; undo {undone}",
+        flush=True,
     )
 
 
@@ -87,7 +109,7 @@ def git(root: Path, scratch: Path, rounds: int) -> None:
     empty = min(timed(snapshot) for _ in range(rounds))
     change(root)
     took = timed(snapshot)
-    print(f"{'git':10}  first {first:6.0f} ms; unchanged, twice {2 * empty:.1f} ms; changed {took:.0f} ms")
+    print(f"{'git':10}  first {first}; unchanged, once {empty}; changed {took}")
 
 
 def main() -> None:
@@ -101,7 +123,7 @@ def main() -> None:
         root = scratch / "root"
         shutil.copytree(arguments.tree, root, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         count = sum(1 for path in root.rglob("*") if path.is_file())
-        print(f"{arguments.tree.name}: {count:,} files")
+        print(f"{arguments.tree.name}: {count:,} files", flush=True)
         for state, watch in ((None, False), (scratch / "state", False), (None, True)):
             record(root, state, arguments.rounds, watch=watch)
         git(root, scratch, arguments.rounds)

@@ -20,7 +20,13 @@ from tests.forked import run_command as run
 def test_it_is_a_module_that_runs(tmp_path):
     """The other tests call the same function in a forked process, which is faster."""
     (tmp_path / "a.txt").write_text("one\n")
-    for arguments in (["call", "read", '{"path": "a.txt"}'], ["read", "missing"], [], ["ls", "--nothing"]):
+    for arguments in (
+        ["call", "read", '{"path": "a.txt"}'],
+        ["read", "missing"],
+        [],
+        ["-V"],
+        ["ls", "--nothing"],
+    ):
         command = [sys.executable, "-m", "agentfs", *arguments]
         started = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         done = run(*arguments, cwd=tmp_path)
@@ -252,6 +258,20 @@ def test_advice_is_spelled_as_options(tree):
     done = run("grep", "absent", cwd=tree)
     assert "pass --include-ignored" in done.stderr
     assert "=" not in done.stderr
+
+
+def test_a_refusal_to_replace_an_unread_file_names_the_ways_of_the_command_line(tree, tmp_path_factory):
+    """Each command opens a workspace of its own, so reading first is not enough."""
+    history = ("--state", str(tmp_path_factory.mktemp("history")))
+    refused = run("write", "a.py", "x", cwd=tree)
+    assert refused.returncode == 2
+    assert refused.stderr.endswith(
+        "Without --state DIR no earlier read counts. `write` also takes --overwrite.\n"
+    )
+    assert "--state" not in run("write", "a.py", "x", *history, cwd=tree).stderr
+    assert run("read", "a.py", *history, cwd=tree).returncode == 0
+    assert run("write", "a.py", "x", *history, cwd=tree).returncode == 0
+    assert run("write", "a.py", "y", "--overwrite", cwd=tree).returncode == 0
 
 
 def test_write_takes_standard_input(tree):
@@ -571,9 +591,7 @@ def test_delete_takes_r_for_a_directory_with_its_contents(tmp_path):
 
 def test_append_and_copy_are_commands(tmp_path):
     assert run("append", "log", "-", cwd=tmp_path, stdin="one\n").returncode == 0
-    assert run("append", "log", "two\n", cwd=tmp_path).stdout == (
-        'Appended line 2.\n'
-    )
+    assert run("append", "log", "two\n", cwd=tmp_path).stdout == "Appended line 2.\n"
     assert run("copy", "log", "other", cwd=tmp_path).returncode == 0
     assert (tmp_path / "other").read_text() == "one\ntwo\n"
     assert run("copy", "log", "other", cwd=tmp_path).returncode == 2

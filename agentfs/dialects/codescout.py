@@ -101,8 +101,8 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     def grep(pattern: str, path: str = ".", limit: int | None = None) -> GrepResult:
         r"""Search the codebase for a regex pattern; returns matching lines with file path and line number.
 
-        Hidden and ignored files are left out, and files that are not UTF-8. Use path to narrow the search.
-        To find files by name, not content, use find_file.
+        Hidden and ignored files are left out, and files that are not UTF-8. Use path to narrow the search;
+        there is no filter of file names. To find files by name, not content, use find_file.
 
         Args:
             pattern: Regular expression to search for; escape `( ) [ . *` to match them literally.
@@ -266,7 +266,8 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
 def _page(context: RenderContext, read: ReadResult, workspace: Workspace) -> dict[str, Any]:
     if read.kind != "text":
         note = {} if read.content else {"note": context.result.content}
-        return {"content": read.content, "total_lines": read.total_lines, "kind": read.kind, **note}
+        content = context.result.content if read.kind == "notebook" else read.content
+        return {"content": content, "total_lines": read.total_lines, "kind": read.kind, **note}
     first, last = context.arguments.get("start_line"), context.arguments.get("end_line")
     limits = workspace.limits if last is None else _without_caps(workspace.limits)
     content, cut = cut_lines(read, limits.line_chars)

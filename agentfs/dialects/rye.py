@@ -4,13 +4,14 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from agentfs import Limits, LineChange, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
     Dialect,
+    NextCall,
     Problem,
     RenderContext,
     ToolSpec,
@@ -45,6 +46,19 @@ _NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the six tools."""
+
+    def read(path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
+        """Read a file; each line is shown as `[LID:a3f2c1] line`.
+
+        The ids are for edit_lines, and hold until the file is changed.
+
+        Args:
+            path: Path to file (relative to project root or absolute).
+            offset: Starting line number (1-indexed); negative counts from the end.
+            limit: Maximum number of lines to read, by default 2000.
+        """
+        # Lines have ids and cells have none, so a notebook is shown as its JSON.
+        return workspace.read(path, offset or 1, limit, line_ids=True, raw=path.lower().endswith(".ipynb"))
 
     def edit_lines(path: str, changes: list[LineChange]) -> EditResult:
         """Replace lines named by the ids that read shows; all changes are made, or none.
@@ -96,20 +110,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
 
     file = {"path": "file_path"}
     tools = [
-        ToolSpec(
-            workspace.read,
-            name="read",
-            description="Read a file; each line is shown as `[LID:a3f2c1] line`. The ids are for edit_lines, "
-            "and hold until the file is changed.",
-            parameters=file,
-            descriptions={
-                "path": _FILE,
-                "offset": "Starting line number (1-indexed); negative counts from the end.",
-                "limit": "Maximum number of lines to read, by default 2000.",
-            },
-            preset={"line_ids": True},
-            hide=("column", "encoding", "raw"),
-        ),
+        ToolSpec(read, parameters=file, map_next_call=_follow_read),
         ToolSpec(
             workspace.write,
             name="write",
@@ -125,6 +126,14 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     ]
     prefix = "rye/file-system/"
     return [replace(each, aliases=(f"{prefix}{each.name or each.target.__name__}",)) for each in tools]
+
+
+def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
+    """Return the arguments of `read` for its continuation; `line_ids` and `raw` are always set."""
+    given = {name: value for name, value in call["arguments"].items() if name not in {"line_ids", "raw"}}
+    if call["name"] != "read" or "column" in given:
+        return None
+    return {"file_path": given.pop("path"), **given}
 
 
 def _clean(change: LineChange) -> LineChange:

@@ -141,6 +141,14 @@ def ignoring_case(view: str, old: str) -> list[Span]:
     return [(start, start + len(old)) for start in occurrences(lower_view, lower_old)]
 
 
+def ignoring_quotes(view: str, old: str) -> list[Span]:
+    """Find an old text that differs from the file only in the kind of its quotes."""
+    same_quotes = str.maketrans("'`", '""')
+    if len(_without_white_space(old)) < _LEAST_LETTERS or (plain := old.translate(same_quotes)).find('"') < 0:
+        return []
+    return [(start, start + len(old)) for start in occurrences(view.translate(same_quotes), plain)]
+
+
 def already_applied(view: str, old: str, new: str) -> list[Span]:
     """Find the new text if it is long enough to be recognised, and is not part of the old text."""
     bare, bare_old = _without_white_space(new), _without_white_space(old)

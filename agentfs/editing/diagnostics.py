@@ -77,6 +77,7 @@ def explain_no_match(
                 diagnosis.changed_since_read,
                 diagnosis.applied,
                 diagnosis.other_white_space,
+                diagnosis.other_quotes,
                 diagnosis.other_case,
                 diagnosis.applied_with_few_changes,
                 diagnosis.in_other_file,
@@ -218,6 +219,17 @@ class _Diagnosis:
             spans,
             places=self._differences(spans[0], blanks=True),
             hint="" if len(spans) == 1 else "Copy the white space of one of them, with the lines around it.",
+        )
+
+    def other_quotes(self) -> NoMatchError | None:
+        spans = causes.ignoring_quotes(self.view, self.old)
+        if not spans:
+            return None
+        return self._error(
+            "near",
+            f" with these quotes; {self._lines_have(spans)} the same text with other quotes:",
+            spans,
+            hint="" if len(spans) == 1 else "Copy one of them exactly, with the lines around it.",
         )
 
     def other_case(self) -> NoMatchError | None:

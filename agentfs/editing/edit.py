@@ -37,6 +37,7 @@ from agentfs.results import Edit, EditResult
 from agentfs.text import EditView, LineNames, Replacement, first_names, footer, lf_view, plural
 
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
+_WITH_NEIGHBOUR = " with the text of a line beside them, in both the old and the new text."
 # The most edits whose numbers an error lists.
 _MOST_NUMBERS = 20
 _MOST_FAILED = 20  # failed edits of one call that are explained
@@ -108,16 +109,30 @@ def insert_lines(target: EditTarget, line: int, old: str, text: str) -> EditResu
             return [(len(content), len(content), f"\n{body}")]
         return [(starts[line], starts[line], f"{body}\n")]
 
-    return splice_file(target, span)
+    return splice_file(target, span, by_cell=True)
 
 
 def splice_file(
     target: EditTarget,
     spans: Sequence[Span] | Callable[[str], Sequence[Span] | tuple[Sequence[Span], Sequence[str]]],
+    *,
+    by_cell: bool = False,
 ) -> EditResult:
-    """Replace ranges of the LF view of a file in one write. `spans` may be a function of that view."""
+    """Replace ranges of the LF view of a file in one write.
+
+    Args:
+        target: The file and the terms.
+        spans: The ranges and their new texts, or a function of the view that returns them.
+        by_cell: Refuse a notebook, which a model sees by its cells.
+    """
 
     def compute(draft: Draft) -> Edited:
+        if draft.by_cell:
+            raise InvalidArgumentError(
+                f"{quote(draft.path)} is a notebook. Line numbers do not name a place in its cells.",
+                hint=Joined(" ", Advice("To add lines, call ", ToolName("edit"), _WITH_NEIGHBOUR), AS_JSON),
+                details={"path": draft.path, "parameter": "insert_line"},
+            )
         view = draft.view
         made = spans(view.text) if callable(spans) else spans
         wanted, notes = _with_notes(made)
@@ -126,7 +141,7 @@ def splice_file(
         draft.replace(_ordered(view, wanted, draft.path))
         return draft.edited("offset")._replace(notes=tuple(notes))
 
-    return change_file(target, compute, unit="replacement")
+    return change_file(target, compute, unit="replacement", by_cell=by_cell)
 
 
 def _with_notes(made: Any) -> tuple[Sequence[Span], Sequence[str]]:

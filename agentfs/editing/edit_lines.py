@@ -11,6 +11,7 @@ from agentfs.editing.change_file import Draft, Edited, EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.read_tracker import ReadTracker, VersionWithIds
+from agentfs.reading.notebook import is_named_notebook, notebook_problem
 from agentfs.results import EditResult, LineChange
 from agentfs.text import (
     EditView,
@@ -66,10 +67,9 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
             _check_fresh(tracker, current, revision)
         versions = tracker.versions_with_ids(current.real_path)
         if not versions:
-            read = Advice(call("read", path=current.path, line_ids=True), " first")
             raise UnreadError(
                 f"No line ids of {quote(current.path)} have been shown.",
-                hint=Advice("Call ", Joined(", or ", read, ToolName("edit")), "."),
+                hint=_how_to_edit(current),
                 details={"path": current.path},
             )
         view = draft.view
@@ -83,6 +83,21 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
         return draft.edited("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
 
     return change_file(target, compute, unit="change")
+
+
+def _how_to_edit(current: Current) -> Advice:
+    """Return the calls that show line ids, or that need none."""
+    path, edit = current.path, ToolName("edit")
+    if not is_named_notebook(path) or notebook_problem(current.data or b""):
+        read = Advice(call("read", path=path, line_ids=True), " first")
+        return Advice("Call ", Joined(", or ", read, edit), ".")
+    ways = (
+        Advice("call ", edit, " with the text of a cell"),
+        Advice(
+            "for the lines of its JSON, call ", call("read", path=path, line_ids=True, raw=True), " first"
+        ),
+    )
+    return Advice("It is a notebook, whose cells have no line ids: ", Joined("; ", *ways), ".")
 
 
 def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:

@@ -4,7 +4,7 @@ The files are found as `grep` finds them. Each is changed in memory, then all ar
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -36,6 +36,7 @@ from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.read_tracker import ReadTracker
+from agentfs.reading.notebook import AS_JSON, is_named_notebook
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import diagnose, explain_glob_path, skip_report
 from agentfs.search.glob_readings import with_meant_globs
@@ -217,18 +218,22 @@ def replace_in_files(
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
     try:
         change_of = partial(_changed_file, root, tracker, limits, options, matcher)
-        files = _changed_files(change_of, options, found)
+        files, in_json = _changed_files(change_of, options, found)
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
+    if in_json and not files:
+        raise NoMatchError(f"{_in_json(in_json)} Nothing was changed.", hint=_change_json(options, in_json))
     if not files:
         raise _nothing_found(root, limits, options, wanted, glob_note, found)
     total = sum(file.replacements for file in files)
     if options.expect not in {None, total}:
         raise _unexpected(options, files, total)
     notes: tuple[str, ...] = ()
+    if in_json:
+        notes = (Joined(" ", _in_json(in_json), _change_json(options, in_json)),)
     if not options.preview:
         changes = [file.change for file in files]
-        notes = root.apply(
+        notes += root.apply(
             changes, max_bytes=limits.file_bytes, conflict=partial(changed_meanwhile, root=root)
         ).notes
         for file in files:
@@ -249,14 +254,20 @@ def _text_of(node: FileNode, encoding: str | None) -> str:
 
 def _changed_files(
     change_of: Callable[[str], _ChangedFile], options: ReplaceOptions, found: Finding
-) -> list[_ChangedFile]:
-    """Return the change of each file; raise an error if one of them cannot be changed."""
+) -> tuple[list[_ChangedFile], dict[str, int]]:
+    """Return the change of each file, and for notebooks the number of matches outside the text of cells.
+
+    Raises an error if one of the files cannot be changed.
+    """
     store = Store()  # the contents need not fit in memory
+    in_json: dict[str, int] = {}
     changed: dict[str, _ChangedFile] = {}
     faults: dict[str, AgentFSError] = {}
     diff_chars = 0
     for path in found.counts:
         call_context.check()
+        if by_cell := is_named_notebook(path) and not options.raw:
+            in_json[path] = found.counts[path].matches
         try:
             file = change_of(path)
         except (NotFoundError, NoMatchError, NoChangeError):
@@ -264,6 +275,8 @@ def _changed_files(
         except (AccessError, ContentError) as error:
             faults[path] = error
             continue
+        if by_cell:
+            in_json[path] -= file.replacements
         diff_chars += len(file.diff)
         if diff_chars > MAX_DIFF_CHARS:
             raise TooLargeError(
@@ -274,7 +287,22 @@ def _changed_files(
         changed.setdefault(file.change.path, file._replace(change=store.keep(file.change)))
     if faults:
         raise _refused(options, faults, len(found.counts))
-    return list(changed.values())
+    return list(changed.values()), {path: count for path, count in in_json.items() if count > 0}
+
+
+def _in_json(counts: Mapping[str, int]) -> str:
+    """Return a sentence on the matches in notebooks that are not in the text of a cell."""
+    places, names = sum(counts.values()), first_names([*map(quote, counts)], _MOST_NAMED)
+    verb = "is" if places == 1 else "are"
+    return f"{plural(places, 'match', 'matches')} in {names} {verb} in the JSON, not in the text of a cell."
+
+
+def _change_json(options: ReplaceOptions, in_json: Mapping[str, int]) -> Advice:
+    """Return the call that changes matches in the JSON of a notebook."""
+    texts = {"old_string": options.old_string, "new_string": options.new_string}
+    edit = call("edit", path=next(iter(in_json)), **texts, replace_all=True, raw=True)
+    literal = () if options.regex or options.word else (Advice("To change the JSON, call ", edit, "."),)
+    return FirstOf(AS_JSON, *literal)
 
 
 def _changed_file(
@@ -292,7 +320,7 @@ def _changed_file(
         raise NotFoundError(f"{quote(path)} is no longer a file.")
     current = Current(path, real_path, node.load(), node.digest)
     encoding = tracker.encoding_of(real_path, current.data or b"", node.digest)
-    draft = Draft(current, limits, encoding=encoding, raw=options.raw)
+    draft = Draft(current, limits, encoding=encoding, raw=options.raw, by_cell=True)
     view = draft.view
     new = view.lf(options.new_string)
     doubled = _Doubled(view.text, new)

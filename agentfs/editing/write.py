@@ -14,6 +14,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.media import check_notebook
+from agentfs.reading.notebook import is_named_notebook, notebook_problem
 from agentfs.results import WriteResult
 from agentfs.text import (
     UNKNOWN_8BIT,
@@ -83,8 +84,11 @@ def write_file(
             if not raw:
                 check_notebook(current.path, current.data, data)
         call_context.check()
+        expected = is_named_notebook(current.path) and data and not raw
+        problem = notebook_problem(data) if expected else ""
+        unusual = (f"warning: this is not a notebook: {problem}",) if problem else ()
         diff = unified_diff(fitted.before, fitted.text, current.path)
-        return data, (fitted._replace(notes=(*fitted.notes, *placeholder_notes(diff))), diff)
+        return data, (fitted._replace(notes=(*fitted.notes, *placeholder_notes(diff), *unusual)), diff)
 
     changed, (written, diff) = root.update(path, compute, max_bytes=limits.file_bytes, preview=preview)
     text = written.text

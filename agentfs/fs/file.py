@@ -255,11 +255,15 @@ class ReadBuffer:
         """
         if not isinstance(source, int):
             return self._copy(source.text)
-        fd = source
-        length = _read_at(fd, self._whole, 0)
-        # A read may return less than the whole file, and some files report no size.
-        if length and (length == len(self.data) or _claimed_size(fd) != length):
-            length = self._read_on(fd, length)
+        length = _read_at(source, self._whole, 0)
+        if length:
+            try:
+                size = os.lseek(source, 0, os.SEEK_END)  # takes half the time of `fstat`
+            except OSError:  # for example a file in procfs
+                size = -1
+            # A read may return less than the whole file, and some files report no size.
+            if length != size or length == len(self.data):
+                length = self._read_on(source, length)
         self.length = length
         if length >= 0:
             self.data[length] = 0
@@ -301,14 +305,6 @@ class ReadBuffer:
         self.data.extend(bytes(size - len(self.data)))
         self._view = memoryview(self.data)
         self._whole = (self._view,)
-
-
-def _claimed_size(fd: int) -> int:
-    """Return the reported size, or -1 if there is none. This takes half the time of `fstat`."""
-    try:
-        return os.lseek(fd, 0, os.SEEK_END)
-    except OSError:  # for example a file in procfs
-        return -1
 
 
 def write_all(fd: int, content: bytes) -> None:

@@ -4,7 +4,7 @@ Hyperscan is installed with the extra `speed`. It reads bytes, so the pattern is
 that matches wherever the pattern matches, and sometimes elsewhere. The engine then decides about the lines
 that were found. What the translation does not understand is widened or left out, never narrowed:
 
-- Each character that may lie outside ASCII matches one to four bytes of any encoding that contains ASCII.
+- Each character that may lie outside ASCII matches one to four bytes of UTF-8. Other files are not left out.
 - Zero-width tests are dropped, except `^` at the start and `$` at the end of the pattern.
 - Each match is extended to the end of its line, so that a line is reported once.
 """
@@ -28,15 +28,15 @@ _PART = 1024 * 1024  # bytes between two checks of the clock
 _LINE_END = r"[\n\r\0]"  # a NUL follows each text
 _LINE_START = r"(?:^|[\r\0\xbf])"  # a byte order mark ends in BF
 _REST_OF_LINE = r"[^\n\0]*[\n\0]"
-_OUTSIDE_ASCII = r"[\x80-\xff][\x30-\xff]{0,3}"  # the first byte and those that may follow in old encodings
-_TRAILING = frozenset(map(chr, range(0x30, 0x80)))
+_OUTSIDE_ASCII = r"\x80-\xff"  # the bytes of a character
+_DIGIT_OUTSIDE_ASCII = r"\x80-\xbf\xd9-\xe1\xea\xef\xf0"  # few other characters have only such bytes
 
 
 class _Part(NamedTuple):
     source: str
     size: int  # with the repeats written out
     empty: bool  # it may match an empty text
-    run: str = ""  # a class with every byte of the characters that a single character class matches
+    run: str = ""  # a class with every byte of the characters that one token matches, if one is outside ASCII
 
 
 _EMPTY = _Part("", 0, empty=True)
@@ -172,21 +172,24 @@ class _Translator:
         found = set(characters_of(token, self.members, folded=self.folded)) - {"\0"}
         if token.kind == "any" and self.multiline:
             found.add("\n")
-        choices: list[str] = []
-        if "\n" in found and self.multiline:
+        is_outside = OUTSIDE_ASCII in found
+        found.discard(OUTSIDE_ASCII)
+        may_end = "\n" in found and self.multiline
+        if may_end:
             found.add("\r")
-            choices.append(r"\r\n")
         elif token.kind != "character":
             found.discard("\n")
-        is_outside = OUTSIDE_ASCII in found
-        escaped = "".join(f"\\x{ord(each):02x}" for each in sorted(found - {OUTSIDE_ASCII}))
-        if escaped:
-            choices.append(f"[{escaped}]")
+        members = "".join(f"\\x{ord(each):02x}" for each in sorted(found))
+        choices = [r"\r\n"] if may_end else []
+        if members:
+            choices.append(f"[{members}]")
         if is_outside:
-            choices.append(_OUTSIDE_ASCII)
+            outside = _DIGIT_OUTSIDE_ASCII if token.text == r"\d" else _OUTSIDE_ASCII
+            choices.append(f"[{outside}]{{1,4}}")
+            members += outside
         if not choices:
             raise _Unsupported
-        run = f"[{escaped}\\x80-\\xff]" if is_outside and found >= _TRAILING else ""
+        run = f"[{members}]" if is_outside else ""
         return _Part(f"(?:{'|'.join(choices)})", 5 if is_outside else 1, empty=False, run=run)
 
     def _next_kind(self) -> str:
@@ -197,8 +200,9 @@ class _Translator:
 class Automaton:
     """A pattern over bytes, compiled. Only one thread may use it at a time."""
 
-    def __init__(self, database: Any) -> None:
+    def __init__(self, database: Any, source: str) -> None:
         self._scan = database.scan
+        self.is_for_utf8 = r"\x80-" in source  # it may miss matches in other encodings
 
     @classmethod
     def of(cls, source: str | None) -> Self | None:
@@ -210,7 +214,7 @@ class Automaton:
             database.compile(expressions=[source.encode()], flags=hyperscan.HS_FLAG_MULTILINE)
         except hyperscan.HyperscanError:
             return None
-        return cls(database)
+        return cls(database, source)
 
     def find(self, data: bytearray, end: int) -> bool:
         """Return True if the text up to a position may match; a NUL must be there."""

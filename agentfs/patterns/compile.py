@@ -14,7 +14,7 @@ from agentfs.advice import Advice, Retry, plural
 from agentfs.errors import InvalidPatternError
 from agentfs.patterns.automaton import byte_pattern
 from agentfs.patterns.engine import engine as regex_engine
-from agentfs.patterns.engine import engine_note
+from agentfs.patterns.engine import engine_name, engine_note
 from agentfs.patterns.literals import Plan, make_plan
 from agentfs.patterns.syntax import MAX_CHARACTERS, Syntax, escape, literal_syntax, read_syntax
 from agentfs.text import visible
@@ -30,6 +30,14 @@ _ASCII = "".join(map(chr, range(128)))
 _GROUP_COST = 8  # the engine's work for groups grows with their square
 _EXCERPT = 60  # characters of the pattern shown on either side of a mistake
 _MAX_REPAIRS = 12
+# The texts of tokens that mean the same to `regex` and, with `re.ASCII`, to `re`.
+_SAME_IN_RE = {
+    "set": re.compile(r"\[\^?\]?(?:(?!--)[^\[\]\\&|~]|\\(?:[dDsSwWnrtfv]|[^\w\s]))*\]"),
+    "repeat": re.compile(r"(?:[*+?]|\{[0-9,]+\})\??"),
+    "open": re.compile(r"\((?:\?(?:P<\w+>|[ims]*:))?"),
+    "edge": re.compile(r"\\b"),
+    "property": re.compile(r"(?!)"),
+}
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
 
 
@@ -53,6 +61,30 @@ class CompiledRegex(Protocol):
     ) -> Iterator[re.Match[str]]:
         """Find all matches between two positions; TimeoutError if they take more than `timeout` seconds."""
         ...
+
+
+class _AsciiExpression:
+    """A compiled pattern that `re` matches in ASCII text, unless a timeout is given; `re` is faster."""
+
+    def __init__(self, compiled: CompiledRegex, in_ascii: re.Pattern[str]) -> None:
+        self.search = compiled.search
+        self._compiled = compiled
+        self._in_ascii = in_ascii
+
+    def finditer(
+        self,
+        text: str,
+        position: int = 0,
+        end: int = sys.maxsize,
+        /,
+        *,
+        timeout: float | None = None,
+        concurrent: bool = False,
+    ) -> Iterator[re.Match[str]]:
+        """Find all matches between two positions; TimeoutError if they take more than `timeout` seconds."""
+        if timeout is None and text.isascii():
+            return self._in_ascii.finditer(text, position, end)
+        return self._compiled.finditer(text, position, end, timeout=timeout, concurrent=concurrent)
 
 
 @dataclass(frozen=True)
@@ -129,6 +161,10 @@ def compile_pattern(
     if plan.line_regex is not None and not multiline:
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
         line_regex = None if isinstance(compiled, Exception) else compiled
+    if plan.growth is not None and not captures and engine_name() == "regex" and _is_same_in_re(searched):
+        expression = _faster_in_ascii(expression, searched.source, flags | mode)
+        if line_regex is not None and plan.line_regex is not None:
+            line_regex = _faster_in_ascii(line_regex, plan.line_regex, flags | engine.M)
     in_bytes = None
     if not plan.is_literal:
         in_bytes = byte_pattern(searched, members, ignore_case=ignore_case, multiline=multiline)
@@ -153,6 +189,24 @@ def _compile(engine: Any, source: str, flags: int) -> CompiledRegex | Exception:
             engine_trace.tb_frame.clear()  # it holds the error: a cycle would keep the workspace alive
             engine_trace = engine_trace.tb_next
         return error
+
+
+def _is_same_in_re(syntax: Syntax) -> bool:
+    """Return True if `re`, if it can compile a pattern, finds the same matches in ASCII text as `regex`."""
+    return syntax.source.isascii() and all(
+        token.value.isascii()
+        and (token.kind not in _SAME_IN_RE or _SAME_IN_RE[token.kind].fullmatch(token.text))
+        for token in syntax.tokens
+    )
+
+
+def _faster_in_ascii(compiled: CompiledRegex, source: str, flags: int) -> CompiledRegex:
+    """Return an expression that `re` matches in ASCII text, if `re` can compile it."""
+    same = re.IGNORECASE | re.MULTILINE | re.DOTALL  # they have the same values in both modules
+    try:
+        return _AsciiExpression(compiled, re.compile(source, re.ASCII | flags & same))
+    except (re.error, OverflowError, RecursionError):
+        return compiled
 
 
 def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> CompiledRegex:

@@ -20,6 +20,7 @@ _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # matches of one line between two checks of the clock
 _MANY_LINES = 2  # a literal of so many characters is in many lines
 _CHUNK = 1024 * 1024  # larger texts are searched in chunks, to bound the memory
+_OTHER_FORMS = "\u0130\u0131\u017f\u212a"  # ignoring case, they match the ASCII letters i, s or k
 # The timeout of `regex` is processor time of all threads, and a search cannot be cancelled. So a search gets
 # slices of time, each twice as long as the last, and checks the clock and cancellation after each.
 _FIRST_SLICE = 0.25
@@ -195,11 +196,15 @@ class LineSearch:
         return bounded
 
     def _is_literal(self, text: str) -> bool:
-        return self._plan.is_literal and (not self._ignore_case or text.isascii())
+        return self._plan.is_literal and self._can_fold(text)
+
+    def _can_fold(self, text: str) -> bool:
+        """Return True if a search for literals in the text, or in its lower case, finds every match."""
+        return not self._ignore_case or text.isascii() or not any(each in text for each in _OTHER_FORMS)
 
     def _has_candidates(self, text: str) -> bool:
         return (self.automaton is not None and "\0" not in text) or (
-            self._has_literals and (not self._ignore_case or text.isascii())
+            self._has_literals and self._can_fold(text)
         )
 
     def _candidates(self, text: str) -> Iterator[tuple[int, int]]:
@@ -311,14 +316,15 @@ class LineSearch:
             yield hit
 
     def _count_literals(self, text: str, counts: Counts) -> None:
-        folded, literals = text.lower() if self._ignore_case else text, self._plan.literals
+        literals = self._plan.literals
         if len(literals) == 1:
             self._check_sometimes()
-            lines, matches = count_literal(folded, literals[0])
+            lines, matches = count_literal(text, literals[0], ignore_case=self._ignore_case)
             counts.hits += lines
             counts.lines += lines
             counts.matches += matches
         else:
+            folded = text.lower() if self._ignore_case else text
             self._count_spans(text, _occurrences(folded, literals), counts)
 
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:

@@ -267,6 +267,7 @@ class Prefilter:
         if automaton is not None and encoding is None:
             self.found_in_any_case = True
             self._automaton = automaton
+            self._finders = [_by_automaton(automaton)]
         elif not plan.ignore_case:
             self._finders = [self._exact(literal) for literal in literals]
         elif stringzilla is not None:
@@ -288,18 +289,18 @@ class Prefilter:
             nul = data.find(0, 0, min(HEAD, length))
             if nul >= 0 and is_binary(_start(contents) + b"\0"):
                 return "binary"
-        if self._may_match(data, length):
-            return contents.copy()
-        if self.is_useful:
-            if data[0] not in _WIDE_BOM_STARTS or not _is_wide(_start(contents)):
-                return None
-            self.found_in_any_case = True
+        for find in self._finders:
+            if find(data, 0, length) >= 0:
+                return contents.copy()
+        if self._finders and (data[0] not in _WIDE_BOM_STARTS or not _is_wide(_start(contents))):
+            return None
+        self.found_in_any_case = True
         return contents.copy()
 
     @property
     def is_useful(self) -> bool:
         """True if it can leave out a file."""
-        return self._automaton is not None or bool(self._finders)
+        return bool(self._finders)
 
     def texts(
         self, data: bytearray, starts: Sequence[int], end: int, check: Callable[[], object]
@@ -316,14 +317,6 @@ class Prefilter:
                 found.add(index - 1)
                 at = find(data, starts[index], end) if index < len(starts) else -1
         return found
-
-    def _may_match(self, data: bytearray, length: int) -> bool:
-        if self._automaton is not None:  # which takes a NUL for the end of the text
-            return data.find(0, 0, length) >= 0 or self._automaton.find(data, length)
-        for find in self._finders:  # noqa: SIM110 - `any` over a generator takes twice as long
-            if find(data, 0, length) >= 0:
-                return True
-        return False
 
     def _exact(self, literal: bytes) -> Finder:
         is_short = len(literal) <= _MAX_LITERAL
@@ -358,10 +351,29 @@ def _folded(literal: bytes) -> Finder:
     return found
 
 
+def _by_automaton(automaton: Automaton) -> Finder:
+    """Return a search of a full text. The automaton stops at a NUL, so a text with a NUL may match."""
+
+    def found(data: bytearray, start: int, end: int) -> int:
+        may_match = data.find(0, start, end) >= 0 or automaton.find(data, end)
+        may_match = may_match or (automaton.is_for_utf8 and not _is_valid_utf8(data, end))
+        return start if may_match else -1
+
+    return found
+
+
 def is_plain(contents: ReadBuffer) -> bool:
-    """Return True if a file has no NUL and is not in UTF-16 or UTF-32, so its bytes can be searched."""
-    data, length = contents.data, contents.length
-    return data.find(0, 0, length) < 0 and not (length and data[0] in _WIDE_BOM_STARTS)
+    """Return True if a file is in UTF-8 and has no NUL, so its bytes can be searched."""
+    return contents.data.find(0, 0, contents.length) < 0 and _is_valid_utf8(contents.data, contents.length)
+
+
+def _is_valid_utf8(data: bytearray, length: int) -> bool:
+    with memoryview(data)[:length] as view:
+        try:
+            str(view, "utf-8")
+        except UnicodeDecodeError:
+            return False
+    return True
 
 
 def decode_content(content: bytes, encoding: str | None = None) -> str | None:
@@ -402,9 +414,14 @@ def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str
     return str.find
 
 
-def count_literal(text: str, literal: str) -> tuple[int, int]:
-    """Return the number of lines with a literal, and the number of its occurrences without overlaps."""
+def count_literal(text: str, literal: str, *, ignore_case: bool = False) -> tuple[int, int]:
+    """Return the number of lines with a literal, and the number of its occurrences without overlaps.
+
+    With `ignore_case`, the literal must be in lower case.
+    """
     data, searched, lines = text.encode("utf-8", "surrogatepass"), literal.encode(), 0
+    if ignore_case:
+        data = data.lower()
     find = stringzilla.find if stringzilla is not None and len(searched) <= _MAX_LITERAL else bytes.find
     at = find(data, searched)
     while at >= 0:

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from agentfs.advice import Advice, Joined, Retry
+from agentfs.advice import Advice, Joined, Retry, ToolName
 from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
@@ -123,6 +123,7 @@ def check_notebook(path: str, before: bytes, after: bytes) -> None:
         f"The change would break the notebook {quote(path)}: {problem}.",
         hint=Joined(
             " ",
+            Advice("To change the text of a cell, call ", ToolName("edit"), "."),
             r"It is stored as JSON: in a text, write \" for a quote, \n for a line end, \\ for a backslash.",
             Advice("To change it anyway, ", Retry({"raw": True}), "."),
         ),

@@ -64,6 +64,10 @@ _REACHED = {
     "memory": "the most memory that one call may take",
 }
 PROBE_ENTRIES = 200_000
+# The most names of a short search among hidden and ignored ones, which often are most names of a tree. It
+# takes about 50 ms.
+_SEARCHED_EXCLUDED = 4_000
+_LISTED_EXCLUDED = 20_000
 PROBE_SECONDS = 1.0  # time budget for all short searches of one call
 _MAX_NAMED = 3
 # Arguments of `glob` and `find` that can exclude an entry whose name matches.
@@ -145,8 +149,11 @@ class Probe:
         if seconds <= 0:
             return None
         options = replace(options, output_mode="files_with_matches", limit=None, offset=0, timeout=None)
+        limits = replace(self._limits, timeout=seconds)
+        if among is not None:
+            limits = replace(limits, walk_entries=min(_SEARCHED_EXCLUDED, limits.walk_entries))
         try:
-            return search(self._root, replace(self._limits, timeout=seconds), options, among=among)
+            return search(self._root, limits, options, among=among)
         except AgentFSError:
             return None
 
@@ -157,10 +164,11 @@ class Probe:
         seconds, page = self._ends - time.monotonic(), Page(0, _MAX_NAMED, PAGE_BYTES)
         if seconds <= 0:
             return None
+        limits = self._limits
+        if options.include_ignored:
+            limits = replace(limits, walk_entries=min(_LISTED_EXCLUDED, limits.walk_entries))
         try:
-            found = find_entries(
-                self._root, self._limits, options, page=page, seconds=seconds, any_case=any_case
-            )
+            found = find_entries(self._root, limits, options, page=page, seconds=seconds, any_case=any_case)
         except AgentFSError:
             return None
         return found if found.total else None

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -125,6 +125,7 @@ class FileSource:
     def __post_init__(self) -> None:
         self._paths = paths_of(self._options.path)
         self._walk: Walk | None = None
+        self._reached: str | None = None  # a limit that ended the search of an excluded directory
         self.stops_when_full = (
             self._options.output_mode == "files_with_matches" and self._options.limit is not None
         )
@@ -144,7 +145,8 @@ class FileSource:
     @property
     def skipped(self) -> Skipped:
         """Counts of what has been skipped so far."""
-        return Skipped() if self._walk is None else self._walk.skipped
+        skipped = Skipped() if self._walk is None else self._walk.skipped
+        return skipped if self._reached is None else replace(skipped, reached=self._reached)
 
     def batches(self) -> Iterator[Batch]:
         """Find the files in the requested order."""
@@ -319,10 +321,14 @@ class FileSource:
         return list(first.values())
 
     def _excluded(self, among: Sequence[Excluded]) -> Iterator[Batch]:
-        """Find the files among names that an earlier walk excluded, with the same globs and types."""
+        """Find the files among names that an earlier walk excluded, with the same globs and types.
+
+        `Limits.walk_entries` bounds all of them together. Each directory gets its share.
+        """
         directories = [path for path in self._paths if self._root.entry(path).is_dir]
         filter_ = _Filter(self._root, self._options, directories, hidden=True)
-        for path, below, entry in sorted(among, key=lambda each: path_order(each.path)):
+        left, ordered = self._limits.walk_entries, sorted(among, key=lambda each: path_order(each.path))
+        for number, (path, below, entry) in enumerate(ordered):
             is_dir = entry.is_dir(follow_symlinks=False)
             if filter_.skips(below, is_dir):
                 continue
@@ -330,16 +336,19 @@ class FileSource:
                 if filter_.of(below[: -len(entry.name)], [entry]):
                     yield self._file(display_name(path))
             elif is_dir and (self._options.max_depth or 0) == 0:
-                yield from self._walked(self._below(path, f"{below}/", filter_), filter_, f"{below}/")
-                if self.skipped.reached is not None:
+                walk = self._below(path, f"{below}/", filter_, max(left // (len(ordered) - number), 1))
+                yield from self._walked(walk, filter_, f"{below}/")
+                left -= walk.looked_at
+                self._reached = walk.skipped.reached or self._reached
+                if self._reached == "timeout":
                     return
 
-    def _below(self, path: str, start: str, filter_: _Filter) -> Walk:
+    def _below(self, path: str, start: str, filter_: _Filter, max_entries: int) -> Walk:
         """Return a walk of everything in an excluded directory."""
         return Walk(
             self._root,
             [display_name(path)],
-            max_entries=self._limits.walk_entries,
+            max_entries=max_entries,
             deadline=self._deadline,
             hidden=True,
             ignored=True,

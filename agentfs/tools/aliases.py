@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
-from agentfs.advice import Advice, FirstOf, Joined, NextCall, call
+from agentfs.advice import Advice, FirstOf, Joined, NextCall, ToolName, call
 from agentfs.errors import InvalidArgumentError
 from agentfs.tools.kinds import (
     Anything,
@@ -20,6 +20,7 @@ from agentfs.tools.kinds import (
     UnionOf,
     short_repr,
 )
+from agentfs.visible import to_json
 
 # Other names of a parameter of any tool. A name counts only if it is an alias of exactly one parameter of the
 # tool and not itself the name of a parameter.
@@ -143,10 +144,22 @@ def _insertion(line: int, _: _Arguments) -> _Arguments:
 def _insertion_at(line: int, given: _Arguments) -> _Arguments:
     if given.get("old_string"):
         raise ValueError("the text is found by `old_string`")
-    raise ValueError(
-        "it may be the line before the new text or after it; nothing was done. "
-        f"To insert after line {line}, send insert_line={line}; to insert before it, insert_line={line - 1}"
+    kept = {name: given[name] for name in ("path", "new_string") if name in given}
+    # No schema shows insert_line, so `call` would find no parameter for it.
+    sent = ", ".join(f"{name}={to_json(value)}" for name, value in {**kept, "old_string": ""}.items())
+    after = FirstOf(
+        Advice("call ", ToolName("edit"), f"({sent}, insert_line={line})"), f"pass insert_line={line}"
     )
+    raise InvalidArgumentError(
+        f"Line {line} may be the line before the new text, or the line after it. Nothing was changed.",
+        hint=Advice(
+            f"To insert after line {line}, ", after, f". To insert before it, insert_line={line - 1}."
+        ),
+    )
+
+
+def _output_mode(mode: Any, _: _Arguments) -> _Arguments:
+    return {"output_mode": _OUTPUT_MODES.get(mode, mode) if isinstance(mode, str) else mode}
 
 
 def _one_path(method: str) -> Habit:
@@ -243,6 +256,11 @@ def _tail(count: int, _: _Arguments) -> _Arguments:
     return {"offset": -count}
 
 
+_OUTPUT_MODES = {
+    **dict.fromkeys(("files", "file", "filenames", "paths", "list", "l"), "files_with_matches"),
+    **dict.fromkeys(("matches", "lines", "text"), "content"),
+    **dict.fromkeys(("counts", "count_matches", "c"), "count"),
+}
 _STRING, _INTEGER, _BOOLEAN, _ANY = String(), Integer(), Boolean(), Anything()
 _HIDDEN = ("include_hidden", "show_hidden", "all", "a")  # `ls -a`
 # Claude Code; Cursor.
@@ -372,6 +390,7 @@ HABITS: dict[str, Habits] = {
             # Gemini CLI has `names_only`.
             Habit("files_only", _BOOLEAN, {True: {"output_mode": "files_with_matches"}},
                   ("l", "files_with_matches", "names_only")),
+            Habit("output_mode", _ANY, _output_mode),
             # `grep -c` counts; `-C 3` and `-c 3` are lines of context.
             Habit("c", UnionOf((_BOOLEAN, _INTEGER)), _count_or_context, ("count",)),
             _RESPECT,
@@ -412,18 +431,22 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
     ),
     "write": (
         *("create_file", "write_file", "create", "write_to_file", "fs_write", "save_file", "new_file"),
-        "create_new_file",  # Continue
+        *("create_new_file", "create_text_file"),  # Continue, Serena
     ),
     "edit": (
         *("str_replace", "edit_file", "replace", "replace_in_file", "replace_string_in_file"),
         *("search_replace", "search_and_replace", "edit_block"),  # Cursor, Roo, Desktop Commander
-        *("insert", "insert_content"),  # Anthropic's text editor, Roo
+        *("insert", "insert_content", "insert_line"),  # Anthropic's text editor, Roo, OpenHands
+        *("find_and_replace", "string_replace"),
     ),
     "multi_edit": (
         *("multi_replace_string_in_file", "multiedit"),  # VS Code, opencode
         *("replace_file_content", "multi_replace_file_content"),  # Windsurf
     ),
-    "ls": ("list_dir", "list_directory", "list_files", "list", "dir"),  # Cursor, Gemini CLI, Cline, opencode
+    "ls": (
+        *("list_dir", "list_directory", "list_files", "list", "dir"),  # Cursor, Gemini CLI, Cline, opencode
+        "list_directory_with_sizes",  # the filesystem server of MCP
+    ),
     "glob": ("find_by_name", "glob_search", "file_glob_search", "find_files"),  # Windsurf, Continue
     "grep": (
         *("search", "grep_search", "search_file_content", "search_content", "ripgrep", "rg", "search_text"),
@@ -447,7 +470,17 @@ AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
     "tree": (call("ls", depth=0),),
     "directory_tree": (call("ls", depth=0),),
     "revert": (call("undo"),),
+    # Other ways to change a file, whose arguments have no equivalent here.
+    **dict.fromkeys(
+        (
+            *("apply_diff", "apply_patch", "patch", "replace_lines", "delete_lines", "replace_symbol_body"),
+            *("notebook_edit", "edit_notebook", "edit_notebook_file"),
+        ),
+        (call("edit"),),
+    ),
 }
+# The tool to use if the one that is meant is not offered.
+SUBSTITUTES = {"read_many": "read"}
 # Tools that search by meaning, in Cursor, Windsurf and VS Code; here they are a `grep` for words.
 SEARCHES_BY_MEANING = ("codebase_search", "semantic_search")
 _MOST_WORDS = 6

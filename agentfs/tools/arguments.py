@@ -21,6 +21,7 @@ from agentfs.tools.aliases import (
     HABITS,
     REASONS,
     SEARCHES_BY_MEANING,
+    SUBSTITUTES,
     TOOL_NAMES,
     Habit,
     Habits,
@@ -75,7 +76,10 @@ def find_meant(
             wanted, sent = given.pop("command"), given
         method = next((each for each, others in TOOL_NAMES.items() if wanted in others), wanted)
         same_name = (tool for tool in tools.values() if wanted == snake_case(tool.name))
-        if (tool := next(same_name, None) or _tool_for(tools, method)) is not None:
+        tool = (
+            next(same_name, None) or _tool_for(tools, method) or _tool_for(tools, SUBSTITUTES.get(method, ""))
+        )
+        if tool is not None:
             return tool, sent, (_renamed(name, tool),)
         if wanted in SEARCHES_BY_MEANING and (grep := _tool_for(tools, "grep")) is not None:
             words = words_of_prose(given)

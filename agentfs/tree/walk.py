@@ -87,6 +87,11 @@ class Walk:
         return self._reader.looked_at
 
     @property
+    def looked_at(self) -> int:
+        """The number of names that the walk has looked at so far."""
+        return self.max_entries - self._entries_left
+
+    @property
     def skipped(self) -> Skipped:
         """The counts of names that the walk has left out so far."""
         display = self.root.display_path_if_usable
@@ -338,8 +343,7 @@ class Walk:
     def _scan(self, visit: Visit) -> None:
         """Read the names of a directory in parts, to bound the memory."""
         select = self.select if visit.mark is None else None
-        visit.listed, visit.directories = [], []
-        first = True
+        decides, visit.listed, visit.directories = not self.ignored, [], []
         try:
             for part in visit.directory.scan_parts(MAX_BATCH):
                 self._look_at(len(part))
@@ -350,8 +354,8 @@ class Walk:
                 self._entries_left -= len(entries)
                 kept = [entry for entry in entries if entry.name[0] != "."]
                 if len(kept) != len(entries) or len(part) == MAX_BATCH:
-                    kept += self._visible_dotted(visit, entries, decides=first and not self.ignored)
-                if visit.rules.active and not self.ignored:
+                    kept += self._visible_dotted(visit, entries, decides=decides)
+                if kept and visit.rules.active and not self.ignored:
                     kept = self._unignored(visit, kept)
                 files = self._divide(visit, kept)
                 if select is not None and files:
@@ -361,16 +365,16 @@ class Walk:
                     self._bound_memory(visit, part)
                 if self._reached is not None:
                     break
-                first = False
+                decides = False
         finally:
             visit.directories.sort(key=self.key, reverse=True)
             visit.listed.sort(key=self.key)
 
     def _bound_memory(self, visit: Visit, part: list[DirEntry]) -> None:
-        keep, name_bytes = self.keep, _NAME_BYTES
-        if len(part) == MAX_BATCH:
-            if keep is not None and len(visit.listed) > 2 * keep + MAX_BATCH:
-                self._keep_first(visit, keep)
+        if self.keep is not None and len(visit.listed) > 2 * self.keep + MAX_BATCH:
+            self._keep_first(visit, self.keep)
+        name_bytes = _NAME_BYTES
+        if len(part) == MAX_BATCH:  # a smaller directory needs little memory
             name_bytes = sum([len(entry.name) for entry in part]) // MAX_BATCH
         self._memory -= visit.memory
         visit.memory = (len(visit.listed) + len(visit.directories)) * (_ENTRY_BYTES + name_bytes)

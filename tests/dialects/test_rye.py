@@ -220,6 +220,20 @@ def test_lines_are_as_they_are(do, tmp_path):
     assert do("read", file_path="mac", offset=2)["output"].endswith("] b")
 
 
+def test_a_notebook_is_read_and_edited_by_the_lines_of_its_json(do, tmp_path):
+    """read showed cells without ids, so that no tool of the dialect could edit a notebook."""
+    text = '{\n "cells": [\n  {"cell_type": "code", "source": ["x"]}\n ]\n}\n'
+    (tmp_path / "a.ipynb").write_text(text)
+    read = do("read", file_path="a.ipynb")
+    assert [line.split("] ", 1)[1] for line in read["output"].split("\n")] == text.splitlines()
+    change = {"line_id": lids(read)[2], "new_content": '  {"cell_type": "code", "source": ["y"]}'}
+    assert do("edit_lines", file_path="a.ipynb", changes=[change])["success"]
+    assert (tmp_path / "a.ipynb").read_text() == text.replace("x", "y")
+    change = {"line_id": lids(do("read", file_path="a.ipynb"))[2], "new_content": "  y"}
+    refused = do("edit_lines", file_path="a.ipynb", changes=[change])
+    assert refused["code"] == "invalid_content"
+
+
 def test_read_limit(do, ws):
     ws.write("many", "x\n" * 2100)
     first = do("read", file_path="many")

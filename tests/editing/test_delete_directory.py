@@ -1,9 +1,7 @@
 """`delete` of a directory with its contents: one step, all or nothing, and never through a link."""
 
 import contextlib
-import errno
 import os
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +18,6 @@ from agentfs.errors import (
 )
 from agentfs.results import DeleteResult
 from tests.editing.test_move_directory import fresh, put_hook
-from tests.faults.calls import RepeatedChange, check_kills, count_failures
 from tests.history.judges import snapshot
 
 
@@ -283,33 +280,3 @@ def test_the_result_is_the_same_in_a_watched_workspace(top):
         done = ws.delete("d", recursive=True)
         assert done == DeleteResult("d", "directory", 8, 2, text=done.text)
         assert not ws.grep("same").matches
-
-
-@pytest.fixture
-def both(tmp_path):
-    old = snapshot(fresh(tmp_path / "model"))
-    return old, without(old, "d")
-
-
-@pytest.fixture
-def change(tmp_path):
-    def delete(ws: Workspace) -> object:
-        return ws.delete("d", recursive=True)
-
-    def refill(top: Path) -> object:
-        return fresh(top)
-
-    return RepeatedChange(tmp_path / "root", refill, delete)
-
-
-def test_a_kill_before_some_calls_leaves_all_old_or_all_new(change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, 41)
-
-
-@pytest.mark.long
-def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, 1)
-
-
-def test_a_failure_of_every_changing_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    assert count_failures(change, both, monkeypatch, errno.EIO, 2) > 1 / 3

@@ -261,3 +261,26 @@ def test_the_lines_that_the_new_text_keeps_tell_equally_close_blocks_apart(ws, t
     with pytest.raises(NoMatchError) as caught:
         ws.edit("a.py", old, "    begin()\n    three()\n")
     assert "suggestion" not in caught.value.details
+
+
+@pytest.mark.parametrize(("text", "old", "suggestion"), [
+    ('"use strict";\n\nlet useStrict = 1;\n', "'use strict';", '"use strict";'),
+    ("a = 'one'\nb = \"two\"\n", 'a = "one"\nb = \'two\'', "a = 'one'\nb = \"two\""),
+    ("say(`hello there`)\n", 'say("hello there")', "say(`hello there`)"),
+])  # fmt: skip
+def test_other_quotes_are_the_cause_of_a_miss(tmp_path, text, old, suggestion):
+    """The error named the line that had most words in common, not the one with other quotes."""
+    (tmp_path / "a.js").write_text(text)
+    with Workspace(tmp_path) as ws:
+        refused = ws.tools().call("edit", {"path": "a.js", "old_string": old, "new_string": "new"})
+        assert "with these quotes" in refused.content
+        assert refused.data["details"]["suggestion"] == suggestion
+        assert ws.edit("a.js", suggestion, "new").replacements == 1
+
+
+def test_a_text_with_other_quotes_at_several_places_suggests_none(tmp_path):
+    (tmp_path / "a.js").write_text('load("module")\nload("module")\n')
+    with Workspace(tmp_path) as ws:
+        refused = ws.tools().call("edit", {"path": "a.js", "old_string": "load('module')", "new_string": "x"})
+    assert "Copy one of them exactly" in refused.content
+    assert "suggestion" not in refused.data["details"]

@@ -20,7 +20,6 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from tests.faults.calls import RepeatedChange, check_kills, count_failures
 from tests.history.judges import can_mount, snapshot
 
 FILES = {
@@ -331,33 +330,6 @@ def test_a_mount_point_stays_and_another_file_system_is_copied_to(top):
         ran.stdout
     )
     assert 'Moved "d/e" to "other/e" (directory, 2 files).' in ran.stdout
-
-
-@pytest.fixture(scope="module")
-def both(tmp_path_factory):
-    top = fresh(tmp_path_factory.mktemp("model") / "root")
-    old = snapshot(top)
-    with Workspace(top) as ws:
-        ws.move("d", "x/new")
-    return old, snapshot(top)
-
-
-@pytest.fixture
-def change(tmp_path):
-    return RepeatedChange(tmp_path / "root", fresh, lambda ws: ws.move("d", "x/new"))
-
-
-def test_a_kill_before_some_calls_leaves_all_old_or_all_new(change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, 41)
-
-
-@pytest.mark.long
-def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, 1)
-
-
-def test_a_failure_of_every_changing_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    assert count_failures(change, both, monkeypatch, errno.EIO, 2) > 1 / 3
 
 
 AS_ROOT = pytest.mark.skipif(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from agentfs import AgentFSError, Workspace, connect
+from agentfs import AgentFSError, LineChange, Workspace, connect
 from agentfs.editing.change_file import Draft
 from agentfs.editing.edit import apply_edits
-from agentfs.errors import EditError
+from agentfs.errors import EditError, NoMatchError
 from agentfs.fs import Current
 from agentfs.limits import Limits
 from agentfs.results import Edit
@@ -361,3 +361,82 @@ def test_a_raw_edit_does_not_complete_the_read_of_cells(ws, tmp_path):
     with pytest.raises(AgentFSError) as caught:
         ws.write("a.ipynb", '{"cells": []}')
     assert caught.value.code == "unread"
+
+
+def test_a_line_number_does_not_insert_into_a_notebook(ws, book):
+    """`insert_line` counted the lines of the JSON, although `read` shows cells."""
+    before = book.read_bytes()
+    tools = ws.tools()
+    ws.read("book.ipynb")
+    refused = tools.call("insert", {"path": "book.ipynb", "insert_line": 2, "new_str": '"z\\n",'})
+    assert refused.error["code"] == "invalid_argument"
+    assert "call edit with the text of a line beside them" in refused.content
+    assert "pass raw=true" in refused.content
+    assert book.read_bytes() == before
+    done = ws.edit("book.ipynb", "", '   "z": 1,', insert_line=3, raw=True)
+    assert done.replacements == 1
+    assert json.loads(book.read_bytes())["cells"][0]["z"] == 1
+
+
+def test_line_ids_are_those_of_the_json(ws, book):
+    """The error told to read with line ids, which shows cells without ids."""
+    tools = ws.tools(["read", "edit", "edit_lines"])
+    change = {"path": "book.ipynb", "changes": [{"line_id": "a3f2c1", "new_content": "x"}]}
+    refused = tools.call("edit_lines", change)
+    assert refused.error["code"] == "unread"
+    assert "call edit with the text of a cell" in refused.content
+    assert 'read(path="book.ipynb", line_ids=true, raw=true)' in refused.content
+    page = ws.read("book.ipynb", line_ids=True, raw=True)
+    (line,) = [line for line in page.text.splitlines() if line.endswith('|    "print(x)"')]
+    ids = line.split("|")[0].split()[1]
+    ws.edit_lines("book.ipynb", [LineChange(line_id=ids, new_content='    "print(y)"')])
+    assert sources(book)[2] == "print(y)"
+
+
+def test_replace_changes_the_text_of_cells(ws, book, tmp_path):
+    """`replace` of `source` renamed a key of the JSON, which left a notebook without texts."""
+    book.write_text(book.read_text().replace('"metadata": {}', '"metadata": {"x": 1}', 1))
+    (tmp_path / "a.py").write_text("x = 1\n")
+    before = json.loads(book.read_bytes())
+    done = ws.replace("x", 'the "x"\n', word=True)
+    assert done.files == {"a.py": 1, "book.ipynb": 3}
+    assert sources(book) == ['the "x"\n = 1\ny = 2', '# Données\nthe "x"\n = 1', 'print(the "x"\n)']
+    after = json.loads(book.read_bytes())
+    for old, new in zip(before["cells"], after["cells"], strict=True):
+        assert {**new, "source": ""} == {**old, "source": ""}
+    assert any(note.startswith('1 match in "book.ipynb" is in the JSON') for note in done.notes)
+
+
+@pytest.mark.parametrize("options", [{}, {"regex": True}, {"word": True}])
+def test_replace_does_not_change_the_json_around_cells(ws, book, options):
+    before = book.read_bytes()
+    with pytest.raises(NoMatchError) as caught:
+        ws.replace("source", "sauce", **options)
+    assert caught.value.message == (
+        '3 matches in "book.ipynb" are in the JSON, not in the text of a cell. Nothing was changed.'
+    )
+    assert "raw" in caught.value.hint
+    assert book.read_bytes() == before
+    refused = ws.tools(["replace", "edit"]).call("replace", {"old_string": "source", "new_string": "sauce"})
+    assert refused.next is None or options
+    assert "raw=true" in refused.content
+    assert ws.replace("source", "sauce", raw=True, **options).replacements == 3
+
+
+@pytest.mark.parametrize(("content", "problem"), [
+    ("print(1)\n", "its JSON is broken"), ("[]", "it has no list of cells"), ('{"a": 1}', "no list of cells"),
+])  # fmt: skip
+def test_a_write_of_no_notebook_warns_or_is_refused(ws, book, tmp_path, content, problem):
+    written = ws.write("new.ipynb", content)
+    assert any("not a notebook" in note and problem in note for note in written.notes)
+    before = book.read_bytes()
+    ws.read("book.ipynb", raw=True)
+    with pytest.raises(AgentFSError) as caught:
+        ws.write("book.ipynb", content)
+    assert caught.value.code == "invalid_content"
+    assert "To change the text of a cell, call edit." in str(caught.value)
+    assert book.read_bytes() == before
+    assert ws.write("book.ipynb", content, raw=True).notes == ()
+    assert ws.write("empty.ipynb", "").notes == ()
+    whole = ws.write("other.ipynb", json.dumps(notebook(code(["x"]))))
+    assert whole.notes == ()

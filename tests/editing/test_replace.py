@@ -1,6 +1,5 @@
 """`replace`: a text or a pattern in all files that contain it, all or none."""
 
-import errno
 import json
 import os
 import re
@@ -29,7 +28,6 @@ from agentfs.errors import (
 )
 from agentfs.patterns.engine import engine
 from agentfs.text import estimate_tokens
-from tests.faults.calls import RepeatedChange, check_kills, count_failures
 from tests.history.judges import git_applied, snapshot
 
 
@@ -702,51 +700,6 @@ def test_a_name_in_44_files_is_replaced_for_under_1500_tokens(tmp_path):
         done = tools.call("replace", {"old_string": "get_prep_value", "new_string": "prepared", "expect": 88})
     assert len(done.data["files"]) == 44
     assert estimate_tokens(found.content) + estimate_tokens(done.content) < 1500
-
-
-TREE = {"a": "old a\n", "d/b": "old\nold\n", "d/e/c": "x\nold\n", "f": "nothing\n"}
-
-
-def fresh(top: Path) -> Path:
-    put(top, TREE)
-    for path in top.rglob("*"):
-        if path.is_file():
-            os.utime(path, (1, 1))
-    return top
-
-
-@pytest.fixture(scope="module")
-def both(tmp_path_factory):
-    top = fresh(tmp_path_factory.mktemp("model"))
-    old = snapshot(top)
-    with Workspace(top) as ws:
-        ws.replace("old", "new")
-    new = snapshot(top)
-    assert new != old
-    return old, new
-
-
-@pytest.fixture
-def change(tmp_path):
-    return RepeatedChange(
-        tmp_path / "root",
-        fresh,
-        lambda ws: ws.replace("old", "new"),
-        left_out=lambda done: done.skipped.unreadable,
-    )
-
-
-def test_a_kill_before_some_calls_leaves_all_old_or_all_new(change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, 31)
-
-
-@pytest.mark.long
-def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, 1)
-
-
-def test_a_failure_of_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    assert count_failures(change, both, monkeypatch, errno.ENOSPC) > 1 / 3
 
 
 WORDS = st.sampled_from(["ab", "a", "b", "ba", "é", "_", " ", "aab", "x"])

@@ -1,4 +1,4 @@
-"""A transaction over five files is killed, or fails, at each of its calls: all is old or all is new."""
+"""A transaction over five files: a kill at a system call, and changes that cannot be undone at once."""
 
 import errno
 import os
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Workspace
-from tests.faults.calls import RepeatedChange, check_kills, count_failures
 from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.history.judges import snapshot
 
@@ -47,30 +46,6 @@ def both(tmp_path_factory):
         assert snapshot(top) == old
     assert new != old
     return old, new
-
-
-@pytest.fixture
-def change(tmp_path):
-    return RepeatedChange(
-        tmp_path / "root",
-        fresh,
-        transaction,  # noqa: F821 - from TRANSACTION
-        before=lambda ws: ws.read("d"),
-    )
-
-
-def test_a_kill_before_some_calls_leaves_all_old_or_all_new(change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, 41)
-
-
-@pytest.mark.long
-def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, 1)
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-def test_a_failure_of_every_call_leaves_all_old_or_all_new(change, both, monkeypatch, number):
-    assert count_failures(change, both, monkeypatch, number) > 1 / 2
 
 
 TRACED = (

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -214,3 +215,16 @@ def test_output_of_a_callback_stays_out_of_the_frames(tree):
         done.stdin.close()
         assert b"asked" in done.stderr.read()
         assert done.stdout.read() == b""
+
+
+def test_a_person_who_starts_the_server_is_told_that_it_waits_for_a_client(tree):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=theirs, stdout=pipe, stderr=pipe, text=True) as process:
+        os.close(theirs)
+        assert "waiting for an MCP client" in process.stderr.readline()
+        os.write(ours, b"\x04")  # Ctrl-D, the end of the input
+        assert process.communicate(timeout=60) == ("", "")
+    os.close(ours)
+    assert process.returncode == 0

@@ -1,5 +1,6 @@
 """The automaton finds at least the lines that the engine finds, in every encoding, and leaves out others."""
 
+import re
 import time
 from unittest import mock
 
@@ -10,11 +11,12 @@ from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
 from agentfs.errors import InvalidPatternError
+from agentfs.fs import ReadBuffer
 from agentfs.patterns import automaton
 from agentfs.patterns.automaton import Automaton
 from agentfs.patterns.compile import compile_pattern
-from agentfs.patterns.line_search import Counts, LineSearch
-from agentfs.patterns.literals import decode_content
+from agentfs.patterns.line_search import _OTHER_FORMS, Counts, LineSearch
+from agentfs.patterns.literals import Prefilter, decode_content, is_plain
 
 CHARACTERS = [
     *"aAbkKsSiI1_ -.\t",
@@ -118,12 +120,25 @@ def test_the_texts_of_an_automaton_have_those_of_the_engine(pattern, texts, enco
     indices = made.texts(data, starts, len(data), lambda: None)
     assert indices == sorted(set(indices))
     search = LineSearch(found, time.monotonic() + 20)
+    prefilter, buffer = Prefilter(found.plan, automaton=made), ReadBuffer(10**6)
     for index, content in enumerate(contents):
         text = decode_content(content)
         with mock.patch.object(search, "automaton", None):
-            if text is not None and next(search.hits(text), None) is not None:
-                assert index in indices
-                assert made.find(bytearray(content + b"\0"), len(content))
+            if text is None or next(search.hits(text), None) is None:
+                continue
+        buffer.data[: len(content) + 1] = content + b"\0"
+        buffer.length = len(content)
+        assert prefilter.classify(buffer, len(content)) == content
+        if is_plain(buffer):  # the other kept files are read one by one
+            assert index in indices
+
+
+@pytest.mark.parametrize("pattern", [r"\d", r"[\d]", r"(?i)\d", r"\d{2}"])
+def test_every_digit_outside_ascii_is_found(pattern):
+    made = Automaton.of(compile_pattern(pattern).byte_pattern)
+    outside = "".join(chr(code) for code in range(0x80, 0x110000) if not 0xD800 <= code < 0xE000)
+    for digit in regex.findall(r"\d", outside):
+        assert list(made.lines(f"-{digit * 2}-")) == [(0, 4)]
 
 
 @pytest.mark.parametrize(
@@ -166,6 +181,10 @@ def test_only_i_k_and_s_have_another_form_outside_ascii():
     outside = "".join(chr(code) for code in range(0x80, 0x110000) if not 0xD800 <= code < 0xE000)
     letters = [each for each in map(chr, range(128)) if regex.search(regex.escape(each), outside, regex.I)]
     assert "".join(letters) == "IKSiks"
+    for module in (regex, re):
+        assert set(module.findall("[a-zA-Z]", outside, module.I)) <= set(_OTHER_FORMS)
+    assert {each for each in outside if any(map(str.isascii, each.lower()))} <= set(_OTHER_FORMS)
+    assert {each for each in outside if len(each.lower()) > 1} <= set(_OTHER_FORMS)
 
 
 @pytest.mark.parametrize(

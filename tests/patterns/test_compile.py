@@ -5,6 +5,8 @@ import time
 
 import pytest
 import regex
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
 
 from agentfs.errors import InvalidPatternError
 from agentfs.patterns.compile import compile_pattern
@@ -172,3 +174,43 @@ def test_an_escaped_text_matches_itself_and_is_planned_as_a_literal(text):
     assert pattern.expression.search(text).span() == (0, len(text))
     assert regex.fullmatch(escape(text), text)
     assert pattern.plan.is_literal or not text.isascii()
+
+
+REPEATS = ["", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,3}?", "{2,}", "{,2}"]
+ATOMS = [
+    *"aAkKsSiI1_ -\t.",
+    *(r"\.", r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\x61", r"\n", r"\x1c", r"\-", r"\0"),
+    *("[a-c]", "[^a]", "[]a]", "[^]k]", r"[\w.]", "[K-s]", r"[^\w]", r"[\s-]", r"[\x1c]", "[a&&b]", "[a--b]"),
+    *("^", "$", r"\b", r"\B", r"\A", r"\Z", "(?=a)", "(?!a)", "(?<=a)", "(?<!k)", "a++", "[[:alpha:]]", "é"),
+]
+BRANCHES = st.recursive(
+    st.tuples(st.sampled_from(ATOMS), st.sampled_from(REPEATS)).map("".join),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=4).map("".join),
+        st.tuples(inner, inner).map("|".join),
+        st.tuples(st.sampled_from(["(", "(?:", "(?i:", "(?>", "(?<n>"]), inner, st.sampled_from(REPEATS)).map(
+            lambda parts: f"{parts[0]}{parts[1]}){parts[2]}"
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=600)
+@given(
+    pattern=st.tuples(st.sampled_from(["", "", "(?i)"]), BRANCHES).map("".join),
+    text=st.text(alphabet="aAbkKsSiI1_ -.\t\n\r\x0b\x1c\x85é", max_size=30),
+    ignore_case=st.booleans(),
+    multiline=st.booleans(),
+)
+def test_re_finds_in_ascii_text_what_regex_finds(pattern, text, ignore_case, multiline):
+    options = {"ignore_case": ignore_case, "multiline": multiline}
+    try:
+        found = compile_pattern(pattern, **options)
+    except InvalidPatternError:
+        return
+    for expression in filter(None, (found.expression, found.line_regex)):
+        for each in (text, text.encode("ascii", "ignore").decode()):
+            expected = [match.span() for match in expression.finditer(each, timeout=5)]  # only by `regex`
+            assert [match.span() for match in expression.finditer(each)] == expected
+    event("by re" if hasattr(found.expression, "_in_ascii") else "by regex")

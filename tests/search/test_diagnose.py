@@ -154,6 +154,25 @@ def test_all_second_searches_share_one_budget(ws, monkeypatch):
     assert 0 < timeouts[1] < 0.05 < timeouts[0] <= 0.1
 
 
+def test_a_hint_looks_at_few_of_many_ignored_files(tmp_path, monkeypatch):
+    """In a mostly ignored tree, the hint took 20 times as long as the search."""
+    monkeypatch.setattr(diagnose, "_SEARCHED_EXCLUDED", 40)
+    monkeypatch.setattr(diagnose, "_LISTED_EXCLUDED", 40)
+    (tmp_path / ".gitignore").write_text("/a/\n/b/\n*.log\n")
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        for number in range(100):
+            (tmp_path / name / f"{number:02}.txt").write_text(f"in {name} {number}\n")
+    (tmp_path / "c" / "x.log").write_text("in a log\n")
+    with Workspace(tmp_path) as ws:
+        assert re.search(r"at least 1\d lines in hidden or ignored files, as in b/", ws.grep(r"in b \d").text)
+        assert "1 line in hidden or ignored files, as in c/x.log" in ws.grep("in a log").text
+        assert "hidden or ignored files" not in ws.grep("in b 99").text, "it is not one of the first"
+        assert "3 ignored" in ws.grep("in b 99").text
+        assert "1 or more among hidden and ignored" in ws.glob("a/05.txt").text
+        assert "among hidden and ignored" not in ws.glob("b/99.txt").text
+
+
 def test_hidden_names_keep_their_hint(ws):
     ws.write(".hidden/x.txt", "secret word\n")
     text = ws.grep("secret").text

@@ -170,7 +170,7 @@ def test_a_dry_run_writes_nothing(ws, tree):
     sent = {"path": "top.py", "edits": [{"oldText": "foo", "newText": "bar"}], "dryRun": True}
     result = ws.tools().call("edit_file", sent)
     assert result.success, result.content
-    assert "preview" in result.content
+    assert "Preview" in result.content
     assert (tree / "top.py").read_text() == "foo = 1\n"
 
 

@@ -118,7 +118,9 @@ def test_an_insertion_of_another_product_names_both_meanings_and_changes_nothing
     sent = {"path": "c.md", line: 1, "content": "x\n"}
     result = tools.call(name, sent)
     assert result.error["code"] == "invalid_argument"
-    assert "send insert_line=1; to insert before it, insert_line=0" in result.content
+    assert "may be the line before the new text, or the line after it" in result.content
+    assert 'call edit(path="c.md", new_string=' in result.content
+    assert 'old_string="", insert_line=1). To insert before it, insert_line=0.' in result.content
     assert (tmp_path / "c.md").read_text() == "value\n"
     del sent[line]
     assert tools.call(name, {**sent, "insert_line": 0}).success
@@ -188,3 +190,35 @@ def test_a_write_that_appends_names_the_call_that_does(tools, tmp_path):
     assert (tmp_path / "c.md").read_text() == "value\nmore\n"
     with Workspace(tmp_path) as ws:
         assert "edit its last lines" in ws.tools().call("write", sent).content
+
+
+@pytest.mark.parametrize(("mode", "meant"), [
+    ("files", "files_with_matches"), ("filenames", "files_with_matches"), ("list", "files_with_matches"),
+    ("matches", "content"), ("lines", "content"), ("counts", "count"), ("count_matches", "count"),
+])  # fmt: skip
+def test_other_names_of_an_output_mode_are_taken(tools, mode, meant):
+    given = {"pattern": "value"}
+    found = tools.call("grep", {**given, "output_mode": mode})
+    assert found.content == tools.call("grep", {**given, "output_mode": meant}).content
+    assert found.coercions
+    assert tools.call("grep", {**given, "mode": mode}).content == found.content
+    assert not tools.call("grep", {**given, "output_mode": meant}).coercions
+    unknown = tools.call("grep", {**given, "output_mode": "html"})
+    assert "`output_mode` must be one of" in unknown.content
+
+
+@pytest.mark.parametrize("name", ["read_many_files", "read_multiple_files", "readFiles", "read_many"])
+def test_a_read_of_several_files_names_the_calls_if_only_read_is_offered(tmp_path, name):
+    (tmp_path / "a").write_text("1\n")
+    with Workspace(tmp_path) as ws:
+        tools = ws.tools()
+        several = tools.call(name, {"paths": ["a", "b"]})
+        assert several.content.endswith('Call read(path="a") and read(path="b").')
+        assert tools.call(name, {"paths": ["a"]}).content == "1|1"
+
+
+@pytest.mark.parametrize("name", ["apply_diff", "apply_patch", "replace_lines", "notebook_edit"])
+def test_other_ways_to_change_a_file_name_the_tool_that_does(tools, name):
+    refused = tools.call(name, {"path": "c.md", "diff": "x"})
+    assert refused.error["code"] == "unknown_tool"
+    assert "Call `edit`." in refused.content

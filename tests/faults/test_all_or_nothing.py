@@ -1,0 +1,101 @@
+"""A change of many files is killed, or fails, at each of its calls: all is old or all is new."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from agentfs import Workspace
+from tests.editing import test_move_directory
+from tests.faults import test_transactions
+from tests.faults.calls import RepeatedChange, check_kills, count_failures
+from tests.history.judges import snapshot
+
+
+def files_to_replace(top: Path) -> None:
+    for name, text in {"a": "old a\n", "d/b": "old\nold\n", "d/e/c": "x\nold\n", "f": "nothing\n"}.items():
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (1, 1))  # long ago, so that a second name looks stale
+
+
+class Case(NamedTuple):
+    """A change, and how often it is interrupted in an ordinary run."""
+
+    fresh: Callable[[Path], object]  # creates the tree before the change
+    change: Callable[[Workspace], object]
+    step: int  # a process is killed before every call with this distance
+    failures: dict[int, int]  # by errno: the distance of the calls that fail with it
+    share: float = 1 / 3  # more of these calls make the change fail
+    before: Callable[[Workspace], object] = lambda ws: None
+    left_out: Callable[[Any], object] = lambda done: False
+
+    def at(self, top: Path) -> RepeatedChange:
+        return RepeatedChange(top, self.fresh, self.change, self.before, self.left_out)
+
+
+CASES = {
+    "copy": Case(test_move_directory.fresh, lambda ws: ws.copy("d", "x/new"), 41, {errno.EIO: 2}),
+    "delete": Case(test_move_directory.fresh, lambda ws: ws.delete("d", recursive=True), 41, {errno.EIO: 2}),
+    "move": Case(test_move_directory.fresh, lambda ws: ws.move("d", "x/new"), 41, {errno.EIO: 2}),
+    "replace": Case(
+        files_to_replace,
+        lambda ws: ws.replace("old", "new"),
+        31,
+        {errno.ENOSPC: 1},
+        left_out=lambda done: done.skipped.unreadable,
+    ),
+    "transaction": Case(
+        test_transactions.fresh,
+        test_transactions.transaction,
+        41,
+        {errno.ENOSPC: 1, errno.EIO: 1},
+        1 / 2,
+        before=lambda ws: ws.read("d"),
+    ),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return CASES[request.param]
+
+
+@pytest.fixture
+def change(case, tmp_path):
+    return case.at(tmp_path / "root")
+
+
+@pytest.fixture
+def both(case, tmp_path):
+    """Snapshots of the tree before the change and after it."""
+    change = case.at(tmp_path / "model")
+    change.fresh(change.top)
+    old = snapshot(change.top)
+    with Workspace(change.top) as ws:
+        change.before(ws)
+        change.change(ws)
+        new = snapshot(change.top)
+        ws.undo()
+        assert snapshot(change.top) == old
+    assert new != old
+    return old, new
+
+
+def test_a_kill_before_some_calls_leaves_all_old_or_all_new(case, change, both, monkeypatch):
+    check_kills(change, both, monkeypatch, case.step)
+
+
+@pytest.mark.long
+def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
+    check_kills(change, both, monkeypatch, 1)
+
+
+def test_a_failure_of_a_call_leaves_all_old_or_all_new(case, change, both, monkeypatch):
+    for number, step in case.failures.items():
+        with monkeypatch.context() as patch:
+            assert count_failures(change, both, patch, number, step) > case.share
