@@ -62,6 +62,10 @@ class CompiledRegex(Protocol):
         """Find all matches between two positions; TimeoutError if they take more than `timeout` seconds."""
         ...
 
+    def findall(self, text: str, /) -> list[Any]:
+        """Return all matches."""
+        ...
+
 
 class _AsciiExpression:
     """A compiled pattern that `re` matches in ASCII text, unless a timeout is given; `re` is faster."""
@@ -85,6 +89,10 @@ class _AsciiExpression:
         if timeout is None and text.isascii():
             return self._in_ascii.finditer(text, position, end)
         return self._compiled.finditer(text, position, end, timeout=timeout, concurrent=concurrent)
+
+    def findall(self, text: str, /) -> list[Any]:
+        """Return all matches."""
+        return self._in_ascii.findall(text) if text.isascii() else self._compiled.findall(text)
 
 
 @dataclass(frozen=True)

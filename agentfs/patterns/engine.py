@@ -100,7 +100,7 @@ class _Expression:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             self._compiled = re.compile(source, flags)
-        self.match = self._compiled.match
+        self.match, self.findall = self._compiled.match, self._compiled.findall
 
     def search(self, text: str, *, timeout: float | None = None, concurrent: bool = False) -> Any:
         """Find the first match; TimeoutError after `timeout` seconds."""

@@ -1,7 +1,7 @@
 """Find the lines of a text that match a pattern, with few calls of the engine.
 
-A literal that every match contains finds candidate lines, and the pattern runs on each of them alone. Without
-a literal, the line regex runs over the full text. To count, it runs over the candidate lines, joined.
+An automaton, or a literal that every match contains, finds candidate lines, and the pattern runs on each of
+them alone. Without either, the line regex runs over the full text.
 """
 
 import re
@@ -86,6 +86,8 @@ class LineSearch:
         is_simple = longest > _MANY_LINES or (longest > 1 and plan.growth == (1, 1))
         self.automaton = None if plan.is_literal or is_simple else Automaton.of(pattern.byte_pattern)
         self._untimed_length = untimed_length(plan)
+        # A longer line than `_untimed_length` is searched without a timeout after a check of the clock.
+        self._longest_untimed = min(untimed_length(plan, _LINES_PER_CHECK), pattern.max_length)
 
     @property
     def max_length(self) -> int:
@@ -181,13 +183,12 @@ class LineSearch:
             if self._is_literal(text):
                 self._count_literals(text, counts)
                 return
-            if line_regex is not None:
-                if self._has_candidates(text):
-                    text = "".join([f"{text[start:end]}\n" for start, end in self._candidates(text)])
+            if line_regex is not None and not self._has_candidates(text):
                 self._count_spans(text, self._line_regex_spans(text, line_regex), counts)
                 return
-        for hit in self._hits_in(text):
-            counts.add(hit, 0)
+        self._count_lines(
+            text, self._candidates(text) if self._has_candidates(text) else _lines(text), counts
+        )
 
     def _is_bounded(self, text: str) -> bool:
         """Return True if a line or text can be searched in bounded memory; else count it as too long."""
@@ -266,14 +267,14 @@ class LineSearch:
 
     def _matches_in(self, line: str) -> Iterator[re.Match[str]]:
         """Yield the matches of the pattern in one line."""
-        if len(line) > self._untimed_length:
+        if len(line) > self._longest_untimed:
             return self._sliced(line) if self._is_bounded(line) else iter(())
-        self._check_sometimes()
+        self._check_before(len(line))
         return self._expression.finditer(line)
 
     def _confirmed(self, text: str, candidates: Iterable[tuple[int, int]]) -> Iterator[LineMatch]:
         """Match the pattern on each candidate line alone."""
-        untimed, window = self._untimed_length, self._window
+        untimed, window = self._longest_untimed, self._window
         for start, end in candidates:
             line = text[start:end]
             if end - start > untimed:
@@ -327,6 +328,20 @@ class LineSearch:
             folded = text.lower() if self._ignore_case else text
             self._count_spans(text, _occurrences(folded, literals), counts)
 
+    def _count_lines(self, text: str, candidates: Iterable[tuple[int, int]], counts: Counts) -> None:
+        """Count the matches in each candidate line alone."""
+        untimed, find_all = self._longest_untimed, self._expression.findall
+        for start, end in candidates:
+            if end - start > untimed:
+                for hit in self._confirmed(text, [(start, end)]):
+                    counts.add(hit, 0)
+                continue
+            self._check_before(end - start)
+            if matches := len(find_all(text[start:end])):
+                counts.hits += 1
+                counts.lines += 1
+                counts.matches += matches
+
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count matches that do not span lines."""
         end = -1
@@ -350,6 +365,13 @@ class LineSearch:
             raise TimeoutError
         return left
 
+    def _check_before(self, length: int) -> None:
+        """Check the clock before a line that may take as long as many others, and sometimes before others."""
+        if length > self._untimed_length:
+            self._seconds_left()
+        else:
+            self._check_sometimes()
+
     def _check_sometimes(self) -> None:
         self._until_check -= 1
         if self._until_check <= 0:
@@ -357,12 +379,12 @@ class LineSearch:
             self._seconds_left()
 
 
-def untimed_length(plan: Plan) -> int:
-    """Return the length of the longest line searched without a timeout."""
+def untimed_length(plan: Plan, lines: int = 1) -> int:
+    """Return the length of the longest line that is searched, as one of so many, without a timeout."""
     if plan.growth is None:
         return 0
     power, factor = plan.growth
-    return int((untimed_steps() / factor) ** (1 / power))
+    return int((lines * untimed_steps() / factor) ** (1 / power))
 
 
 def _untimed_part(plan: Plan, longest: int) -> int:
