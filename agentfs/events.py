@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, wraps
 from inspect import signature
 from os import PathLike, fspath
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
-from agentfs.frozen_data import FrozenData
+from agentfs.frozen_data import frozen
 from agentfs.lazy import logging
 from agentfs.results import Coercion, ReadResult, Result, Skipped, ToolResult
 from agentfs.text import estimate_tokens
@@ -24,8 +24,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _MOST_SUMMARY = 120  # characters
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Event(FrozenData):
+@frozen
+class Event:
     """The start or the end of a call: of a tool by a model, or of a method by the program.
 
     Attributes:

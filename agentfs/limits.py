@@ -2,18 +2,18 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.frozen_data import FrozenData
+from agentfs.frozen_data import frozen
 
 MIB = 1024 * 1024
 LARGEST = 2**63 - 1  # the largest integer that is accepted or sent
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Limits(FrozenData):
+@frozen
+class Limits:
     """Bounds of what one call may read, show and cost.
 
     A result reports what a limit cut and the call that gets the rest.

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.frozen_data import FrozenData
+from agentfs.frozen_data import frozen
 
 Mode = Literal["default", "accept_edits", "plan", "bypass"]
 # The effect of a method on files. "manage" deletes, moves or restores them; "none" needs no permission.
@@ -26,8 +25,8 @@ GROUPS: dict[str, tuple[Effect, ...]] = {
 _RULE = r"(?P<name>\*|[a-z][a-z0-9_]*)(?:\((?P<glob>[^\n]+)\))?"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PermissionRequest(FrozenData):
+@frozen
+class PermissionRequest:
     """The call that a permission callback decides about.
 
     Attributes:
@@ -57,8 +56,8 @@ class PermissionRequest(FrozenData):
         return self.effect in CHANGING
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Allow(FrozenData):
+@frozen
+class Allow:
     """Allow the call.
 
     Attributes:
@@ -74,8 +73,8 @@ class Allow(FrozenData):
             raise InvalidArgumentError(f"Allow.arguments must be a mapping by name or None, not {given!r}.")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Deny(FrozenData):
+@frozen
+class Deny:
     """Refuse the call.
 
     Attributes:

@@ -1,12 +1,12 @@
 """`Policy`: the permissions and preferences of a workspace; `Protect`: the protected names."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 from typing import ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.errors import InvalidArgumentError
-from agentfs.frozen_data import FrozenData
+from agentfs.frozen_data import frozen
 from agentfs.permissions import Mode, Permission, Rule, parse_rule
 
 Overwrite = Literal["seen", "always", "never"]
@@ -24,8 +24,8 @@ VIEWED = frozenset(
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Protect(FrozenData):
+@frozen
+class Protect:
     """The names that are protected anywhere in the tree.
 
     A pattern is a name, or several joined by `/`. `*` matches any characters of one name, and a name `**` any
@@ -95,8 +95,8 @@ def _names_something(pattern: object) -> bool:
     return bool(names - {"", "."}) and ".." not in names  # a canonical path never contains `..`
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Policy(FrozenData):
+@frozen
+class Policy:
     """The permissions and preferences of a workspace; the first value of each field is the default.
 
     Attributes:

@@ -5,11 +5,11 @@ call that continues it. The classes have no `slots`, because the MCP SDK then lo
 """
 
 from copy import copy
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import KW_ONLY, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypedDict, cast
 
 from agentfs.advice import Advice, Names, NextCall, plural, say
-from agentfs.frozen_data import FrozenData
+from agentfs.frozen_data import frozen
 from agentfs.html_output import html_block
 from agentfs.visible import one_line
 
@@ -35,8 +35,8 @@ class Containment(TypedDict):
     locks: Literal["processes", "threads"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class WatchReport(FrozenData):
+@frozen
+class WatchReport:
     """The report of `Workspace.watch`.
 
     Attributes:
@@ -62,8 +62,8 @@ class WatchReport(FrozenData):
     not_watched: dict[str, int]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Image(FrozenData):
+@frozen
+class Image:
     """An image for the model.
 
     Attributes:
@@ -75,8 +75,8 @@ class Image(FrozenData):
     media_type: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Edit(FrozenData):
+@frozen
+class Edit:
     """One replacement of `multi_edit`.
 
     Attributes:
@@ -90,8 +90,8 @@ class Edit(FrozenData):
     replace_all: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class LineChange(FrozenData):
+@frozen
+class LineChange:
     """One change of `edit_lines`: to the line `line_id`, or to the lines `start_line_id` to `end_line_id`.
 
     Attributes:
@@ -101,14 +101,15 @@ class LineChange(FrozenData):
         end_line_id: The last of several lines to replace.
     """
 
+    _: KW_ONLY
     new_content: str
     line_id: str | None = None
     start_line_id: str | None = None
     end_line_id: str | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Entry(FrozenData):
+@frozen
+class Entry:
     """One name in a directory.
 
     Attributes:
@@ -134,8 +135,8 @@ class Entry(FrozenData):
     protected: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Match(FrozenData):
+@frozen
+class Match:
     """One matching line, or one match over several lines with `multiline`.
 
     Attributes:
@@ -160,8 +161,8 @@ class Match(FrozenData):
     cut: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FileCount(FrozenData):
+@frozen
+class FileCount:
     """Numbers of matches in one file.
 
     Attributes:
@@ -173,8 +174,8 @@ class FileCount(FrozenData):
     matches: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Skipped(FrozenData):
+@frozen
+class Skipped:
     """Numbers of names that a walk or a search left out, by reason.
 
     An ignored or hidden directory counts once; its entries are not counted.
@@ -223,8 +224,8 @@ class Skipped(FrozenData):
         return self.total > 0 or self.reached is not None or bool(self.unread_rules)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FileChange(FrozenData):
+@frozen
+class FileChange:
     """The change of one path.
 
     Attributes:
@@ -251,8 +252,8 @@ class FileChange(FrozenData):
     label: str = ""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Result(FrozenData):
+@frozen
+class Result:
     """The base of all results.
 
     Attributes:
@@ -314,7 +315,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class ReadResult(Result):
     """The result of `read`.
 
@@ -367,7 +368,7 @@ class ReadResult(Result):
         return html_block(f"{type(self).__name__}: {self.summary}", self.text, images=images)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class ReadManyResult(Result):
     """The result of `read_many`.
 
@@ -382,7 +383,7 @@ class ReadManyResult(Result):
     left: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class WriteResult(Result):
     """The result of `write` and `append`.
 
@@ -407,7 +408,7 @@ class WriteResult(Result):
         return f"{done} {one_line(self.path)}, {plural(self.bytes_written, 'byte')}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class EditResult(Result):
     """The result of `edit`, `multi_edit`, `edit_lines` and `splice`.
 
@@ -439,7 +440,7 @@ class EditResult(Result):
         return f"Edited {one_line(self.path)}: {plural(self.replacements, 'replacement')}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class ReplaceResult(Result):
     """The result of `replace`.
 
@@ -463,7 +464,7 @@ class ReplaceResult(Result):
         return f"{plural(self.replacements, 'replacement')} in {plural(len(self.files), 'file')}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class DeleteResult(Result):
     """The result of `delete`.
 
@@ -480,7 +481,7 @@ class DeleteResult(Result):
     unlisted: int = 0
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class MoveResult(Result):
     """The result of `move`.
 
@@ -497,7 +498,7 @@ class MoveResult(Result):
     files: int = 1
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class CopyResult(Result):
     """The result of `copy`.
 
@@ -516,7 +517,7 @@ class CopyResult(Result):
     replaced: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class ChangesResult(Result):
     """The result of `changes`.
 
@@ -535,7 +536,7 @@ class ChangesResult(Result):
         return {**super().to_dict(), "patch": self.patch.decode("utf-8", "backslashreplace")}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class RecordedResult(ChangesResult):
     """The result of a recording: the changes in the tree while the block ran.
 
@@ -551,7 +552,7 @@ class RecordedResult(ChangesResult):
     not_covered: dict[str, int] = field(default_factory=dict[str, int])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class UndoResult(Result):
     """The result of `undo`, `redo` and `rollback`.
 
@@ -568,7 +569,7 @@ class UndoResult(Result):
     redoable: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class CheckpointResult(Result):
     """The result of `checkpoint`.
 
@@ -581,7 +582,7 @@ class CheckpointResult(Result):
     steps: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class ListResult(Result):
     """The result of `ls`.
 
@@ -603,7 +604,7 @@ class ListResult(Result):
         return plural(self.total, "entry", "entries")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class GlobResult(Result):
     """The result of `glob` and `find`.
 
@@ -631,7 +632,7 @@ class GlobResult(Result):
         return plural(self.total, "file")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class GrepResult(Result):
     """The result of `grep`.
 
@@ -667,8 +668,8 @@ class GrepResult(Result):
         return f"{plural(self.total_matches, 'match', 'matches')} in {plural(self.total_files, 'file')}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Coercion(FrozenData):
+@frozen
+class Coercion:
     """An argument that did not fit the schema and was converted.
 
     Attributes:
@@ -680,8 +681,8 @@ class Coercion(FrozenData):
     rule: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ToolResult(FrozenData):
+@frozen
+class ToolResult:
     """The result of a tool call. Nothing that a model can send raises an exception instead.
 
     Attributes:

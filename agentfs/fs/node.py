@@ -6,12 +6,12 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from agentfs.errors import AgentFSError, FileIOError
-from agentfs.frozen_data import FrozenData
+from agentfs.frozen_data import frozen
 from agentfs.lazy import hashlib
 from agentfs.results import EntryType
 
@@ -27,8 +27,8 @@ class Metadata(NamedTuple):
     attributes: dict[str, bytes] | None = None  # extended attributes, including access control lists
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FileNode(FrozenData):
+@frozen
+class FileNode:
     """A regular file. Two are equal if they have the same mode and content.
 
     A node without metadata is a new file, whose mode the umask may restrict.
@@ -47,15 +47,15 @@ class FileNode(FrozenData):
         return cls(mode & _PERMISSIONS, revision_of(data), len(data), partial(bytes, data), metadata)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LinkNode(FrozenData):
+@frozen
+class LinkNode:
     """A symbolic link with its target as written."""
 
     target: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class DirectoryNode(FrozenData):
+@frozen
+class DirectoryNode:
     """A directory without its entries. Any two are equal. With the mode None the system decides the mode."""
 
     mode: int | None = field(default=None, compare=False)
@@ -65,8 +65,8 @@ class DirectoryNode(FrozenData):
 Node = FileNode | LinkNode | DirectoryNode
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Change(FrozenData):
+@frozen
+class Change:
     """A change of the node at a real path; None means that no node exists."""
 
     path: str

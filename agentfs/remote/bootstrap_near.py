@@ -41,6 +41,7 @@ _LEFT_OUT = (
     "agentfs/tools/arguments.py",
     "agentfs/tools/result.py",
     "agentfs/tools/run.py",
+    "agentfs/tools/approval.py",
     "agentfs/tools/spec.py",
     "agentfs/tools/toolset.py",
     "wcmatch/pathlib.py",
