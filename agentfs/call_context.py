@@ -11,19 +11,10 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from agentfs.errors import DeadlineExceededError
-from agentfs.lazy import LazyModule
-
-if TYPE_CHECKING:
-    import asyncio
-    import signal
-    from concurrent import futures
-else:
-    asyncio = LazyModule("asyncio")
-    signal = LazyModule("signal")
-    futures = LazyModule("concurrent.futures")
+from agentfs.lazy import asyncio, futures, signal
 
 _R = TypeVar("_R")
 _REPORT_EVERY = 500  # entries between two reports of progress

@@ -10,20 +10,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from inspect import signature
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from agentfs import call_context
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
 from agentfs.frozen_data import FrozenData
-from agentfs.lazy import LazyModule
+from agentfs.lazy import logging
 from agentfs.results import Coercion, ReadResult, Result, Skipped, ToolResult
 from agentfs.text import estimate_tokens
 from agentfs.visible import one_line
-
-if TYPE_CHECKING:
-    import logging
-else:
-    logging = LazyModule("logging")
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _MOST_SUMMARY = 120  # characters

@@ -1,17 +1,17 @@
 """Modules and dialects that are imported on first use, so that a process loads only what it calls."""
+# ruff: noqa: PLC0414 - the alias of an import marks it as public
 
 import warnings
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
-class LazyModule:
-    """A module that is imported when one of its names is first used, for imports that take long.
+class _LazyModule:
+    """A module that is imported when one of its names is first used.
 
-    Each name is looked up once, as with `from module import name`. Type checkers see an ordinary import under
-    `TYPE_CHECKING`.
+    Each name is looked up once, as with `from module import name`.
     """
 
     def __init__(self, module: str) -> None:
@@ -21,6 +21,32 @@ class LazyModule:
         value = getattr(import_module(self._module), name)
         setattr(self, name, value)
         return value
+
+
+if TYPE_CHECKING:
+    import asyncio as asyncio
+    import base64 as base64
+    import ctypes as ctypes
+    import difflib as difflib
+    import hashlib as hashlib
+    import logging as logging
+    import shutil as shutil
+    import signal as signal
+    import sqlite3 as sqlite3
+    import tempfile as tempfile
+    from concurrent import futures as futures
+
+    import bracex as bracex
+    from pathspec.patterns.gitignore import spec as spec
+    from wcmatch import glob as glob
+else:
+    # Their imports take long, and many processes never use them. Some Pythons lack sqlite3.
+    asyncio, base64, bracex = map(_LazyModule, ("asyncio", "base64", "bracex"))
+    ctypes, difflib, hashlib = map(_LazyModule, ("ctypes", "difflib", "hashlib"))
+    logging, shutil, signal = map(_LazyModule, ("logging", "shutil", "signal"))
+    sqlite3, tempfile = map(_LazyModule, ("sqlite3", "tempfile"))
+    futures, glob = map(_LazyModule, ("concurrent.futures", "wcmatch.glob"))
+    spec = _LazyModule("pathspec.patterns.gitignore.spec")
 
 
 def lazy_submodules(package: str) -> Callable[[str], ModuleType]:

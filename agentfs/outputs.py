@@ -2,19 +2,14 @@
 
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from agentfs.advice import Advice, call
 from agentfs.forks import watch_forks
-from agentfs.lazy import LazyModule
+from agentfs.lazy import hashlib
 from agentfs.policy import Policy
 from agentfs.results import ReadResult, Result
 from agentfs.text import with_note
-
-if TYPE_CHECKING:
-    import hashlib
-else:
-    hashlib = LazyModule("hashlib")
 
 MAX_OUTPUTS = 64
 MAX_CHARS = 16 * 1024 * 1024

@@ -10,17 +10,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.forks import watch_forks
-from agentfs.lazy import LazyModule
+from agentfs.lazy import hashlib
 from agentfs.text import UNKNOWN_8BIT, Decoded, Hunk, bodies_of, changed_lines, count_lines, decode, decode_in
-
-if TYPE_CHECKING:
-    import hashlib
-else:
-    hashlib = LazyModule("hashlib")
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16

@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, call
+from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, ToolName, call
 from agentfs.editing.change_file import Draft, ExternalChanges, external_changes, nul_error, record_edit
 from agentfs.editing.edit import apply_edits, check_edit
 from agentfs.editing.rendering import placeholder_notes
@@ -72,6 +72,10 @@ _NARROW = Advice(
 _SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # names in grep and replace
 _SHELL_GROUP = re.compile(r"(?:(?<!\\)\\)?\$(?:([1-9])|\{(\w+)\})")
 _SAMPLE_CHARS = 120
+# If the tool shows no `raw`, a model can still edit the JSON of each file.
+_CHANGE_JSON = FirstOf(
+    AS_JSON, Advice("To change the JSON of a file, call ", ToolName("edit"), " with raw=true.")
+)
 # The parts of a template: groups, and the text between them.
 _TEMPLATE_PARTS = re.compile(r"\\g<[^>]*>|\\[0-9]{1,3}|(?:[^\\]|\\[^g0-9])+|.", re.DOTALL)
 _GLOB_SPECIAL = re.compile(r"([\\*?\[\]{}!])")
@@ -222,7 +226,7 @@ def replace_in_files(
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
     if in_json and not files:
-        raise NoMatchError(f"{_in_json(in_json)} Nothing was changed.", hint=_change_json(options, in_json))
+        raise NoMatchError(f"{_in_json(in_json)} Nothing was changed.", hint=_CHANGE_JSON)
     if not files:
         raise _nothing_found(root, limits, options, wanted, glob_note, found)
     total = sum(file.replacements for file in files)
@@ -230,7 +234,7 @@ def replace_in_files(
         raise _unexpected(options, files, total)
     notes: tuple[str, ...] = ()
     if in_json:
-        notes = (Joined(" ", _in_json(in_json), _change_json(options, in_json)),)
+        notes = (Joined(" ", _in_json(in_json), _CHANGE_JSON),)
     if not options.preview:
         changes = [file.change for file in files]
         notes += root.apply(
@@ -295,14 +299,6 @@ def _in_json(counts: Mapping[str, int]) -> str:
     places, names = sum(counts.values()), first_names([*map(quote, counts)], _MOST_NAMED)
     verb = "is" if places == 1 else "are"
     return f"{plural(places, 'match', 'matches')} in {names} {verb} in the JSON, not in the text of a cell."
-
-
-def _change_json(options: ReplaceOptions, in_json: Mapping[str, int]) -> Advice:
-    """Return the call that changes matches in the JSON of a notebook."""
-    texts = {"old_string": options.old_string, "new_string": options.new_string}
-    edit = call("edit", path=next(iter(in_json)), **texts, replace_all=True, raw=True)
-    literal = () if options.regex or options.word else (Advice("To change the JSON, call ", edit, "."),)
-    return FirstOf(AS_JSON, *literal)
 
 
 def _changed_file(

@@ -354,7 +354,7 @@ def _through_links(rules: Sequence[Rule], root: Root) -> tuple[Rule, ...]:
         parts = (rule.glob or "").strip("/").split("/")
         literal = [*takewhile(lambda part: part and not search.options.has_wildcard(part), parts)]
         with suppress(AgentFSError):  # a link out of the root leads nowhere
-            _, *links, target = root.top.spellings("/".join(literal) or ".")
+            _, *links, target = root.unrestricted.spellings("/".join(literal) or ".", follow=True)
             if links:
                 below = parts[len(literal) :]
                 target = _WILDCARD.sub(r"\\\g<0>", target)

@@ -8,17 +8,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agentfs.errors import AgentFSError, FileIOError
 from agentfs.frozen_data import FrozenData
-from agentfs.lazy import LazyModule
+from agentfs.lazy import hashlib
 from agentfs.results import EntryType
-
-if TYPE_CHECKING:
-    import hashlib
-else:
-    hashlib = LazyModule("hashlib")
 
 _PERMISSIONS = 0o777
 _DIRECTORY = 0o755

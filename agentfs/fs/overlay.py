@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from agentfs.errors import ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
@@ -18,12 +18,7 @@ from agentfs.fs.node import Change, DirectoryNode, FileNode, Recorder, StagedNod
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.root import Root
-from agentfs.lazy import LazyModule
-
-if TYPE_CHECKING:
-    import tempfile
-else:
-    tempfile = LazyModule("tempfile")
+from agentfs.lazy import tempfile
 
 
 class StagedEntry:

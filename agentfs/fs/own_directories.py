@@ -9,16 +9,10 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from agentfs.fs import syscalls
 from agentfs.fs.lock import lock_directories
-from agentfs.lazy import LazyModule
-
-if TYPE_CHECKING:
-    import shutil
-else:
-    shutil = LazyModule("shutil")
+from agentfs.lazy import shutil
 
 STATE_MARK = "agentfs.lock"  # a file in every state directory
 _PACKAGES = "agentfs-packages"  # the same name as in `remote.bootstrap_far`

@@ -52,7 +52,7 @@ def split_path(path: str, roots: Sequence[tuple[str, ...]]) -> ParsedPath:
         if below is None:
             raise OutsideWorkspaceError(
                 f"{quote(path)} is outside the workspace.",
-                hint="Give a relative path, without a leading `/`.",
+                hint="Give a relative path, without a leading `/`. The root is `.`.",
                 details={"path": display_name(path)},
             )
         # Keep a final `/` or `/.`, which asks for a directory.

@@ -491,10 +491,14 @@ class Root:
         ) as resolved:
             return resolved.display_path, resolved.real_path
 
-    def spellings(self, path: str) -> list[str]:
-        """Return the requested path, the path of each link that it leads through, and the real path."""
-        parsed = self._split(path)
-        with ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True) as resolved:
+    def spellings(self, path: str, *, follow: bool | None = None) -> list[str]:
+        """Return the requested path, the path of each link that it leads through, and the real path.
+
+        With `follow`, links are followed even if the policy forbids it.
+        """
+        with ResolvedPath(
+            self._context, path, self._split(path), follow=follow, follow_last=True, create_parents=True
+        ) as resolved:
             return [resolved.display_path, *resolved.through_links, resolved.real_path]
 
     def ignores_case(self, real_path: str) -> bool:

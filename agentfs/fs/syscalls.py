@@ -15,14 +15,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from agentfs.lazy import LazyModule
-
-if TYPE_CHECKING:
-    import ctypes
-else:
-    ctypes = LazyModule("ctypes")
+from agentfs.lazy import ctypes
 
 if sys.platform != "win32":  # on Windows, agentfs can be imported but no workspace can be opened
     import fcntl

@@ -7,22 +7,15 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 from agentfs.errors import AgentFSError, ClosedError, FileIOError, InvalidArgumentError
 from agentfs.forks import watch_forks
 from agentfs.fs import quote
 from agentfs.history.state_directory import FILE, StateDirectory, no_locks
-from agentfs.lazy import LazyModule
+from agentfs.lazy import ctypes, sqlite3
 from agentfs.policy import Durability
-
-if TYPE_CHECKING:
-    import ctypes
-    import sqlite3
-else:  # some Pythons lack sqlite3
-    ctypes = LazyModule("ctypes")
-    sqlite3 = LazyModule("sqlite3")
 
 VERSION = 4
 _APPLICATION_ID = 0x61677466

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from agentfs import call_context
@@ -102,6 +103,9 @@ class Snapshot:
         self._store = store
         self._paths: dict[str, Seen] | None = None
         self._is_watched = False  # events report changes since `_paths` was read
+        self._unseen: frozenset[str] | None = (
+            None  # directories with paths whose changes events may not report
+        )
         self._basis: Basis | None = None
         self._not_covered: dict[str, int] = {}
 
@@ -114,13 +118,15 @@ class Snapshot:
 
     def take_over(self, difference: Difference) -> None:
         """Make the tree of a difference the snapshot."""
-        self._paths = difference.paths
+        if difference.paths is not self._paths:
+            self._paths, self._unseen = difference.paths, None
         self._is_watched = difference.is_watched
         self._basis = difference.basis
         self._not_covered = difference.not_covered
 
     def put(self, path: str, node: Node | None) -> tuple[Statement, ...]:
         """Record the node that the workspace itself left at a path; return the statements that store it."""
+        self._unseen = None
         if node is None:
             self.paths.pop(path, None)
         else:
@@ -139,13 +145,16 @@ class Snapshot:
         scan = _Scan(self._store, old, root, limits, ignored=ignored)
         # The events that this scan takes are lost for the next one if this one fails.
         by_events, self._is_watched = self._is_watched, False
-        paths = scan.run(self._basis, by_events=by_events)
+        if by_events and self._unseen is None:
+            unseen = (path for path, seen in old.items() if _may_change_unseen(seen))
+            self._unseen = frozenset(path.rpartition("/")[0] for path in unseen)
+        paths = scan.run(self._basis, self._unseen if by_events else None)
         if paths is old:
             return Difference((), (), self._not_covered, old, scan.is_watched, scan.basis, ())
         if scan.partial:
             scan.not_covered["ignored"] += self._not_covered.get("ignored", 0)
-        changed = [path for path, seen in paths.items() if old.get(path) is not seen]
-        changed += [path for path in old if path not in paths]
+        compared = scan.looked_at if scan.partial else {*paths, *old}
+        changed = [path for path in compared if old.get(path) is not paths.get(path)]
         changes: list[Change] = []
         lost: list[str] = []
         if since is not None:
@@ -231,14 +240,16 @@ class _Scan:
         self._top = -1  # descriptor of the root
         self.not_covered = Counter[str]()
         self.partial = False  # True if only directories that had changed were scanned
+        self.looked_at: set[str] = set()  # the paths that a partial scan has compared
         self.is_watched = False  # events will report later changes
         self.basis: Basis | None = None
 
-    def run(self, basis: Basis | None, *, by_events: bool) -> dict[str, Seen]:
+    def run(self, basis: Basis | None, unseen: frozenset[str] | None) -> dict[str, Seen]:
         """Return the present state of all paths that a search with hidden files covers.
 
-        With the basis of the last scan, only directories that have changed since are read: those with events,
-        or else those with another status.
+        With the basis of the last scan, only directories that have changed since are read: those with events
+        and the `unseen` ones, whose changes events may not report. If `unseen` is None, no events are known,
+        and directories with another status are read.
         """
         root = self._root.top
         with root.open_directory(".") as top, root.watching() as current:
@@ -250,9 +261,8 @@ class _Scan:
             events = None if tree is None else tree.take_touched()
             if basis is None or basis[:-1] != now[:-1]:
                 touched = None
-            elif by_events and events is not None:
-                unseen = [path for path, seen in self._old.items() if _may_change_unseen(seen)]
-                touched = events.union(path.rpartition("/")[0] for path in unseen)
+            elif unseen is not None and events is not None:
+                touched = events | unseen
             else:
                 if tree is not None:
                     self._watch(current, ["."])
@@ -274,7 +284,9 @@ class _Scan:
                 self.basis = after._replace(top=now.top) if is_final else None
             unchanged = touched is not None and not touched
             # The report looks at every directory. Without a change, events still report what they did.
-            self.is_watched = tree is not None and ((unchanged and by_events) or not tree.report.not_watched)
+            self.is_watched = tree is not None and (
+                (unchanged and unseen is not None) or not tree.report.not_watched
+            )
             if unchanged:
                 return self._old
         self.not_covered.update(seen.reason for seen in self._paths.values() if seen.reason)
@@ -338,17 +350,21 @@ class _Scan:
         """Scan only some directories; return False if a full scan is necessary."""
         old, plain = self._old, current.unwatched
         touched = {path for path in touched if not path or _is_directory(old.get(path))}
-        self._paths = {path: seen for path, seen in old.items() if path.rpartition("/")[0] not in touched}
+        children = [path for path in old if path.rpartition("/")[0] in touched]
+        self._paths = old.copy()
+        for path in children:
+            del self._paths[path]
+        left = len(self._paths)
         self._bytes = sum(seen.node.size for seen in self._paths.values() if isinstance(seen.node, FileNode))
         self._take_below(plain, [display_name(directory) or "." for directory in sorted(touched)], depth=1)
-        children = [path for path in old if path.rpartition("/")[0] in touched]
         if any(_is_directory(old[path]) and not _is_directory(self._paths.get(path)) for path in children):
             return False
-        for path in [path for path in self._paths if path.rpartition("/")[0] in touched]:
+        for path in [*islice(self._paths, left, None)]:
             if _is_directory(self._paths[path]) and not _is_directory(old.get(path)):
                 if current.tree is not None:
                     self._watch(current, [display_name(path)])
                 self._take_below(plain, [display_name(path)])
+        self.looked_at = {*children, *islice(self._paths, left, None)}
         return all(self._status_of_rule_file(path) == basis.rule_files.get(path) for path in self._rule_files)
 
     def _walk(self, root: Root, paths: Sequence[str], depth: int = 0) -> Walk:

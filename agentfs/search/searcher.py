@@ -155,12 +155,12 @@ class _Searcher:
             self.scarce_texts.mark_used(every)
 
     def _outcomes(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
-        """Read files; files whose encoding was named are read whole, because the prefilter expects UTF-8."""
         if not self.names or not self.names.intersection(entry.name for entry in entries):
             return reader.read_files(entries, self._read, linked=self.source.linked)
         return self._outcomes_with_names(entries, reader)
 
     def _outcomes_with_names(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
+        """Read files one by one; a file whose encoding was named is read whole, without the prefilter."""
         for entry in entries:
             if (path := reader.path_of(entry)) not in self.encodings:
                 yield from reader.read_files([entry], self._read, linked=self.source.linked)
@@ -241,7 +241,7 @@ class _Searcher:
             self.found.ended_in = reader.path_of(entry)
             raise TimeoutError
         if outcome == BINARY:
-            self._skip(outcome)
+            self._skip(BINARY)
             return
         path = reader.path_of(entry)
         if outcome == "too_large":

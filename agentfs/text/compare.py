@@ -1,4 +1,4 @@
-"""Compare two texts by lines, with the same result as git."""
+"""Compare two texts by lines, nearly always with the same result as git."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -18,7 +18,8 @@ _MAX_STEPS = 1_000_000
 def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     """Return the line ranges that differ, as `git diff --no-indent-heuristic` does.
 
-    If hundreds of lines that both texts have are moved or repeated, the ranges are not always git's.
+    The ranges are not always git's if a line has many copies, or if hundreds of lines that both texts have
+    were moved.
     """
     head = common_prefix(old, new)
     tail = common_suffix(old, new, min(len(old), len(new)) - head)
@@ -67,6 +68,7 @@ def _moved_down(groups: Mapping[int, int], lines: Sequence[str], others: Mapping
     while below:
         above = below.pop()
         count = groups[above]
+        place: int | None = None
         grown = True
         while grown:
             grown = False

@@ -1,17 +1,10 @@
 """Patches for `git apply`, also of binary files, modes and moves."""
 
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from agentfs.lazy import LazyModule
+from agentfs.lazy import base64, hashlib
 from agentfs.text.diff import file_names, git_header, hunks
-
-if TYPE_CHECKING:
-    import base64
-    import hashlib
-else:
-    base64 = LazyModule("base64")
-    hashlib = LazyModule("hashlib")
 
 _BASE85_LINE = 52
 

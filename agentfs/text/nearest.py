@@ -3,16 +3,10 @@
 from collections.abc import Iterable
 from heapq import nlargest
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from agentfs import call_context
 from agentfs.errors import DeadlineExceededError
-from agentfs.lazy import LazyModule
-
-if TYPE_CHECKING:
-    import difflib
-else:
-    difflib = LazyModule("difflib")
+from agentfs.lazy import difflib
 
 _MOST_CHARACTERS = 100  # of each name; the rest is not compared
 _MOST_COMPARED = 20  # so many names, those with the most characters in common, are compared in order

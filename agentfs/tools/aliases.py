@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 
 from agentfs.advice import Advice, FirstOf, Joined, NextCall, ToolName, call
@@ -66,6 +67,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 _Arguments: TypeAlias = Mapping[str, Any]
 _Meaning: TypeAlias = Mapping[Any, _Arguments | str] | Callable[[Any, _Arguments], _Arguments]
 _LEFT_OUT: _Meaning = {}
+_SHORT = 500  # characters of a new text that an error repeats
 _MOST_CALLS = 2  # that an error proposes for a list of paths
 
 
@@ -145,16 +147,57 @@ def _insertion_at(line: int, given: _Arguments) -> _Arguments:
     if given.get("old_string"):
         raise ValueError("the text is found by `old_string`")
     kept = {name: given[name] for name in ("path", "new_string") if name in given}
+    if len(str(kept.get("new_string"))) > _SHORT:
+        kept["new_string"] = "…"
     # No schema shows insert_line, so `call` would find no parameter for it.
     sent = ", ".join(f"{name}={to_json(value)}" for name, value in {**kept, "old_string": ""}.items())
     after = FirstOf(
         Advice("call ", ToolName("edit"), f"({sent}, insert_line={line})"), f"pass insert_line={line}"
     )
-    raise InvalidArgumentError(
-        f"Line {line} may be the line before the new text, or the line after it. Nothing was changed.",
-        hint=Advice(
+    places = "the beginning of the file or its end"
+    hint = Advice("For the beginning, ", after, ". For the end, pass the number of the last line.")
+    if line > 0:
+        places = "the line before the new text, or the line after it"
+        hint = Advice(
             f"To insert after line {line}, ", after, f". To insert before it, insert_line={line - 1}."
-        ),
+        )
+    raise InvalidArgumentError(f"Line {line} may be {places}. Nothing was changed.", hint=hint)
+
+
+def _blocks(diff: str) -> Iterator[tuple[str, str]]:
+    """Yield the old and the new text of each block of SEARCH and REPLACE that Cline and Roo write."""
+    old: list[str] = []
+    new: list[str] = []
+    part: list[str] | None = None
+    for line in diff.replace("\r\n", "\n").split("\n"):
+        if _SEARCH.match(line):
+            old, new = [], []
+            part = old
+        elif part is old and line == "=======":
+            part = new
+        elif part is new and _REPLACE.match(line):
+            # Roo puts `:start_line:` and a ruler before the old text.
+            named = len(list(takewhile(_NAMED.match, old)))
+            named += bool(named) and old[named : named + 1] == ["-------"]
+            yield "\n".join(old[named:]), "\n".join(new)
+            part = None
+        elif part is not None:
+            part.append(line)
+
+
+def _search_and_replace(diff: str, given: _Arguments) -> _Arguments:
+    edits = [
+        {"old_string": old, "new_string": new} if new else {"old_string": f"{old}\n", "new_string": ""}
+        for old, new in _blocks(diff)
+    ]
+    if len(edits) == 1:
+        return edits[0]
+    if not edits:
+        raise ValueError("it has no block of SEARCH and REPLACE")
+    path = {"path": given["path"]} if "path" in given else {}
+    raise InvalidArgumentError(
+        f"One call makes one edit, not {len(edits)}. Nothing was changed.",
+        hint=Advice("Call ", call("multi_edit", **path, edits=edits), "."),
     )
 
 
@@ -261,7 +304,11 @@ _OUTPUT_MODES = {
     **dict.fromkeys(("matches", "lines", "text"), "content"),
     **dict.fromkeys(("counts", "count_matches", "c"), "count"),
 }
+_SEARCH, _REPLACE = re.compile(r"[<-]{7} ?SEARCH"), re.compile(r"[>+]{7} ?REPLACE")
+_NAMED = re.compile(r":\w+:")
 _STRING, _INTEGER, _BOOLEAN, _ANY = String(), Integer(), Boolean(), Anything()
+# Gemini CLI's read_many_files: a path that is named is read even if a search would leave it out.
+_ALL_FILES = (Habit("use_default_excludes", _BOOLEAN), Habit("file_filtering_options", _ANY))
 _HIDDEN = ("include_hidden", "show_hidden", "all", "a")  # `ls -a`
 # Claude Code; Cursor.
 _EXCLUDE = ("ignore", "excludes", "exclude_pattern", "exclude_patterns", "ignore_patterns")
@@ -297,6 +344,7 @@ HABITS: dict[str, Habits] = {
             Habit("should_read_entire_file", _BOOLEAN, aliases=("read_entire_file", "entire_file")),
             Habit("tail", _INTEGER, _tail),
             _one_path("read"),
+            *_ALL_FILES,
         ),
         values={"offset": {0: 1}},
     ),
@@ -321,6 +369,8 @@ HABITS: dict[str, Habits] = {
             Habit("insert_line", _INTEGER, _insertion),
             # Roo counts the line before which text is inserted, others the line after which it is.
             Habit("line", _INTEGER, _insertion_at, ("line_number", "at_line", "insert_at")),
+            Habit("diff", _STRING, _search_and_replace),
+            Habit("use_regex", _BOOLEAN, {True: "an edit finds its text as it is"}, ("is_regex", "regex")),
             Habit("expected_replacements", _INTEGER, _counted, ("expected_occurrences", "expected_count")),
             _one_path("edit"),
         ),
@@ -406,7 +456,11 @@ HABITS: dict[str, Habits] = {
     "redo": Habits(_STEPS),
     "checkpoint": Habits({"name": ("label", "message", "title")}),
     "rollback": Habits({"to": ("name", "checkpoint", "checkpoint_name", "checkpoint_id", "label", "id")}),
-    "read_many": Habits({"paths": ("files", "file_paths", "path")}),  # Gemini CLI, the server of MCP
+    # Gemini CLI, the server of MCP
+    "read_many": Habits(
+        {"paths": ("files", "file_paths", "path", "include")},
+        foreign=(Habit("recursive", _BOOLEAN), *_ALL_FILES),
+    ),
     "replace": Habits(
         {
             "expect": ("expected_replacements", "expected_count"),
@@ -438,6 +492,7 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
         *("search_replace", "search_and_replace", "edit_block"),  # Cursor, Roo, Desktop Commander
         *("insert", "insert_content", "insert_line"),  # Anthropic's text editor, Roo, OpenHands
         *("find_and_replace", "string_replace"),
+        "apply_diff",  # Roo
     ),
     "multi_edit": (
         *("multi_replace_string_in_file", "multiedit"),  # VS Code, opencode
@@ -459,6 +514,7 @@ TOOL_NAMES: dict[str, tuple[str, ...]] = {
     "undo": ("undo_edit",),  # the last change of one file, in Anthropic's older text editor
     "read_many": ("read_many_files", "read_multiple_files", "read_files"),
 }
+_DEFINITION = r"^\s*(export |async |pub )*(class|def|function|interface|fn|func|struct|enum) "
 # Names that mean different things in different products, with the calls to propose. Each proposal adds the
 # arguments that the model sent.
 AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
@@ -473,11 +529,13 @@ AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
     # Other ways to change a file, whose arguments have no equivalent here.
     **dict.fromkeys(
         (
-            *("apply_diff", "apply_patch", "patch", "replace_lines", "delete_lines", "replace_symbol_body"),
-            *("notebook_edit", "edit_notebook", "edit_notebook_file"),
+            *("apply_patch", "patch", "replace_lines", "delete_lines", "replace_symbol_body"),
+            *("insert_edit_into_file", "notebook_edit", "edit_notebook", "edit_notebook_file"),
         ),
         (call("edit"),),
     ),
+    "get_file_info": (call("ls"),),
+    "list_code_definition_names": (call("grep", pattern=_DEFINITION),),  # Cline, Roo
 }
 # The tool to use if the one that is meant is not offered.
 SUBSTITUTES = {"read_many": "read"}

@@ -5,20 +5,15 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from agentfs import call_context, tools
 from agentfs.errors import InvalidArgumentError
 from agentfs.forks import watch_forks
-from agentfs.lazy import LazyModule
+from agentfs.lazy import futures
 from agentfs.tools.declaration import write_docstring
 from agentfs.tools.kinds import Parameter
 from agentfs.tools.spec import Tool
-
-if TYPE_CHECKING:
-    from concurrent import futures
-else:
-    futures = LazyModule("concurrent.futures")
 
 _R = TypeVar("_R")
 # More threads than slots, because a call that waits for a permission answer keeps its thread.

@@ -13,10 +13,9 @@ import re
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from agentfs.fs import DirEntry
-from agentfs.lazy import LazyModule
+from agentfs.lazy import spec
 from agentfs.tree.wildcards import (
     ANY_PARTS,
     MalformedPatternError,
@@ -29,11 +28,6 @@ from agentfs.tree.wildcards import (
     suffix_of,
     to_regex,
 )
-
-if TYPE_CHECKING:
-    from pathspec.patterns.gitignore import spec
-else:
-    spec = LazyModule("pathspec.patterns.gitignore.spec")
 
 # Limits of one rule file: its rules, and the characters of the rules with wildcards, which are compiled.
 MAX_RULES = 50_000

@@ -15,11 +15,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from agentfs.advice import Advice, ParameterName
 from agentfs.errors import InvalidPatternError, OutsideWorkspaceError
-from agentfs.lazy import LazyModule
+from agentfs.lazy import bracex
 from agentfs.tree.wildcards import (
     ANY_PARTS,
     MalformedPatternError,
@@ -32,11 +32,6 @@ from agentfs.tree.wildcards import (
     to_regex,
 )
 from agentfs.visible import literal
-
-if TYPE_CHECKING:
-    import bracex
-else:
-    bracex = LazyModule("bracex")
 
 MAX_LENGTH = 4096
 MAX_EXPANDED = 1000

@@ -41,14 +41,15 @@ class Visit:
         self.directory = directory  # open while this visit is the current one
         self.below = below  # relative to the start of the walk, with a trailing `/`; "" for the start
         self.depth = depth  # 1 for the start of the walk, 2 for the directories in it
-        self.files = _NO_ENTRIES  # the next files, with links and special files if the walk has `others`
+        # The next files, with links and special files if the walk has `others`.
+        self.files: list[DirEntry] = _NO_ENTRIES
         self.child: DirEntry | None = None  # the directory after them, if the walk has `directories`
         self.more = 0  # number of files after these that were not kept
         # The state of the walk:
         self.rules = rules  # the rules of the parent, until the directory is scanned
-        self.listed = _NO_ENTRIES  # all files
+        self.listed: list[DirEntry] = _NO_ENTRIES  # all files
         self.next_file = 0
-        self.directories = _NO_ENTRIES  # the directories that are left, the next one last
+        self.directories: list[DirEntry] = _NO_ENTRIES  # the directories that are left, the next one last
         self.unkept = 0  # files beyond `keep`
         self.closed = False
         self.memory = 0

@@ -8,14 +8,8 @@ which bounds the work of a match.
 import re
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from agentfs.lazy import LazyModule
-
-if TYPE_CHECKING:
-    from wcmatch import glob
-else:
-    glob = LazyModule("wcmatch.glob")
+from agentfs.lazy import glob
 
 # Literal texts and wildcards in turn, such as ["a", "*", ".py"]: odd items are `*`, `?`, `**` or a class.
 Part = list[str]

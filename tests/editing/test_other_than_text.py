@@ -45,9 +45,14 @@ def write(ws, **more):
     return ws.write("book.ipynb", BREAKING, **more)
 
 
+REPLACEMENTS = {
+    "text": (lambda ws, **more: ws.replace("y = 2", BREAKING, **more), f"x = 1\n{BREAKING}"),
+    "pattern": (
+        lambda ws, **more: ws.replace(r"y = (\d)", r'y = "\1"', regex=True, **more),
+        'x = 1\ny = "2"',
+    ),
+}
 WAYS = {
-    "replace": lambda ws, **more: ws.replace("y = 2", BREAKING, **more),
-    "replace, a pattern": lambda ws, **more: ws.replace(r"y = (\d)", r'y = "\1"', regex=True, **more),
     "edit_lines": edit_lines,
     "splice": lambda ws, **more: ws.splice("book.ipynb", [(0, 1, "[")], **more),
     "write": write,
@@ -92,13 +97,20 @@ def test_a_broken_notebook_may_be_edited(ws, book):
     assert book.read_text() == good
 
 
-def test_a_replacement_in_several_files_names_the_notebook_that_it_would_break(ws, book, tmp_path):
+@pytest.mark.parametrize("name", REPLACEMENTS)
+def test_a_replacement_changes_a_cell_and_breaks_the_notebook_only_with_raw(ws, book, tmp_path, name):
+    replace, expected = REPLACEMENTS[name]
+    before = book.read_bytes()
     (tmp_path / "a.py").write_text("y = 2\n")
-    with pytest.raises(InvalidContentError) as caught:
-        ws.replace("y = 2", BREAKING)
-    assert caught.value.details["paths"] == ["book.ipynb"]
-    assert (tmp_path / "a.py").read_text() == "y = 2\n"
-    assert "!/book.ipynb" in str(caught.value)
+    replace(ws)
+    cells = json.loads(book.read_text())["cells"]
+    assert ["".join(cell["source"]) for cell in cells] == [expected, "print(x)"]
+    assert (tmp_path / "a.py").read_text() == f"{expected.partition(chr(10))[2]}\n"
+    ws.undo()
+    assert book.read_bytes() == before
+    replace(ws, raw=True)
+    with pytest.raises(ValueError, match=r".+"):
+        json.loads(book.read_text())
 
 
 CALLS = {

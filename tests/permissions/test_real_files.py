@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -148,6 +149,19 @@ def test_a_rule_that_names_a_link_to_a_name_with_wildcards_covers_no_other(tree)
         assert ws.read("a/k.txt").content == "harmless\n"
         with pytest.raises(RefusedError):
             ws.read("[ab]*/k.txt")
+
+
+def test_a_rule_that_names_a_link_holds_in_a_restricted_view_and_without_links(tree):
+    os.symlink("secret", tree / "around")
+    policy = Policy(deny=["read(around/**)"])
+    with Workspace(tree, policy=policy) as ws:
+        for view, path in ((ws.view(only=["secret"]), "secret/k.txt"), (ws.view(workdir="secret"), "k.txt")):
+            with pytest.raises(RefusedError, match="The rule"):
+                view.read(path)
+    with Workspace(tree, policy=replace(policy, symlinks="never")) as ws:
+        with pytest.raises(RefusedError, match="The rule"):
+            ws.read("secret/k.txt")
+        assert ws.grep("e").skipped.protected == 1
 
 
 def test_a_rule_that_names_a_link_to_the_root_covers_the_root(tree):

@@ -53,8 +53,16 @@ def random_pair(seed):
 @needs("git")
 @pytest.mark.parametrize("count", [200, pytest.param(20_000, marks=pytest.mark.long)])
 def test_lines_are_paired_as_git_does(tmp_path, count):
-    pairs = [random_pair(seed) for seed in range(count)]
-    assert [pair for pair in pairs if changed_lines(*pair) != git_changes(tmp_path, *pair)] == []
+    """Git does not compare a line with many copies between lines without any, even if it could be kept."""
+    pairs = (random_pair(seed) for seed in range(count))
+    different = [pair for pair in pairs if changed_lines(*pair) != git_changes(tmp_path, *pair)]
+    assert len(different) <= count // 1000
+    for old, new in different:
+        kept = [
+            len(old) - sum(end - start for start, end, _, _ in changes)
+            for changes in (changed_lines(old, new), git_changes(tmp_path, old, new))
+        ]
+        assert kept[0] >= kept[1], "git finds more equal lines"
 
 
 @given(texts, texts, st.sampled_from([0, 1, 10, 100, 10_000]), st.sampled_from([1, 3, 256]))

@@ -1,5 +1,7 @@
 """Habits of models: lists of paths, lines from 0, `-c`, insertions, questions in place of patterns."""
 
+import time
+
 import pytest
 
 from agentfs import Workspace
@@ -217,8 +219,80 @@ def test_a_read_of_several_files_names_the_calls_if_only_read_is_offered(tmp_pat
         assert tools.call(name, {"paths": ["a"]}).content == "1|1"
 
 
-@pytest.mark.parametrize("name", ["apply_diff", "apply_patch", "replace_lines", "notebook_edit"])
+@pytest.mark.parametrize("name", ["insert_edit_into_file", "apply_patch", "replace_lines", "notebook_edit"])
 def test_other_ways_to_change_a_file_name_the_tool_that_does(tools, name):
     refused = tools.call(name, {"path": "c.md", "diff": "x"})
     assert refused.error["code"] == "unknown_tool"
     assert "Call `edit`." in refused.content
+
+
+BLOCKS = {
+    "<<<<<<< SEARCH\nvalue\n=======\nother\n>>>>>>> REPLACE": "other\n",
+    "------- SEARCH\nvalue\n=======\nother\nand\n+++++++ REPLACE\n": "other\nand\n",
+    "<<<<<<< SEARCH\n:start_line:1\n-------\nvalue\n=======\nother\n>>>>>>> REPLACE": "other\n",
+    "<<<<<<< SEARCH\nvalue\n=======\n>>>>>>> REPLACE": "",
+}
+
+
+@pytest.mark.parametrize("name", ["replace_in_file", "apply_diff"])
+@pytest.mark.parametrize("diff", BLOCKS)
+def test_a_block_of_search_and_replace_is_an_edit(tools, tmp_path, name, diff):
+    assert tools.call(name, {"path": "c.md", "diff": diff}).success
+    assert (tmp_path / "c.md").read_text() == BLOCKS[diff]
+
+
+def test_several_blocks_name_the_call_that_makes_all_edits(tools, tmp_path):
+    (tmp_path / "c.md").write_text("one\ntwo\n")
+    block = "<<<<<<< SEARCH\n{}\n=======\n{}\n>>>>>>> REPLACE\n"
+    diff = block.format("one", "1") + block.format("two", "2")
+    refused = tools.call("replace_in_file", {"path": "c.md", "diff": diff})
+    assert "not 2. Nothing was changed." in refused.content
+    assert tools.call(**refused.data["details"]["suggested_calls"][0]).success
+    assert (tmp_path / "c.md").read_text() == "1\n2\n"
+    assert (
+        "no block of SEARCH and REPLACE" in tools.call("apply_diff", {"path": "c.md", "diff": "-x"}).content
+    )
+
+
+def test_an_insertion_at_line_0_names_the_beginning(tools):
+    refused = tools.call("insert_content", {"path": "c.md", "line": 0, "content": "x"})
+    assert "may be the beginning of the file or its end" in refused.content
+    assert "insert_line=0)" in refused.content
+    assert "insert_line=-1" not in refused.content
+
+
+def test_an_insertion_does_not_repeat_a_long_text(tools):
+    refused = tools.call("insert", {"path": "c.md", "line": 1, "text": "x" * 100_000})
+    assert 'call edit(path="c.md", new_string="…"' in refused.content
+    assert len(refused.content) < 500
+
+
+def test_an_edit_that_is_said_not_to_be_a_regex_is_made(tools):
+    sent = {"path": "c.md", "search": "value", "replace": "other"}
+    assert not tools.call("search_and_replace", {**sent, "use_regex": True}).success
+    assert tools.call("search_and_replace", {**sent, "use_regex": False}).success
+
+
+def test_a_read_of_many_files_takes_the_options_of_gemini(tools):
+    sent = {"paths": ["c.md", "src/a.py"], "recursive": True, "useDefaultExcludes": False}
+    found = tools.call("read_many_files", sent)
+    assert found.content == tools.call("read_many", {"paths": sent["paths"]}).content
+
+
+def test_a_list_of_definitions_is_a_search_for_them(tools, tmp_path):
+    (tmp_path / "src/a.py").write_text("class A:\n    def f(self): ...\n")
+    told = tools.call("list_code_definition_names", {"path": "src"})
+    (proposed,) = told.data["details"]["suggested_calls"]
+    assert proposed["name"] == "grep"
+    assert tools.call(**proposed).content == "src/a.py\n1|class A:\n2|    def f(self): ..."
+
+
+def test_the_root_of_a_machine_names_the_root_of_the_workspace(tools):
+    assert "The root is `.`." in tools.call("list_dir", {"path": "/"}).content
+
+
+def test_a_diff_of_many_unended_blocks_is_refused_in_linear_time(tools):
+    began = time.process_time()
+    refused = tools.call("apply_diff", {"path": "c.md", "diff": "<<<<<<< SEARCH\nvalue\n" * 200_000})
+    assert "no block of SEARCH and REPLACE" in refused.content
+    assert time.process_time() - began < 5
