@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 import regex
-from hypothesis import assume, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
