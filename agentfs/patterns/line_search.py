@@ -269,12 +269,15 @@ class LineSearch:
         """Yield the matches of the pattern in one line."""
         if len(line) > self._longest_untimed:
             return self._sliced(line) if self._is_bounded(line) else iter(())
-        self._check_before(len(line))
+        if len(line) > self._untimed_length:
+            self._seconds_left()  # the line may take as long as many others
+        else:
+            self._check_sometimes()
         return self._expression.finditer(line)
 
     def _confirmed(self, text: str, candidates: Iterable[tuple[int, int]]) -> Iterator[LineMatch]:
         """Match the pattern on each candidate line alone."""
-        untimed, window = self._longest_untimed, self._window
+        untimed, window = self._untimed_length, self._window
         for start, end in candidates:
             line = text[start:end]
             if end - start > untimed:
@@ -330,13 +333,13 @@ class LineSearch:
 
     def _count_lines(self, text: str, candidates: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count the matches in each candidate line alone."""
-        untimed, find_all = self._longest_untimed, self._expression.findall
+        untimed, find_all = self._untimed_length, self._expression.findall
         for start, end in candidates:
             if end - start > untimed:
                 for hit in self._confirmed(text, [(start, end)]):
                     counts.add(hit, 0)
                 continue
-            self._check_before(end - start)
+            self._check_sometimes()
             if matches := len(find_all(text[start:end])):
                 counts.hits += 1
                 counts.lines += 1
@@ -364,13 +367,6 @@ class LineSearch:
         if left <= 0:
             raise TimeoutError
         return left
-
-    def _check_before(self, length: int) -> None:
-        """Check the clock before a line that may take as long as many others, and sometimes before others."""
-        if length > self._untimed_length:
-            self._seconds_left()
-        else:
-            self._check_sometimes()
 
     def _check_sometimes(self) -> None:
         self._until_check -= 1

@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 import regex
-from hypothesis import assume, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
@@ -86,7 +86,7 @@ def compiled(pattern, **options):
     return found, made
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much])
 @given(pattern=PATTERNS, text=TEXTS, ignore_case=st.booleans())
 @example(pattern=r"^\s*$", text="a\n\nb\n", ignore_case=False)
 @example(pattern=r"\w+\b", text="é1\n", ignore_case=False)
@@ -108,7 +108,7 @@ def test_the_lines_of_an_automaton_have_those_of_the_engine(pattern, text, ignor
         assert end == len(text) or text[end] == "\n"
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much])
 @given(PATTERNS, st.lists(TEXTS, min_size=1, max_size=4), ENCODINGS, st.booleans(), st.booleans())
 def test_the_texts_of_an_automaton_have_those_of_the_engine(pattern, texts, encoding, multiline, ignore_case):
     found, made = compiled(pattern, multiline=multiline, ignore_case=ignore_case)
@@ -152,7 +152,7 @@ def test_a_lookaround_beside_an_anchor_or_a_repeat_takes_no_text(pattern, text):
     assert made is None or made.find(bytearray(text + b"\0"), len(text))
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much])
 @given(pattern=PATTERNS, text=TEXTS.map(lambda text: text.replace("\r", "")))
 def test_hits_and_counts_are_those_without_an_automaton(pattern, text):
     found, _ = compiled(pattern)

@@ -34,7 +34,7 @@ def tired_search(compiled, after):
     """Return a search of full texts in slices of time, whose line regex gets tired."""
     search = LineSearch(compiled, time.monotonic() + 20)
     search._line_regex, search._has_literals = Tired(search._line_regex, after), False
-    search.automaton, search._longest_untimed = None, 0
+    search.automaton, search._untimed_length, search._longest_untimed = None, 0, 0
     search._plan = replace(search._plan, growth=None)
     return search
 
