@@ -147,7 +147,10 @@ CALLS = {
 
 
 # The slowest cases are for the long runs.
-LONG = {"a search of one long line", "a transaction of many files", "many pages", "the changes of many files"}
+LONG = {
+    *("a search of one long line", "a transaction of many files", "many pages", "the changes of many files"),
+    *("a search of many lines", "write over lines", "mixed line ends", "an image of 100 million pixels"),
+}
 
 
 @pytest.mark.parametrize(

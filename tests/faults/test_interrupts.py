@@ -86,7 +86,7 @@ def interrupting(monkeypatch: pytest.MonkeyPatch) -> Interrupting:
 
 @pytest.mark.parametrize("name", list(CHANGES))
 def test_a_change_interrupted_after_some_calls_is_whole_and_leaves_nothing(tmp_path, interrupting, name):
-    interrupt_each(tmp_path, interrupting, name, 97)
+    interrupt_each(tmp_path, interrupting, name, 193)
 
 
 @pytest.mark.long

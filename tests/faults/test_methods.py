@@ -151,7 +151,7 @@ def points(total: int, every: bool) -> list[tuple[int, int]]:
     """Return pairs of a system call and an errno: some calls with one errno, or each with each."""
     if every:
         return [(at, number) for at in range(1, total + 1) for number in ERRNOS]
-    step = 1 + total // 60
+    step = 1 + total // 25
     return [(at, ERRNOS[at % len(ERRNOS)]) for at in range(1, total + 1, step)]
 
 

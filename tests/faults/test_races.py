@@ -178,7 +178,7 @@ def test_a_million_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, m
     ("arena", "operations"),
     [
         (0, 100),
-        (0.0001, 500),
+        pytest.param(0.0001, 500, marks=pytest.mark.long),
         pytest.param(0.0001, 50_000, marks=pytest.mark.long),
         pytest.param(0.0001, 1_000_000, marks=pytest.mark.long),
     ],

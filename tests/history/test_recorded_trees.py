@@ -114,7 +114,7 @@ def check_round(top: Path, seed: int) -> None:
     assert not list(root.rglob(".agentfs-*"))
 
 
-@pytest.mark.parametrize("count", [25, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [12, pytest.param(2000, marks=pytest.mark.long)])
 def test_each_step_back_gives_the_tree_before_it(count, monkeypatch):
     for seed in range(count):
         # 0 lists only changed directories even in a small tree.

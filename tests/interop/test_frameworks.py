@@ -1,6 +1,6 @@
 """Real frameworks take the tools as they are: their own machinery calls them, and shows what `call` gives.
 
-The packages are fetched once, by pip, into environments of their own in pytest's cache.
+The packages are fetched once, by uv, into environments of their own in pytest's cache.
 """
 
 import contextlib
@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pytest
@@ -39,11 +38,14 @@ def python_of(request):
         key = hashlib.sha256(listed.read_bytes() + sys.version.encode()).hexdigest()[:12]
         place = request.config.cache.mkdir(f"{listed.stem}-{key}")
         python = place / "bin" / "python"
-        install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", listed]
+        uv = [sys.executable, "-m", "uv"]
         with open(place.with_suffix(".lock"), "w") as lock:  # several processes of pytest may want it
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (place / "complete").exists():
-                venv.create(place, clear=True, with_pip=True)
+                subprocess.run(
+                    [*uv, "venv", "-q", "--clear", "--python", sys.executable, place], check=True, timeout=60
+                )
+                install = [*uv, "pip", "install", "-q", "--python", python, "-r", listed]
                 subprocess.run(install, check=True, timeout=600)
                 (place / "complete").touch()
         return str(python)
