@@ -314,7 +314,7 @@ def to_copy(page: Path) -> list[str]:
 
 
 @needs("chromium")
-@part_or_all(3)
+@part_or_all(6)
 def test_a_browser_shows_each_page_in_all_windows_and_copies_only_code(browser, server, pages, every):
     wrong: list[object] = []
     permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
