@@ -1,6 +1,7 @@
 """Fixtures that several rooms use."""
 
 import atexit
+import gc
 import os
 import runpy
 import shutil
@@ -73,6 +74,11 @@ def pytest_sessionstart() -> None:
     missing = [name for name, names in REFERENCE_PROGRAMS.items() if names and program(name) is None]
     if missing and os.environ.get("CI") == "true":
         raise pytest.UsageError(f"CI must have all reference programs; missing: {', '.join(missing)}")
+
+
+def pytest_collection_finish() -> None:
+    """Each full collection of garbage would look through the ten thousand collected tests again."""
+    gc.freeze()
 
 
 # No test asserts a time, because it depends on the machine.
