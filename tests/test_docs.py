@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from contextlib import closing
 from itertools import repeat
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from agentfs import PolicyFile
+from scripts.forked_python import ForkedPython
 from scripts.pages import NOT_RUN, blocks_of, sessions, with_outputs
 
 ROOT = Path(__file__).parents[1]
@@ -22,9 +24,15 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MYPY_CONFIG = "[mypy]\nstrict = true\n[mypy-openai.*]\nignore_missing_imports = true\n"
 
 
+@pytest.fixture(scope="module")
+def python():
+    with closing(ForkedPython()) as opened:
+        yield opened
+
+
 @pytest.mark.parametrize("pages", sessions(), ids=lambda pages: str(pages[0].relative_to(ROOT)))
-def test_blocks_run_and_print_what_the_page_shows(pages, tmp_path):
-    for page, text in with_outputs(pages, tmp_path).items():
+def test_blocks_run_and_print_what_the_page_shows(pages, tmp_path, python):
+    for page, text in with_outputs(pages, tmp_path, python).items():
         assert text == page.read_text(encoding="utf-8"), "python scripts/pages.py writes it anew"
 
 
