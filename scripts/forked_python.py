@@ -13,7 +13,11 @@ from subprocess import CompletedProcess, Popen
 from types import ModuleType
 
 SECONDS = 300
-LOADED = ("agentfs.workspace", "agentfs.editing.write", "agentfs.dialects", "agentfs.cli", "hashlib")
+LOADED = (
+    *("agentfs.workspace", "agentfs.editing.write", "agentfs.reading.read", "agentfs.search.find"),
+    *("agentfs.search.grep", "agentfs.history.report", "agentfs.history.state", "agentfs.history.take_back"),
+    *("agentfs.dialects", "agentfs.cli", "ctypes", "hashlib", "regex", "textwrap"),
+)
 
 
 class ForkedPython:
@@ -37,6 +41,12 @@ class ForkedPython:
         """End the process."""
         self._stream.close()
         self._process.wait()
+
+
+def load() -> None:
+    """Load what most calls use, so that no fork of this process does it again."""
+    for name in LOADED:
+        import_module(name)
 
 
 def serve() -> None:
@@ -64,7 +74,6 @@ def run(code: str, directory: str, environment: dict[str, str], output: str) -> 
 
 
 if __name__ == "__main__":
-    for name in LOADED:
-        import_module(name)
+    load()
     gc.freeze()  # otherwise each fork looks through the objects of the package when it ends
     serve()
