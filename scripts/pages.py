@@ -21,6 +21,7 @@ import difflib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,8 @@ SNIPPET = re.compile(r'^--8<-- "(.+)"\n', re.MULTILINE)
 LANGUAGES = {"python", "py", "console", "sh", "json", "toml", "yaml", "text", "diff"}
 ANY_LINES = "…"
 VARYING = re.compile(r"\d+\.\d+ ?m?s\b( \(\d+:\d\d:\d\d\))?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")  # times
+AGENTFS = "import sys; from agentfs.cli import main; sys.exit(main({}))"  # a command without the shell
+PUNCTUATION = re.compile(r"[();<>|&]+")  # of the shell, as in `shlex`
 
 # Commands that are not run, by how they begin, and why.
 NOT_RUN = {
@@ -141,9 +144,9 @@ def _with_outputs_of(page: Path, directory: Path, environment: dict[str, str], p
         elif block.language == "text" and before is not None:
             replaced.append((block, shown_or_printed(block.content, before)))
         elif block.language == "console":
-            replaced.append((block, "".join(_console(block, directory, environment))))
+            replaced.append((block, "".join(_console(block, directory, environment, python))))
         elif block.language == "sh" and not _excepted(block.content):
-            _run(block, ["bash", "-ec", block.content], directory, environment)
+            _printed(block, _run(["bash", "-ec", block.content], directory, environment))
         if block.language in {"json", "toml"}:
             _parse(block)
     for block, content in reversed(replaced):
@@ -166,14 +169,25 @@ def commands_of(block: Block) -> list[tuple[str, str]]:
     return found
 
 
-def _console(block: Block, directory: Path, environment: dict[str, str]) -> Iterator[str]:
+def _console(
+    block: Block, directory: Path, environment: dict[str, str], python: ForkedPython
+) -> Iterator[str]:
     for command, shown in commands_of(block):
         yield "$ " + command.replace("\n", "\n> ").removesuffix("> ")
         if _excepted(command):
             yield shown
+            continue
+        lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        name, *arguments = lexer
+        if name == "agentfs" and not any(PUNCTUATION.fullmatch(each) for each in arguments):
+            done = python.run(AGENTFS.format(arguments), directory, environment)
         else:
-            printed = _run(block, ["bash", "-c", command], directory, environment, may_fail=bool(shown))
-            yield shown and shown_or_printed(shown, printed)
+            done = _run(["bash", "-c", command], directory, environment)
+        if shown:
+            yield shown_or_printed(shown, done.stdout)  # maybe a failure
+        else:
+            _printed(block, done)
 
 
 def _excepted(command: str) -> bool:
@@ -181,13 +195,12 @@ def _excepted(command: str) -> bool:
 
 
 def _run(
-    block: Block, command: list[str], directory: Path, environment: dict[str, str], *, may_fail: bool = False
-) -> str:
-    done = subprocess.run(  # noqa: S603 - the pages' own commands
+    command: list[str], directory: Path, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - the pages' own commands
         command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, check=False, timeout=300,
     )  # fmt: skip
-    return done.stdout if may_fail else _printed(block, done)
 
 
 def _printed(block: Block, done: subprocess.CompletedProcess[str]) -> str:
