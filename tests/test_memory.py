@@ -151,6 +151,7 @@ CALLS = {
 LONG = {
     *("a search of one long line", "a transaction of many files", "many pages", "the changes of many files"),
     *("a search of many lines", "write over lines", "mixed line ends", "an image of 100 million pixels"),
+    *("each character goes", "lines of many characters"),
 }
 
 

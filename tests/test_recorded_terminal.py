@@ -4,10 +4,11 @@
 the escape character.
 """
 
-import sys
+import shlex
 import tempfile
 from pathlib import Path
 
+from agentfs import cli, terminal
 from tests.test_terminal import run
 
 RECORDED = Path(__file__).with_name("recorded_terminal.txt")
@@ -39,14 +40,14 @@ COMMANDS = (
     "agentfs grep absent",
     "agentfs ls missing",
 )
-SESSION = """
-import shlex, sys
-from agentfs import cli, terminal
-terminal.PROGRESS_AFTER = 60  # on a slow machine too
-for command in sys.argv[1:]:
-    print("$", command, flush=True)
-    cli.main(shlex.split(command)[1:])
-"""
+
+
+def session() -> None:
+    """Run the commands, each after a prompt."""
+    terminal.PROGRESS_AFTER = 60  # on a slow machine too
+    for command in COMMANDS:
+        print("$", command, flush=True)
+        cli.main(shlex.split(command)[1:])
 
 
 def recording() -> str:
@@ -58,7 +59,7 @@ def recording() -> str:
             (root / name).write_text(text, encoding="utf-8")
         (root / "shop/latest.csv").symlink_to("data/rows.csv")
         shown, _ = run(
-            root, sys.executable, "-c", SESSION, *COMMANDS, terminals=("stdout", "stderr"),
+            root, session, terminals=("stdout", "stderr"),
             XDG_CACHE_HOME=f"{directory}/cache", LC_ALL="C.UTF-8", LS_COLORS="",
         )  # fmt: skip
     return shown.replace("\r\n", "\n").replace("\x1b", "␛")

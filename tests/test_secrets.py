@@ -257,8 +257,18 @@ def by_hand(ws: Workspace, path: str) -> list[Any]:
     return said
 
 
-@pytest.mark.parametrize("options", [{}, {"watch": True}], ids=str)
-@pytest.mark.parametrize("path", PROTECTED)
+@pytest.mark.parametrize(
+    ("path", "options"),
+    [
+        *((path, {}) for path in PROTECTED),
+        # The ordinary run has a file, a name, a link, a hard link and directories of these.
+        *(
+            pytest.param(path, {"watch": True}, marks=[pytest.mark.long] * (number % 3 > 0))
+            for number, path in enumerate(PROTECTED)
+        ),
+    ],
+    ids=str,
+)
 def test_no_method_shows_protected_contents(top, path, options):
     heard: list[str] = []
 

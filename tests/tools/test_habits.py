@@ -8,12 +8,23 @@ from agentfs import Workspace
 from agentfs.errors import InvalidArgumentError
 
 
+def plant(root):
+    for name in ("src/a.py", "lib/b.py", "c.md"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("value\n")
+    return root
+
+
 @pytest.fixture
 def tools(tmp_path):
-    for name in ("src/a.py", "lib/b.py", "c.md"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("value\n")
-    with Workspace(tmp_path) as ws:
+    with Workspace(plant(tmp_path)) as ws:
+        yield ws.tools("all")
+
+
+@pytest.fixture(scope="module")
+def shared_tools(tmp_path_factory):
+    """The tools for tests that change nothing."""
+    with Workspace(plant(tmp_path_factory.mktemp("habits"))) as ws:
         yield ws.tools("all")
 
 
@@ -157,11 +168,11 @@ PROSE = [
 )
 @pytest.mark.parametrize("text", [*PROSE, "value", "a.py", "src", "*.md"])
 @pytest.mark.parametrize("parameter", ["query", "pattern", "path"])
-def test_no_suggested_call_finds_nothing(tools, name, text, parameter):
-    result = tools.call(name, {parameter: text})
+def test_no_suggested_call_finds_nothing(shared_tools, name, text, parameter):
+    result = shared_tools.call(name, {parameter: text})
     assert result.error["code"] == "unknown_tool"
     for call in result.data["details"].get("suggested_calls", []):
-        found = tools.call(call["name"], call["arguments"])
+        found = shared_tools.call(call["name"], call["arguments"])
         assert found.success
         assert found.data.get("total_matches", found.data.get("total")) > 0
     assert "`" in result.content or "Call " in result.content
