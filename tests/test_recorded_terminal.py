@@ -5,6 +5,7 @@ the escape character.
 """
 
 import shlex
+import sys
 import tempfile
 from pathlib import Path
 
@@ -46,7 +47,8 @@ def session() -> None:
     """Run the commands, each after a prompt."""
     terminal.PROGRESS_AFTER = 60  # on a slow machine too
     for command in COMMANDS:
-        print("$", command, flush=True)
+        sys.stdout.write(f"$ {command}\n")
+        sys.stdout.flush()
         cli.main(shlex.split(command)[1:])
 
 
