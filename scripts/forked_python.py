@@ -27,7 +27,7 @@ class ForkedPython:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-W", "error", __file__]
         with ours, theirs:
-            self._process = Popen(command, stdin=theirs, stdout=theirs)  # noqa: S603 - this file
+            self._process = Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno())  # noqa: S603 - this file
             self._stream = ours.makefile("rw", encoding="utf-8")
 
     def run(self, code: str, directory: Path, environment: dict[str, str]) -> CompletedProcess[str]:
