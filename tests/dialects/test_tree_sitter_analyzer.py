@@ -821,11 +821,13 @@ def test_the_formats_exclude_one_another(call, tool):
 
 
 @pytest.fixture(scope="module")
-def project(django):
+def project(django_source):
     """A real project under a root of ordinary length."""
     directory = f"{tempfile.gettempdir()}/{''.join(random.choices('abcdefgh', k=8))}"
     shutil.copytree(
-        django / "django", f"{directory}/django", ignore=shutil.ignore_patterns("locale", "static", "jsi18n")
+        django_source / "django",
+        f"{directory}/django",
+        ignore=shutil.ignore_patterns("locale", "static", "jsi18n"),
     )
     with Workspace(directory) as ws:
         yield ws.tools(dialect="tree-sitter-analyzer")
