@@ -43,7 +43,7 @@ VARYING = re.compile(r"\d+\.\d+ ?m?s\b( \(\d+:\d\d:\d\d\))?|\d{4}-\d\d-\d\d \d\d
 
 # Commands that are not run, by how they begin, and why.
 NOT_RUN = {
-    "OPENAI_API_KEY=": "asks a provider; tests/interop/test_quick_starts.py runs it against a stand-in",
+    "OPENAI_API_KEY=": "asks a provider; tests/interop/test_frameworks.py runs it against a stand-in",
     "pip install": "fetches packages over the network",
     "python benchmarks/": "measures for minutes, on trees of other projects",
     "claude mcp add": "needs Claude Code",
