@@ -81,13 +81,18 @@ def remote_side(answer, **hello):
     return script
 
 
+def opened(script, **options):
+    """Connect to a remote side."""
+    return connect(lambda _: RemoteSide(script), "/far", push=False, patience=PATIENCE, **options)
+
+
 def run(script, call, **options):
     """Call a remote side; return the error, the peak of memory and the time."""
     tracemalloc.start()
     started = time.monotonic()
     error = None
     try:
-        with connect(lambda _: RemoteSide(script), "/far", push=False, patience=PATIENCE, **options) as ws:
+        with opened(script, **options) as ws:
             call(ws)
     except (AgentFSError, RuntimeError) as caught:
         error = caught
@@ -451,16 +456,12 @@ def test_a_tool_shows_no_hidden_characters_of_a_hostile_remote_side(dialect, nam
             return iter([line({"answer": message["call"], "value": None})])
         return remote_side(lambda n: iter([line({"answer": n, **current})]))(message)
 
-    def use(ws):
+    with opened(script) as ws:
         tools = ws.tools(dialect=dialect)
         for answer in answers:
             current.clear()
             current.update(answer)
-            result = tools.call(name, CALLS[dialect][name])
-            shown.append(result)
-
-    error, _, _ = run(script, use)
-    assert error is None, error
+            shown.append(tools.call(name, CALLS[dialect][name]))
     assert len(shown) == len(answers)
     for result in shown:
         assert_visible(result.short_result, *result.notes, *texts_in(result.error or {}))
