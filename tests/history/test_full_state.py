@@ -91,7 +91,7 @@ def raises(error):
     return fail
 
 
-@part_or_all(4)
+@part_or_all(7)
 @pytest.mark.parametrize("error", [FULL, FAILS], ids=["full", "fails"])
 @pytest.mark.parametrize("undoing", ["undone", "not undone"])
 def test_each_statement_of_the_database_fails(root, tmp_path, statements, error, undoing, every):
@@ -159,7 +159,7 @@ sys.stdin.readline()
 @needs_tracing
 @pytest.mark.parametrize("fault", ["pwrite64:error=ENOSPC", "pwrite64:error=EIO", "fdatasync:error=EIO"])
 def test_some_writes_of_the_database_fail_in_the_kernel(root, tmp_path, fault):
-    fail_in_the_kernel(root, tmp_path, fault, 11)
+    fail_in_the_kernel(root, tmp_path, fault, 19)
 
 
 @needs_tracing

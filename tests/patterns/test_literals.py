@@ -13,6 +13,7 @@ from agentfs.fs import ReadBuffer
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import Counts, LineSearch
 from agentfs.patterns.literals import Prefilter
+from tests.conftest import part_or_all
 
 ATOMS = [
     *"abkisKSxy_ .,-1",
@@ -112,35 +113,41 @@ def naively(expression, lines):
     return [each for each in judged if each[2]]
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
-@given(pattern=patterns, text=texts, final=st.booleans(), ignore_case=st.booleans())
-@example(pattern="(?!$)a", text=(["a", ""], "\n"), final=True, ignore_case=False)
-@example(pattern=r"(?<!\W)a", text=(["-", "a"], "\n"), final=True, ignore_case=False)
-@example(pattern=r"\s+$", text=(["a ", "", " b"], "\r\n"), final=True, ignore_case=False)
-@example(pattern="kiss", text=(["Kiſſ", "kiss"], "\n"), final=True, ignore_case=True)
-@example(pattern="(?-i:a)b", text=(["AB", "aB"], "\n"), final=True, ignore_case=True)
-@example(
-    pattern=r"([^-a]{1,}İ*?[^-a]+\B){1,}\Z", text=(["b" * 40, "b-b"], "\n"), final=True, ignore_case=False
-)
-@example(pattern=r"(^\A^|[\s\S]{1,})+?^", text=(["b" * 30, "ab", "x"], "\n"), final=False, ignore_case=False)
-@example(pattern=r"(?<!\A)\s|(?=\Z)[^a]*", text=(["b ", "", " a"], "\n"), final=True, ignore_case=False)
-@example(pattern=r"a(?!\s)(?<=\D\D)", text=(["aa", " a", "a"], "\n"), final=False, ignore_case=False)
-@example(pattern="(?:a|b{0})x", text=(["x"], "\n"), final=True, ignore_case=False)
-def test_the_plan_finds_the_same_matches_as_the_pattern_on_each_line(pattern, text, final, ignore_case):
-    lines, end = text
-    whole = end.join(lines) + (end if final else "")
-    try:
-        expression = regex.compile(pattern, regex.V0 | (regex.I if ignore_case else 0))
-        compiled = compile_pattern(pattern, ignore_case=ignore_case)
-    except (regex.error, ValueError, InvalidPatternError):  # the last: over the bounds
-        return
-    try:
-        expected = naively(expression, lines_of(whole))
-        answer = found(compiled, as_seen(whole))
-    except TimeoutError:  # such a pattern takes exponential time; a search ends it, and says so
-        return
-    assert answer == expected
-    assert may_match(compiled, whole) or not expected
+@part_or_all(5)
+def test_the_plan_finds_the_same_matches_as_the_pattern_on_each_line(every):
+    @settings(max_examples=500 // every, suppress_health_check=list(HealthCheck))
+    @given(pattern=patterns, text=texts, final=st.booleans(), ignore_case=st.booleans())
+    @example(pattern="(?!$)a", text=(["a", ""], "\n"), final=True, ignore_case=False)
+    @example(pattern=r"(?<!\W)a", text=(["-", "a"], "\n"), final=True, ignore_case=False)
+    @example(pattern=r"\s+$", text=(["a ", "", " b"], "\r\n"), final=True, ignore_case=False)
+    @example(pattern="kiss", text=(["Kiſſ", "kiss"], "\n"), final=True, ignore_case=True)
+    @example(pattern="(?-i:a)b", text=(["AB", "aB"], "\n"), final=True, ignore_case=True)
+    @example(
+        pattern=r"([^-a]{1,}İ*?[^-a]+\B){1,}\Z", text=(["b" * 40, "b-b"], "\n"), final=True, ignore_case=False
+    )
+    @example(
+        pattern=r"(^\A^|[\s\S]{1,})+?^", text=(["b" * 30, "ab", "x"], "\n"), final=False, ignore_case=False
+    )
+    @example(pattern=r"(?<!\A)\s|(?=\Z)[^a]*", text=(["b ", "", " a"], "\n"), final=True, ignore_case=False)
+    @example(pattern=r"a(?!\s)(?<=\D\D)", text=(["aa", " a", "a"], "\n"), final=False, ignore_case=False)
+    @example(pattern="(?:a|b{0})x", text=(["x"], "\n"), final=True, ignore_case=False)
+    def law(pattern, text, final, ignore_case):
+        lines, end = text
+        whole = end.join(lines) + (end if final else "")
+        try:
+            expression = regex.compile(pattern, regex.V0 | (regex.I if ignore_case else 0))
+            compiled = compile_pattern(pattern, ignore_case=ignore_case)
+        except (regex.error, ValueError, InvalidPatternError):  # the last: over the bounds
+            return
+        try:
+            expected = naively(expression, lines_of(whole))
+            answer = found(compiled, as_seen(whole))
+        except TimeoutError:  # such a pattern takes exponential time; a search ends it, and says so
+            return
+        assert answer == expected
+        assert may_match(compiled, whole) or not expected
+
+    law()
 
 
 two_letters = st.recursive(
@@ -159,17 +166,23 @@ two_letters = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    pattern=two_letters, lines=st.lists(st.text("aabbAB ", max_size=6), max_size=5), ignore_case=st.booleans()
-)
-def test_frequent_literals_lose_no_match(pattern, lines, ignore_case):
-    expression = regex.compile(pattern, regex.V0 | (regex.I if ignore_case else 0))
-    compiled = compile_pattern(pattern, ignore_case=ignore_case)
-    whole = "\n".join([*lines, ""])
-    expected = naively(expression, lines)
-    assert found(compiled, whole) == expected
-    assert may_match(compiled, whole) or not expected
+@part_or_all(5)
+def test_frequent_literals_lose_no_match(every):
+    @settings(max_examples=400 // every, suppress_health_check=list(HealthCheck))
+    @given(
+        pattern=two_letters,
+        lines=st.lists(st.text("aabbAB ", max_size=6), max_size=5),
+        ignore_case=st.booleans(),
+    )
+    def law(pattern, lines, ignore_case):
+        expression = regex.compile(pattern, regex.V0 | (regex.I if ignore_case else 0))
+        compiled = compile_pattern(pattern, ignore_case=ignore_case)
+        whole = "\n".join([*lines, ""])
+        expected = naively(expression, lines)
+        assert found(compiled, whole) == expected
+        assert may_match(compiled, whole) or not expected
+
+    law()
 
 
 @pytest.mark.parametrize(
