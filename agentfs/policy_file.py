@@ -83,6 +83,7 @@ class PolicyFile:
         Raises:
             RefusedError: The file, or a link that leads to it, is in the directory, and no name of
                 `Policy.protect` covers it (`refused`).
+            FileIOError: The file cannot be read any more (`io`).
         """
         protect = self.policy.protect
         covers = [name_matcher(tuple(protect.read), backups=True).covers]

@@ -384,8 +384,10 @@ class ReadTracker:
         """Store a record as the most recently used. If it has no text or ids, keep those stored before."""
         known = self._get(path, record.revision)
         if known is not None:
-            text = known.text if record.text is None else record.text
-            record = record._replace(text=text, ids=record.ids if record.ids is not None else known.ids)
+            if record.text is None and known.text is not None:
+                record = record._replace(text=known.text)
+            if record.ids is None and known.ids is not None:
+                record = record._replace(ids=known.ids)
         self._size -= self._texts.pop((path, record.revision), 0)
         size = 0 if record.text is None else _size_of(record.text)
         if size > MAX_ONE_TEXT_BYTES:

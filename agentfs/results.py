@@ -288,7 +288,7 @@ class Result:
         for name, value in vars(self).items():
             if isinstance(value, Advice):
                 changed[name] = say(value, names)
-            elif name in ("notes", "nothing"):
+            elif value and name in ("notes", "nothing"):
                 changed[name] = tuple(filter(None, (say(note, names) for note in value)))
         if not changed:
             return self

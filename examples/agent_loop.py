@@ -124,7 +124,7 @@ class ScriptedModel:
     def _edit_wrongly(self, answer: str) -> tuple[str, dict[str, Any]]:
         lines = [line.partition("|")[2] for line in answer.splitlines() if "|" in line]
         self._line = max(lines, key=len)  # the longest is the least likely to be there twice
-        wrong = f"{self._line} and more than is there"
+        wrong = f"{self._line}?"
         return "edit", {"path": self._path, "old_string": wrong, "new_string": "An agent was here."}
 
     def _edit_as_the_error_says(self, answer: str) -> tuple[str, dict[str, Any]]:

@@ -22,6 +22,7 @@ TESTS = (
 
 def main() -> int:
     """Run each step with this interpreter's environment."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process would compile all that it imports
     running = [
         subprocess.Popen([sys.executable, "-m", *step], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # noqa: S603 - our own steps
         for step in FIRST

@@ -39,10 +39,18 @@ def test_the_loop_uses_every_tool_errs_once_and_recovers(tmp_path):
     assert done.returncode == 0, done.stderr
     for name in ("ls", "glob", "grep", "read", "edit", "multi_edit", "write"):
         assert f">>> {name} " in done.stdout
-    assert "and more than is there" in done.stdout  # the mistake
+    assert "old_string is not in" in done.stdout  # the mistake
     assert "\n+An agent was here, and looked around first." in done.stdout  # the outcome, by git
     assert "\n+Written by an agent loop." in done.stdout
     assert (tmp_path / "README.md").read_bytes() == before, "the loop works on a copy"
+
+
+def test_regression_the_loop_runs_on_a_repository_of_one_line(tmp_path):
+    (tmp_path / "a.py").write_text("x=1\n")
+    git(tmp_path, "init", "-q")
+    done = run("--repository", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "\n+An agent was here, and looked around first." in done.stdout
 
 
 def test_the_loop_runs_on_this_repository():

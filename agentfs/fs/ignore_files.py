@@ -5,17 +5,17 @@ Git configuration inside the root, or reached through it, is not followed: other
 the tree could name any file as a rule file.
 """
 
-import errno
 import os
 import re
 import stat
 from dataclasses import dataclass, field
 
+from agentfs.fs.settings_file import steps_to
+
 RULE_FILES = (".gitignore", ".ignore")
 REPOSITORY = ("HEAD", "objects", "refs")  # names in the `.git` of each repository
 MAX_RULE_BYTES = 1024 * 1024
 _MAX_CONFIG_BYTES = 1024 * 1024
-_MAX_LINKS = 40
 _SECTION = re.compile(r'\s*\[\s*([^\]\s"]+)\s*(?:"[^"]*")?\s*\](.*)')
 _EXCLUDES_FILE = re.compile(r"\s*excludesfile\s*=(.*)", re.IGNORECASE)
 _VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|([^"#;]+)')
@@ -134,7 +134,7 @@ def _global_excludes(root: str) -> str | None:
     for config in filter(None, (_if_outside(config, root) for config in configs)):
         for value in _excludes_values(os.fsdecode(_config(config, follow=False) or b"")):
             path = os.path.join(home, value[2:]) if value.startswith("~/") else value
-            path = path if os.path.isabs(path) and "\0" not in path else None
+            path = path if os.path.isabs(path) else None
     return path and _outside(path, root)
 
 
@@ -147,36 +147,16 @@ def _if_outside(path: str, root: str) -> str | None:
 
 def _outside(path: str, root: str) -> str | None:
     """Return a path with its links resolved; None if it does not exist or goes through the root."""
-    root_status = os.stat(root)
-    if "\0" in path or os.path.samestat(os.stat("/"), root_status):
+    directory = os.stat(root)
+    resolved = ""
+    try:
+        for here, status in steps_to(path):
+            if os.path.samestat(status, directory):
+                return None
+            resolved = here
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the path
         return None
-    names: list[str] = []
-    pending = os.path.join(os.getcwd(), path).split("/")[::-1]
-    links = 0
-    while pending:
-        name = pending.pop()
-        if name == "..":
-            del names[-1:]
-        if name in {"", ".", ".."}:
-            continue
-        here = f"/{'/'.join([*names, name])}"
-        try:
-            status = os.lstat(here)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        if stat.S_ISLNK(status.st_mode):
-            links += 1
-            if links > _MAX_LINKS:
-                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-            target = os.readlink(here)
-            if target.startswith("/"):
-                names.clear()
-            pending += target.split("/")[::-1]
-        elif os.path.samestat(status, root_status):
-            return None
-        else:
-            names.append(name)
-    return f"/{'/'.join(names)}"
+    return resolved
 
 
 def _excludes_values(config: str) -> list[str]:

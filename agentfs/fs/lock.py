@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from weakref import WeakValueDictionary
 
 from agentfs import call_context
@@ -170,11 +170,15 @@ def lock_directory(root_path: str) -> str | None:
     It does not depend on environment variables, so that all processes of a user share it.
     """
     user = os.geteuid()
-    inside = root_path.rstrip("/") + "/"
     for directory in lock_directories(user):
-        if not os.path.realpath(directory).startswith(inside) and _is_ours(directory, user):
+        if _is_outside(directory, root_path) and _is_ours(directory, user):
             return directory
     return None
+
+
+@lru_cache  # finding the real path would take longer than the lock
+def _is_outside(directory: str, root_path: str) -> bool:
+    return not os.path.realpath(directory).startswith(root_path.rstrip("/") + "/")
 
 
 def lock_directories(user: int) -> list[str]:

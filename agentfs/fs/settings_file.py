@@ -1,12 +1,15 @@
 """Files of the person who starts a program: a policy, a token. They should lie outside the workspace."""
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 
 from agentfs.errors import FileIOError, InvalidArgumentError
 from agentfs.fs.path import quote
 
 _MAX_BYTES = 1024 * 1024
+_MAX_LINKS = 40
 
 
 def read_settings(path: str | os.PathLike[str]) -> bytes:
@@ -14,9 +17,8 @@ def read_settings(path: str | os.PathLike[str]) -> bytes:
     try:
         with open(path, "rb") as file:
             data = file.read(_MAX_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = getattr(error, "strerror", None) or str(error)
-        raise FileIOError(f"{quote(os.fspath(path))} cannot be read: {reason}.") from None
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
     if len(data) > _MAX_BYTES:
         raise InvalidArgumentError(f"{quote(os.fspath(path))} is over {_MAX_BYTES:,} bytes.")
     return data
@@ -25,36 +27,50 @@ def read_settings(path: str | os.PathLike[str]) -> bytes:
 def places_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> list[str]:
     """Return the places in a directory, relative to it, that decide what a path leads to.
 
-    These are the file, and every link on the way to it.
+    These are the file, and every link on the way to it. Raises `io` if there is no such file.
     """
-    found = (_path_inside(os.fspath(root), place) for place in _places(os.fspath(path)))
-    return [place for place in found if place is not None]
+    found: list[str] = []
+    top: str | None = None
+    try:
+        directory = os.stat(root)
+        for here, status in steps_to(os.fspath(path)):
+            if os.path.samestat(status, directory):
+                top = here
+            elif not stat.S_ISDIR(status.st_mode) and top and os.path.commonpath([top, here]) == top:
+                found.append(os.path.relpath(here, top))
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+    return found
 
 
-def _places(path: str) -> Iterator[str]:
-    """Yield the file, and every link on the way to it, each in its canonical directory."""
-    directory, names = "/", os.path.join(os.getcwd(), path).split("/")[::-1]
-    while names:
-        name = names.pop()
-        if name in ("", ".", ".."):
-            directory = os.path.dirname(directory) if name == ".." else directory
+def steps_to(path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield each directory and link on the way to a file, and the file: its real path and its status.
+
+    Raises OSError if one of them does not exist, or at a circle of links, and ValueError for a NUL.
+    """
+    names: list[str] = []
+    pending = (path if path.startswith("/") else os.path.join(os.getcwd(), path)).split("/")[::-1]
+    links = 0
+    yield "/", os.lstat("/")
+    while pending:
+        name = pending.pop()
+        if name in {"", "."}:
             continue
-        here = os.path.join(directory, name)
-        if os.path.islink(here):
-            yield here
-            target = os.readlink(here)
-            directory = "/" if target.startswith("/") else directory
-            names += target.split("/")[::-1]
-        else:
-            directory = here
-    yield directory
+        found = names[:-1] if name == ".." else [*names, name]
+        here = f"/{'/'.join(found)}"
+        status = os.lstat(here)
+        yield here, status
+        if not stat.S_ISLNK(status.st_mode):
+            names = found
+            continue
+        links += 1
+        if links > _MAX_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        target = os.readlink(here)
+        names = [] if target.startswith("/") else names
+        pending += target.split("/")[::-1]
 
 
-def _path_inside(root: str, place: str) -> str | None:
-    """Return a path relative to a directory that it is in, or None if it is outside."""
-    above = os.path.dirname(place)
-    while not (os.path.exists(root) and os.path.samefile(above, root)):
-        if above == "/":
-            return None
-        above = os.path.dirname(above)
-    return os.path.relpath(place, above)
+def _unreadable(path: str | os.PathLike[str], error: OSError | ValueError) -> FileIOError:
+    reason = getattr(error, "strerror", None) or str(error)  # ValueError: a NUL in the path
+    return FileIOError(f"{quote(os.fspath(path))} cannot be read: {reason}.")

@@ -105,7 +105,7 @@ def _existing(path: str | os.PathLike[str]) -> Database:
     if not os.path.isfile(os.path.join(directory, FILE)):
         raise InvalidArgumentError(
             f"{quote(directory)} is not a state directory of agentfs.",
-            hint="Pass the directory that was passed to the workspace as state=.",
+            hint="Name the directory in which a workspace keeps its state.",
             details={"parameter": "state", "path": directory},
         )
     return Database(directory, None, "fast")

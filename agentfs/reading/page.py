@@ -171,7 +171,8 @@ def text_page(
     end = end_of(text)
     texts = iter([text[line_start(text, first, end) :]])
     lines = slice_lines(texts, end, first, max_lines(request.limit, limits), request.column)
-    lines = lines._replace(ids=ids[first - 1 : lines.last])
+    if ids:
+        lines = lines._replace(ids=ids[first - 1 : lines.last])
     return render_page(info, lines, limits, request, notes)
 
 

@@ -105,10 +105,11 @@ class _Searcher:
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
         self.prefilter = Prefilter(self.pattern.plan, options.encoding, self.line_search.automaton)
-        self.texts = root.texts if self.prefilter.is_useful else None
+        kept = root.texts
+        self.texts = kept if self.prefilter.is_useful else None
         if self.texts is not None and self.buffer.limit < self.texts.max_file:
             self.texts = None
-        self.scarce_texts = root.texts if root.texts is not None and root.texts.blocks.is_scarce else None
+        self.scarce_texts = kept if kept is not None and kept.blocks.is_scarce else None
         self.by_line = options.by_line
         self.around = options.around(limits)
         offset = 0 if options.output_mode == "total" else options.offset

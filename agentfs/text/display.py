@@ -203,11 +203,11 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
     """
     whole: str | None = None
     for step in steps:
-        render = cache(step.render)
-        result = render(step.most)
+        result = step.render(step.most)
         if fits(result.text, limits):
             return result if whole is None else replace(result, whole=whole)
         whole = result.text if whole is None else whole
+        render = cache(step.render)
         count = most_that_fit(step.most, _text_of(render), limits)
         if count or step is steps[-1]:
             return replace(render(count or 1), whole=whole)

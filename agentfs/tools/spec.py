@@ -98,6 +98,7 @@ class Tool(NamedTuple):
         effect: The effect, or None if it is unknown.
         methods: The workspace methods that it stands in for, with the arguments that select each.
         spec: The spec.
+        is_async: True if the callable is a coroutine function.
         render: The `render` of the toolset for which it was made.
     """
 
@@ -108,12 +109,8 @@ class Tool(NamedTuple):
     effect: Effect | None
     methods: Mapping[str, Mapping[str, Any]]
     spec: ToolSpec
+    is_async: bool
     render: Callable[[RenderContext], ToolResult] | None = None
-
-    @property
-    def is_async(self) -> bool:
-        """True if the callable is a coroutine function."""
-        return inspect.iscoroutinefunction(self.spec.target)
 
     @property
     def own_name(self) -> str:
@@ -175,7 +172,8 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
     returns = hints.get("return")
     effect = spec.effect or effect_of(spec.target, returns)
     methods = {own_name: dict[str, Any]()} if spec.methods is None else spec.methods
-    return Tool(name, description, tuple(parameters), returns, effect, methods, spec)
+    is_async = inspect.iscoroutinefunction(spec.target)
+    return Tool(name, description, tuple(parameters), returns, effect, methods, spec, is_async)
 
 
 def check_tool_name(name: str, named: Any) -> None:

@@ -201,6 +201,7 @@ def test_a_name_of_the_server_can_be_added(tree):
     (["--http", "no.such.host.invalid:0"], "cannot listen"),
     (["--http", "127.0.0.1:0", "--token-env", "AGENTFS_NO_TOKEN"], "AGENTFS_NO_TOKEN is not set"),
     (["--http", "127.0.0.1:0", "--token-file", "{outside}/missing"], "cannot be read"),
+    (["--http", "127.0.0.1:0", "--token-file", "{outside}/circle"], "symbolic links"),  # it hung once
     (["--http", "127.0.0.1:0", "--token-file", "{outside}/short"], "at least 16 characters"),
     (["--http", "127.0.0.1:0", "--token-file", "{outside}/two words"], "without spaces"),
     (["--http", "127.0.0.1:0", "--token-file", "{outside}/empty"], "at least 16 characters"),
@@ -213,6 +214,7 @@ def test_a_wrong_option_is_an_error(tree, tmp_path_factory, capsys, options, sai
     files = {"short": "short", "two words": "two words of a token", "empty": "\n", "token": TOKEN}
     for name, text in files.items():
         (outside / name).write_text(text)
+    (outside / "circle").symlink_to("circle")
     options = [option.format(outside=outside, tree=tree) for option in options]
     assert main(["mcp", "--root", str(tree), *options]) == 2
     assert said in capsys.readouterr().err
