@@ -105,7 +105,7 @@ def differences(seed: int, count: int, root: Path) -> list[object]:
 
 
 def test_a_list_of_globs_selects_the_same_files_as_rg(tmp_path: Path) -> None:
-    assert differences(1, 20, tmp_path) == []
+    assert differences(1, 30, tmp_path) == []
 
 
 @pytest.mark.long
