@@ -357,7 +357,7 @@ def test_a_database_that_ends_anywhere_is_refused_or_does_no_harm(history, tmp_p
     assert "opened" not in outcomes, "nothing is passed over in silence"
 
 
-@part_or_all(4)
+@part_or_all(2)
 def test_a_byte_that_is_another_is_told_or_does_no_harm(history, tmp_path, every):
     used(history, tmp_path, lambda _: None)
     data = (tmp_path / "history.db").read_bytes()

@@ -107,7 +107,7 @@ def test_matches_found_before_the_deadline_are_counted(tmp_path, mode, limit):
     (tmp_path / "c").write_text("aaa\n")
     with Workspace(tmp_path) as ws:
         ws.grep("warm")  # what is imported late does not count
-        result = ws.grep(HOSTILE, output_mode=mode, limit=limit if mode != "total" else None, timeout=0.4)
+        result = ws.grep(HOSTILE, output_mode=mode, limit=limit if mode != "total" else None, timeout=0.3)
     if mode == "files_with_matches" and limit == 1:
         assert (result.skipped.reached, list(result.counts)) in ((None, ["a"]), ("timeout", ["a"]))
         return

@@ -951,7 +951,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_the_cost_of_the_next_search_is_in_proportion_to_the_change(tmp_path, monkeypatch, change):
     (tmp_path / ".gitignore").write_text("nothing\n")
-    for number in range(300):
+    for number in range(200):
         (tmp_path / f"{number}").mkdir()
         (tmp_path / f"{number}/one.txt").write_text("first\n" if number < 10 else "second\n")
     with Workspace(tmp_path, watch=True) as ws:
