@@ -50,7 +50,7 @@ PUNCTUATION = re.compile(r"[();<>|&]+")  # of the shell, as in `shlex`
 
 # Commands that are not run, by how they begin, and why.
 NOT_RUN = {
-    "OPENAI_API_KEY=": "asks a provider; tests/interop/test_quick_starts.py runs it against a stand-in",
+    "OPENAI_API_KEY=": "asks a provider; tests/interop/test_frameworks.py runs it against a stand-in",
     "pip install": "fetches packages over the network",
     "python benchmarks/": "measures for minutes, on trees of other projects",
     "claude mcp add": "needs Claude Code",
