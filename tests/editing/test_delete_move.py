@@ -40,15 +40,21 @@ class Counted:
         return entry
 
 
-@pytest.fixture
-def many(tmp_path, monkeypatch):
-    (tmp_path / "d").mkdir()
+@pytest.fixture(scope="module")
+def many_names(tmp_path_factory):
+    top = tmp_path_factory.mktemp("many")
+    (top / "d").mkdir()
     for number in range(3000):
-        (tmp_path / "d" / f"{number}").touch()
+        (top / "d" / f"{number}").touch()
+    return top
+
+
+@pytest.fixture
+def many(many_names, monkeypatch):
     real = os.scandir
     monkeypatch.setattr(os, "scandir", lambda *path: Counted(real(*path)))
     monkeypatch.setattr(Counted, "seen", 0)
-    with Workspace(tmp_path) as ws:
+    with Workspace(many_names) as ws:
         yield ws
 
 

@@ -4,10 +4,11 @@ import codecs
 import re
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentfs import AgentFSError
+from tests.conftest import part_or_all
 
 
 @pytest.mark.parametrize(
@@ -134,30 +135,34 @@ def test_text_that_resembles_a_coding_line_is_ignored(ws, tmp_path, text):
     assert (tmp_path / "f").read_bytes() == text.replace("é", "ü").encode()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(data=st.binary(min_size=1, max_size=60), line=st.integers(0, 60))
-def test_text_shown_by_read_is_accepted_for_any_bytes(ws, tmp_path, data, line):
-    data = data.replace(b"\x00", b"\xe9")
-    (tmp_path / "f").write_bytes(data)
-    shown = ws.read("f")
-    lines = [each.split("|", 1)[1] for each in shown.text.split("\n")[: shown.end_line]]
-    assume(any(lines))
-    # The whole shown text, with one more line before it.
-    given = "\n".join(lines)
-    final = shown.content.endswith(("\n", "\r"))
-    ws.write("f", f"first\n{given}" + ("\n" if final else ""))
-    bom = data[: len(data) - len(data.removeprefix(codecs.BOM_UTF8))] if shown.bom else b""
-    written = (tmp_path / "f").read_bytes().removeprefix(bom)
-    assert written.split(b"first", 1)[1].lstrip(b"\r\n") == data.removeprefix(bom).lstrip(b"\r\n") or (
-        shown.newline in {"\r", "mixed"}
-    )
-    # One shown line, with ASCII after it.
-    (tmp_path / "f").write_bytes(data)
-    at = line % len(lines)
-    old = lines[at]
-    assume(old.strip() and sum(old in each for each in lines) == 1)
-    done = ws.tools().call("edit", {"path": "f", "old_string": old, "new_string": f"{old}<new>"})
-    if done.error:  # marks alone are not searched by their visible form
-        assert done.error["code"] == "ambiguous" or not re.search(r"\w", old)
-        return
-    assert (tmp_path / "f").read_bytes().replace(b"<new>", b"", 1) == data
+@part_or_all(2)
+def test_text_shown_by_read_is_accepted_for_any_bytes(ws, tmp_path, every):
+    @settings(max_examples=100 // every)
+    @given(data=st.binary(min_size=1, max_size=60), line=st.integers(0, 60))
+    def law(data, line):
+        data = data.replace(b"\x00", b"\xe9")
+        (tmp_path / "f").write_bytes(data)
+        shown = ws.read("f")
+        lines = [each.split("|", 1)[1] for each in shown.text.split("\n")[: shown.end_line]]
+        assume(any(lines))
+        # The whole shown text, with one more line before it.
+        given = "\n".join(lines)
+        final = shown.content.endswith(("\n", "\r"))
+        ws.write("f", f"first\n{given}" + ("\n" if final else ""))
+        bom = data[: len(data) - len(data.removeprefix(codecs.BOM_UTF8))] if shown.bom else b""
+        written = (tmp_path / "f").read_bytes().removeprefix(bom)
+        assert written.split(b"first", 1)[1].lstrip(b"\r\n") == data.removeprefix(bom).lstrip(b"\r\n") or (
+            shown.newline in {"\r", "mixed"}
+        )
+        # One shown line, with ASCII after it.
+        (tmp_path / "f").write_bytes(data)
+        at = line % len(lines)
+        old = lines[at]
+        assume(old.strip() and sum(old in each for each in lines) == 1)
+        done = ws.tools().call("edit", {"path": "f", "old_string": old, "new_string": f"{old}<new>"})
+        if done.error:  # marks alone are not searched by their visible form
+            assert done.error["code"] == "ambiguous" or not re.search(r"\w", old)
+            return
+        assert (tmp_path / "f").read_bytes().replace(b"<new>", b"", 1) == data
+
+    law()

@@ -104,19 +104,19 @@ def test_a_line_cut_for_display_counts_as_read(tmp_path, limits, text):
 
 
 @pytest.mark.parametrize(
-    ("line", "limits"),
+    ("line", "count", "limits"),
     [
-        ("x\n", Limits()),
-        ("word " * 100 + "\n", Limits()),
-        ("é" * 3000 + "\n", Limits(output_tokens=5000, file_bytes=40_000_000)),
-        ("x = 1\n", Limits(output_tokens=100)),
+        ("x\n", 500, Limits()),
+        ("word " * 100 + "\n", 500, Limits()),
+        ("é" * 3000 + "\n", 50, Limits(output_tokens=5000, file_bytes=40_000_000)),
+        ("x = 1\n", 500, Limits(output_tokens=100)),
     ],
 )
-def test_the_reads_suggested_by_refused_writes_cover_the_whole_file(tmp_path, line, limits):
-    (tmp_path / "f.txt").write_text(line * 500)
+def test_the_reads_suggested_by_refused_writes_cover_the_whole_file(tmp_path, line, count, limits):
+    (tmp_path / "f.txt").write_text(line * count)
     with Workspace(tmp_path, limits=limits) as ws:
         ws.read("f.txt", 10, 1)
-        for first, last in ((1, 9), (11, 500)):
+        for first, last in ((1, 9), (11, count)):
             with pytest.raises(AgentFSError) as caught:
                 ws.write("f.txt", "c\n")
             assert "overwrite" not in str(caught.value)

@@ -16,6 +16,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import BusyError, FileIOError, InvalidArgumentError, RefusedError, UnreadError
+from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
 from tests.history.judges import can_mount, snapshot
 
@@ -345,22 +346,24 @@ def used(history, tmp_path, damage):
     return outcome
 
 
-def test_a_database_that_ends_anywhere_is_refused_or_does_no_harm(history, tmp_path):
+@part_or_all(4)
+def test_a_database_that_ends_anywhere_is_refused_or_does_no_harm(history, tmp_path, every):
     size = (history[1] / "history.db").stat().st_size
     outcomes = set()
     pages = {page + near for page in range(4096, size, 4096) for near in (-1, 0, 1)}
-    for length in sorted({*range(size - 1, 0, -101), *pages}, reverse=True):
+    for length in sorted({*range(size - 1, 0, -101 * every), *pages}, reverse=True):
         outcomes.add(used(history, tmp_path, lambda state: os.truncate(state / "history.db", length)))  # noqa: B023 - used at once
     assert "refused" in outcomes
     assert "opened" not in outcomes, "nothing is passed over in silence"
 
 
-def test_a_byte_that_is_another_is_told_or_does_no_harm(history, tmp_path):
+@part_or_all(2)
+def test_a_byte_that_is_another_is_told_or_does_no_harm(history, tmp_path, every):
     used(history, tmp_path, lambda _: None)
     data = (tmp_path / "history.db").read_bytes()
     places = [place for place, byte in enumerate(data) if byte][::9] + list(range(0, len(data), 997))
     outcomes = []
-    for place in places:
+    for place in places[::every]:
 
         def flip(state, place=place):
             damaged = bytearray(data)

@@ -91,7 +91,7 @@ def raises(error):
     return fail
 
 
-@part_or_all(4)
+@part_or_all(7)
 @pytest.mark.parametrize("error", [FULL, FAILS], ids=["full", "fails"])
 @pytest.mark.parametrize("undoing", ["undone", "not undone"])
 def test_each_statement_of_the_database_fails(root, tmp_path, statements, error, undoing, every):
@@ -159,7 +159,7 @@ sys.stdin.readline()
 @needs_tracing
 @pytest.mark.parametrize("fault", ["pwrite64:error=ENOSPC", "pwrite64:error=EIO", "fdatasync:error=EIO"])
 def test_some_writes_of_the_database_fail_in_the_kernel(root, tmp_path, fault):
-    fail_in_the_kernel(root, tmp_path, fault, 11)
+    fail_in_the_kernel(root, tmp_path, fault, 29)
 
 
 @needs_tracing
@@ -240,7 +240,10 @@ with Workspace(sys.argv[1], state=sys.argv[2]) as ws:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="there is no limit on the size of files here")
-@pytest.mark.parametrize("limit", [360_000, 380_000, 390_000, 400_000, 420_000])
+@pytest.mark.parametrize(
+    "limit",
+    [360_000, 390_000, 420_000, *(pytest.param(each, marks=pytest.mark.long) for each in (380_000, 400_000))],
+)
 def test_the_kernel_takes_no_more(root, tmp_path, limit):
     original = snapshot(root)
     command = [sys.executable, "-c", LIMITED, root, tmp_path / "state", str(limit)]
@@ -362,15 +365,16 @@ def test_forgetting_that_cannot_be_written_is_an_error(root, tmp_path, statement
         ws.write("a.txt", "x\n")
 
 
+@part_or_all(3)
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_an_interrupt_while_it_is_written_down_changes_nothing(root, tmp_path, statements, when):
+def test_an_interrupt_while_it_is_written_down_changes_nothing(root, tmp_path, statements, when, every):
     original = snapshot(root)
 
     def interrupt(*_):
         setattr(statements, when, None)
         raise KeyboardInterrupt
 
-    for at in range(1, 26):
+    for at in range(1, 26, every):
         with Workspace(root, state=tmp_path / "state") as ws:
             steps = len(ws._journal.timeline.done_steps)
             statements.at = statements.count + at

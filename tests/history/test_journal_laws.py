@@ -5,13 +5,20 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
-from tests.conftest import needs
+from tests.conftest import needs, part_or_all
 from tests.history.judges import as_git_sees, git_applied, snapshot
 
 pytestmark = needs("git")
@@ -65,6 +72,7 @@ class OneWorkspace(RuleBasedStateMachine):
         self.all = [self.opened(index) for index in range(self.workspaces)]
         self.order = []  # whose each step is that stands
         self.states = {}  # what the tree was at each checkpoint
+        self.applied = b"", as_git_sees(snapshot(self.first))  # the last patch, and what git makes of it
 
     def opened(self, index):
         state = self.scratch / f"state-{index}" if self.kept else None
@@ -197,8 +205,10 @@ class OneWorkspace(RuleBasedStateMachine):
     def the_patch_is_what_git_would_make(self):
         if self.workspaces == 1:
             patch = self.all[0].changes().patch
-            there = git_applied(self.first, patch, self.scratch / "patched")
-            assert as_git_sees(there) == as_git_sees(snapshot(self.top))
+            if patch != self.applied[0]:
+                there = git_applied(self.first, patch, self.scratch / "patched")
+                self.applied = patch, as_git_sees(there)
+            assert self.applied[1] == as_git_sees(snapshot(self.top))
 
     @invariant()
     def nothing_is_left_beside_the_files(self):
@@ -233,12 +243,10 @@ def memory_of(ws):
     return records, dict(tracker._texts), tracker._latest_ids, tracker._generation, tracker._size
 
 
-COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-OneWorkspace.TestCase.settings = settings(max_examples=15, stateful_step_count=12, **COMMON)
-TwoWorkspaces.TestCase.settings = settings(max_examples=15, stateful_step_count=12, **COMMON)
-OneReopened.TestCase.settings = settings(max_examples=15, stateful_step_count=15, **COMMON)
-TwoReopened.TestCase.settings = settings(max_examples=15, stateful_step_count=15, **COMMON)
-TestOneReopened = OneReopened.TestCase
-TestTwoReopened = TwoReopened.TestCase
-TestOneWorkspace = OneWorkspace.TestCase
-TestTwoWorkspaces = TwoWorkspaces.TestCase
+@part_or_all(4)
+@pytest.mark.parametrize("machine", [OneWorkspace, TwoWorkspaces, OneReopened, TwoReopened])
+def test_the_laws_of_the_journal(machine, every):
+    steps = 15 if machine.kept else 12
+    health = list(HealthCheck)
+    run = settings(max_examples=32 // every, stateful_step_count=steps, suppress_health_check=health)
+    run_state_machine_as_test(machine, settings=run)

@@ -1,11 +1,13 @@
 """Random changes by other processes within recordings, mixed with own edits, undone step by step."""
 
+import json
 import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +18,9 @@ from tests.history.judges import snapshot
 
 PROCESSES = 4
 NAMES = ["a", "b.txt", "c.py", "d/e", "d/f/g", "h/i", "h/j.txt", "k", "Upper", "l/m/n/o"]
-# One operation is a letter and two names; each runs in one of four processes at the same time.
+# For each line of input, a directory and seeds: one process for each seed, all at the same time.
 OPERATIONS = """
-import os, random, shutil, sys
+import json, os, random, shutil, sys
 from contextlib import suppress
 
 def above(path):
@@ -51,21 +53,39 @@ def act(number, one, other, draw):
             data = open(one).read(); status = os.stat(one)
             open(one, "w").write(data[::-1]); os.utime(one, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-seed, names = int(sys.argv[1]), sys.argv[2:]
-draw = random.Random(seed)
-for _ in range(draw.randrange(1, 6)):
-    with suppress(OSError, UnicodeDecodeError):
-        act(draw.randrange(20), draw.choice(names), draw.choice(names), draw)
+def outside(seed):
+    draw, names = random.Random(seed), sys.argv[1:]
+    for _ in range(draw.randrange(1, 6)):
+        with suppress(OSError, UnicodeDecodeError):
+            act(draw.randrange(20), draw.choice(names), draw.choice(names), draw)
+    os._exit(0)
+
+for line in sys.stdin:
+    directory, seeds = json.loads(line)
+    os.chdir(directory)
+    children = []
+    for seed in seeds:
+        children.append(os.fork())
+        if children[-1] == 0:
+            outside(seed)
+    print([os.waitpid(child, 0)[1] for child in children], flush=True)
 """
 
 
-def outside(root: Path, draw: random.Random) -> None:
-    command = [sys.executable, "-S", "-E", "-c", OPERATIONS]
-    running = [
-        subprocess.Popen([*command, str(draw.randrange(10**9)), *NAMES], cwd=root)
-        for _ in range(draw.randrange(1, PROCESSES + 1))
-    ]
-    assert [process.wait() for process in running] == [0] * len(running)
+@pytest.fixture
+def others() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-S", "-E", "-c", OPERATIONS, *NAMES]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+
+
+def outside(others: subprocess.Popen[str], root: Path, draw: random.Random) -> None:
+    seeds = [draw.randrange(10**9) for _ in range(draw.randrange(1, PROCESSES + 1))]
+    assert others.stdin is not None
+    assert others.stdout is not None
+    others.stdin.write(json.dumps([str(root), seeds]) + "\n")
+    others.stdin.flush()
+    assert json.loads(others.stdout.readline()) == [0] * len(seeds)
 
 
 def own_change(ws: Workspace, draw: random.Random) -> None:
@@ -81,11 +101,11 @@ def own_change(ws: Workspace, draw: random.Random) -> None:
             ws.move(name, other)
 
 
-def check_round(top: Path, seed: int) -> None:
+def check_round(others: subprocess.Popen[str], top: Path, seed: int) -> None:
     draw = random.Random(seed)
     root, state = top / "root", top / "state"
     root.mkdir()
-    outside(root, draw)
+    outside(others, root, draw)
     policy = Policy(overwrite="always", durability="fast")
     kept = state if draw.random() < 0.5 else None
     states = [snapshot(root)]
@@ -93,7 +113,7 @@ def check_round(top: Path, seed: int) -> None:
         for _ in range(draw.randrange(1, 6)):
             if draw.random() < 0.5:
                 with ws.recording("outside"):
-                    outside(root, draw)
+                    outside(others, root, draw)
             else:
                 try:
                     own_change(ws, draw)
@@ -115,13 +135,13 @@ def check_round(top: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("count", [12, pytest.param(2000, marks=pytest.mark.long)])
-def test_each_step_back_gives_the_tree_before_it(count, monkeypatch):
+def test_each_step_back_gives_the_tree_before_it(others, count, monkeypatch):
     for seed in range(count):
         # 0 lists only changed directories even in a small tree.
         monkeypatch.setattr(snapshot_module, "_LISTING_COSTS", random.Random(-seed).choice([0, 32]))
         top = Path(tempfile.mkdtemp(prefix="agentfs-test-"))
         try:
-            check_round(top, seed)
+            check_round(others, top, seed)
         except Exception as error:
             error.add_note(f"seed {seed}")
             raise

@@ -509,11 +509,12 @@ def test_the_command_line_shows_labels(root, tmp_path, capsys):
     assert (root / "a.txt").read_text() == TEN
 
 
-def test_over_connect_it_records_at_the_far_side(root):
-    with agentfs.connect(["env"], root) as remote:
+def test_over_connect_it_records_at_the_far_side(tmp_path):
+    (tmp_path / "a.txt").write_text(TEN)
+    with agentfs.connect(["env"], tmp_path) as remote:
         with remote.recording("far") as recorded:
-            (root / "a.txt").write_text("x\n")
+            (tmp_path / "a.txt").write_text("x\n")
         assert [file.path for file in recorded.result.files] == ["a.txt"]
         assert "undo takes it back" in recorded.result.text
         remote.undo()
-    assert (root / "a.txt").read_text() == TEN
+    assert (tmp_path / "a.txt").read_text() == TEN

@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -30,19 +31,19 @@ TASKS = {
     "a test run that rewrites fixtures": "for f in tests/fixtures/*.json; do echo '{\"new\": 1}' > $f; done",
     "git checkout": "git checkout -q . && git checkout -q HEAD~1 -- src",
     "git stash": "git stash -q -u",
-    "a formatter": f"python3 - <<'END'{FORMATTER}END",
+    "a formatter": f"{sys.executable} -SE - <<'END'{FORMATTER}END",
     "a directory that is moved": "mv src lib && mv lib/gen gen",
     "chmod -R": "chmod -R go-rwx . && chmod -R a-x tools",
-    "an install that edits a lock file": f"python3 - <<'END'{INSTALL}END",
+    "an install that edits a lock file": f"{sys.executable} -SE - <<'END'{INSTALL}END",
     "a log and a source that are truncated": ": > run.log && : > src/app.py",
     "a link that is swapped": "ln -sfn src/gen current && rm tools/link && echo file > tools/link",
     "a rename that changes only case": "mv readme.md README.md && mv src/app.py src/App.py",
 }
 
 
-@pytest.fixture
-def root(tmp_path):
-    top = tmp_path / "root"
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    top = tmp_path_factory.mktemp("repository")
     for name in ("src/gen", "tests/fixtures", "tools"):
         (top / name).mkdir(parents=True)
     lines = "".join(f"value_{number} = '{number}'  \n" for number in range(30))
@@ -59,13 +60,18 @@ def root(tmp_path):
     (top / "data.bin").write_bytes(bytes(range(256)) * 10)
     (top / "package-lock.json").write_text('{"packages": {}}')
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(top)]
-    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "init", "-q", "--template="], check=True)
     for message in ("one", "two"):
         subprocess.run([*git, "add", "-A"], check=True)
         subprocess.run([*git, "commit", "-q", "-m", message], check=True)
         (top / "src/util.py").write_text(f"# changed after {message}\n{lines}")
     (top / "untracked.txt").write_text("not in git\n")
     return top
+
+
+@pytest.fixture
+def root(repository, tmp_path):
+    return shutil.copytree(repository, tmp_path / "root", symlinks=True)
 
 
 def tree_hash(top):

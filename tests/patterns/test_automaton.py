@@ -17,6 +17,7 @@ from agentfs.patterns.automaton import Automaton
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import _OTHER_FORMS, Counts, LineSearch
 from agentfs.patterns.literals import Prefilter, decode_content, is_plain
+from tests.conftest import part_or_all
 
 CHARACTERS = [
     *"aAbkKsSiI1_ -.\t",
@@ -86,51 +87,59 @@ def compiled(pattern, **options):
     return found, made
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much])
-@given(pattern=PATTERNS, text=TEXTS, ignore_case=st.booleans())
-@example(pattern=r"^\s*$", text="a\n\nb\n", ignore_case=False)
-@example(pattern=r"\w+\b", text="é1\n", ignore_case=False)
-@example(pattern="k", text="é\u212a", ignore_case=True)
-def test_the_lines_of_an_automaton_have_those_of_the_engine(pattern, text, ignore_case):
-    found, made = compiled(pattern, ignore_case=ignore_case)
-    text = text.replace("\r\n", "\n")
-    lines = list(made.lines(text))
-    assert lines == sorted(set(lines))
-    start = 0
-    for line in text.splitlines(keepends=True) if "\u2028" not in text and "\x85" not in text else []:
-        end = start + len(line.removesuffix("\n"))
-        if found.expression.search(text[start:end]):
-            assert (start, end) in lines
-        start += len(line)
-    for start, end in lines:
-        assert "\n" not in text[start:end]
-        assert not start or text[start - 1] == "\n"
-        assert end == len(text) or text[end] == "\n"
+@part_or_all(40)
+def test_the_lines_of_an_automaton_have_those_of_the_engine(every):
+    @settings(max_examples=2000 // every, suppress_health_check=[HealthCheck.filter_too_much])
+    @given(pattern=PATTERNS, text=TEXTS, ignore_case=st.booleans())
+    @example(pattern=r"^\s*$", text="a\n\nb\n", ignore_case=False)
+    @example(pattern=r"\w+\b", text="é1\n", ignore_case=False)
+    @example(pattern="k", text="é\u212a", ignore_case=True)
+    def law(pattern, text, ignore_case):
+        found, made = compiled(pattern, ignore_case=ignore_case)
+        text = text.replace("\r\n", "\n")
+        lines = list(made.lines(text))
+        assert lines == sorted(set(lines))
+        start = 0
+        for line in text.splitlines(keepends=True) if "\u2028" not in text and "\x85" not in text else []:
+            end = start + len(line.removesuffix("\n"))
+            if found.expression.search(text[start:end]):
+                assert (start, end) in lines
+            start += len(line)
+        for start, end in lines:
+            assert "\n" not in text[start:end]
+            assert not start or text[start - 1] == "\n"
+            assert end == len(text) or text[end] == "\n"
+
+    law()
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much])
-@given(PATTERNS, st.lists(TEXTS, min_size=1, max_size=4), ENCODINGS, st.booleans(), st.booleans())
-def test_the_texts_of_an_automaton_have_those_of_the_engine(pattern, texts, encoding, multiline, ignore_case):
-    found, made = compiled(pattern, multiline=multiline, ignore_case=ignore_case)
-    contents = [text.encode(encoding, "ignore") for text in texts]
-    data, starts = bytearray(), []
-    for content in contents:
-        starts.append(len(data))
-        data += content + b"\0"
-    indices = made.texts(data, starts, len(data), lambda: None)
-    assert indices == sorted(set(indices))
-    search = LineSearch(found, time.monotonic() + 20)
-    prefilter, buffer = Prefilter(found.plan, automaton=made), ReadBuffer(10**6)
-    for index, content in enumerate(contents):
-        text = decode_content(content)
-        with mock.patch.object(search, "automaton", None):
-            if text is None or next(search.hits(text), None) is None:
-                continue
-        buffer.data[: len(content) + 1] = content + b"\0"
-        buffer.length = len(content)
-        assert prefilter.classify(buffer, len(content)) == content
-        if is_plain(buffer):  # the other kept files are read one by one
-            assert index in indices
+@part_or_all(40)
+def test_the_texts_of_an_automaton_have_those_of_the_engine(every):
+    @settings(max_examples=2000 // every, suppress_health_check=[HealthCheck.filter_too_much])
+    @given(PATTERNS, st.lists(TEXTS, min_size=1, max_size=4), ENCODINGS, st.booleans(), st.booleans())
+    def law(pattern, texts, encoding, multiline, ignore_case):
+        found, made = compiled(pattern, multiline=multiline, ignore_case=ignore_case)
+        contents = [text.encode(encoding, "ignore") for text in texts]
+        data, starts = bytearray(), []
+        for content in contents:
+            starts.append(len(data))
+            data += content + b"\0"
+        indices = made.texts(data, starts, len(data), lambda: None)
+        assert indices == sorted(set(indices))
+        search = LineSearch(found, time.monotonic() + 20)
+        prefilter, buffer = Prefilter(found.plan, automaton=made), ReadBuffer(10**6)
+        for index, content in enumerate(contents):
+            text = decode_content(content)
+            with mock.patch.object(search, "automaton", None):
+                if text is None or next(search.hits(text), None) is None:
+                    continue
+            buffer.data[: len(content) + 1] = content + b"\0"
+            buffer.length = len(content)
+            assert prefilter.classify(buffer, len(content)) == content
+            if is_plain(buffer):  # the other kept files are read one by one
+                assert index in indices
+
+    law()
 
 
 @pytest.mark.parametrize("pattern", [r"\d", r"[\d]", r"(?i)\d", r"\d{2}"])
@@ -152,29 +161,23 @@ def test_a_lookaround_beside_an_anchor_or_a_repeat_takes_no_text(pattern, text):
     assert made is None or made.find(bytearray(text + b"\0"), len(text))
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much])
-@given(pattern=PATTERNS, text=TEXTS.map(lambda text: text.replace("\r", "")))
-def test_hits_and_counts_are_those_without_an_automaton(pattern, text):
-    found, _ = compiled(pattern)
-    answers = []
-    for made in (found.byte_pattern, None):
-        with mock.patch.object(automaton, "hyperscan", automaton.hyperscan if made else None):
-            search, counts = LineSearch(found, time.monotonic() + 20), Counts()
-        search.count(text, counts)
-        answers.append((list(search.hits(text)), counts))
-    assert answers[0] == answers[1]
-    hits, counts = answers[0]
-    assert (counts.hits, counts.matches) == (len(hits), sum(hit.matches for hit in hits))
+@part_or_all(40)
+def test_hits_and_counts_are_those_without_an_automaton(every):
+    @settings(max_examples=2000 // every, suppress_health_check=[HealthCheck.filter_too_much])
+    @given(pattern=PATTERNS, text=TEXTS.map(lambda text: text.replace("\r", "")))
+    def law(pattern, text):
+        found, _ = compiled(pattern)
+        answers = []
+        for made in (found.byte_pattern, None):
+            with mock.patch.object(automaton, "hyperscan", automaton.hyperscan if made else None):
+                search, counts = LineSearch(found, time.monotonic() + 20), Counts()
+            search.count(text, counts)
+            answers.append((list(search.hits(text)), counts))
+        assert answers[0] == answers[1]
+        hits, counts = answers[0]
+        assert (counts.hits, counts.matches) == (len(hits), sum(hit.matches for hit in hits))
 
-
-@pytest.mark.long
-def test_the_laws_hold_for_2000_examples():
-    for law in (
-        test_the_lines_of_an_automaton_have_those_of_the_engine,
-        test_the_texts_of_an_automaton_have_those_of_the_engine,
-        test_hits_and_counts_are_those_without_an_automaton,
-    ):
-        settings(max_examples=2000, deadline=None)(law)()
+    law()
 
 
 def test_only_i_k_and_s_have_another_form_outside_ascii():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agentfs.errors import InvalidPatternError
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.syntax import escape
+from tests.conftest import part_or_all
 
 
 def matched(pattern, text, **kwargs):
@@ -196,21 +197,25 @@ BRANCHES = st.recursive(
 )
 
 
-@settings(max_examples=600)
-@given(
-    pattern=st.tuples(st.sampled_from(["", "", "(?i)"]), BRANCHES).map("".join),
-    text=st.text(alphabet="aAbkKsSiI1_ -.\t\n\r\x0b\x1c\x85é", max_size=30),
-    ignore_case=st.booleans(),
-    multiline=st.booleans(),
-)
-def test_re_finds_in_ascii_text_what_regex_finds(pattern, text, ignore_case, multiline):
-    options = {"ignore_case": ignore_case, "multiline": multiline}
-    try:
-        found = compile_pattern(pattern, **options)
-    except InvalidPatternError:
-        return
-    for expression in filter(None, (found.expression, found.line_regex)):
-        for each in (text, text.encode("ascii", "ignore").decode()):
-            expected = [match.span() for match in expression.finditer(each, timeout=5)]  # only by `regex`
-            assert [match.span() for match in expression.finditer(each)] == expected
-    event("by re" if hasattr(found.expression, "_in_ascii") else "by regex")
+@part_or_all(5)
+def test_re_finds_in_ascii_text_what_regex_finds(every):
+    @settings(max_examples=600 // every)
+    @given(
+        pattern=st.tuples(st.sampled_from(["", "", "(?i)"]), BRANCHES).map("".join),
+        text=st.text(alphabet="aAbkKsSiI1_ -.\t\n\r\x0b\x1c\x85é", max_size=30),
+        ignore_case=st.booleans(),
+        multiline=st.booleans(),
+    )
+    def law(pattern, text, ignore_case, multiline):
+        options = {"ignore_case": ignore_case, "multiline": multiline}
+        try:
+            found = compile_pattern(pattern, **options)
+        except InvalidPatternError:
+            return
+        for expression in filter(None, (found.expression, found.line_regex)):
+            for each in (text, text.encode("ascii", "ignore").decode()):
+                expected = [match.span() for match in expression.finditer(each, timeout=5)]  # only by `regex`
+                assert [match.span() for match in expression.finditer(each)] == expected
+        event("by re" if hasattr(found.expression, "_in_ascii") else "by regex")
+
+    law()

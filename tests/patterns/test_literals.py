@@ -13,6 +13,7 @@ from agentfs.fs import ReadBuffer
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import Counts, LineSearch
 from agentfs.patterns.literals import Prefilter
+from tests.conftest import part_or_all
 
 ATOMS = [
     *"abkisKSxy_ .,-1",
@@ -21,7 +22,7 @@ ATOMS = [
     *["[ab]", "[^a]", "[^]a]", "[^-a]", r"[^\w]", r"[\s\S]", r"[\x00-\x7f]", "[[:alpha:]]", "[[:^alpha:]]"],
     *[r"[\n]", "[]a]", r"\p{L}", r"\P{L}", r"\pN", "[a-c1]", "(?#no)"],
 ]
-ANCHORS = ["^", "$", r"\b", r"\B", r"\A", r"\Z", r"\m", r"\M", ""]
+ANCHORS = ["^", "$", r"\b", r"\B", r"\A", r"\Z", r"\m", r"\M"]
 QUANTIFIERS = [
     "",
     "",
@@ -42,28 +43,36 @@ QUANTIFIERS = [
 ]
 OPENINGS = ["(", "(?:", "(?>", "(?i:", "(?s:", "(?=", "(?!", "(?<=", "(?<!", "(?P<n>", "(?-i:", "(?|", "(?m:"]
 
-pieces = st.tuples(st.sampled_from(ATOMS), st.sampled_from(QUANTIFIERS)).map("".join) | st.sampled_from(
-    ANCHORS
-)
+# Hypothesis draws a text at once, but each item of a list by itself: here each letter of a text is a token.
+TOKENS = [*ATOMS, *ANCHORS, *filter(None, 4 * QUANTIFIERS), *OPENINGS, *"))))||||"]
+LETTERS = "".join(chr(0x4E00 + number) for number in range(len(TOKENS)))
 
 
-def grouped(inner):
-    body = st.lists(st.lists(inner, max_size=4).map("".join), min_size=1, max_size=3).map("|".join)
-    return st.tuples(st.sampled_from(OPENINGS), body, st.sampled_from(QUANTIFIERS)).map(
-        lambda parts: f"{parts[0]}{parts[1]}){parts[2]}"
-    )
+def pattern_of(letters):
+    """Return a pattern whose groups are all closed, with quantifiers only after atoms and groups."""
+    tokens, opened = [""], 0
+    for token in (TOKENS[LETTERS.index(letter)] for letter in letters):
+        if token in QUANTIFIERS and tokens[-1] not in [*ATOMS, ")"]:
+            continue
+        if token == ")" and not opened:
+            continue
+        opened += (token in OPENINGS) - (token == ")")
+        tokens.append(token)
+    return "".join(tokens) + ")" * opened
 
 
 patterns = st.tuples(
     st.sampled_from(["", "", "", "(?i)", "(?s)", "(?m)", "(?is)"]),
-    st.lists(st.recursive(pieces, grouped, max_leaves=6), min_size=1, max_size=6).map("".join),
+    st.text(LETTERS, min_size=1, max_size=14).map(pattern_of),
     st.sampled_from(["", "", "|ab", "|^$", "(?i)", r"(a)\1"]),
 ).map("".join)
-texts = st.lists(
-    st.text(st.sampled_from("aabbkKsSiIxy_ .,-1(\t\x0b\x0c\x1c\x85éßKſİ日\u2028"), max_size=8)
-    | st.sampled_from(["ab", "abba", "kiss", "KISS", "x" * 300 + "ab", ""]),
-    max_size=6,
-).flatmap(lambda lines: st.sampled_from(["\n", "\n", "\r\n", "\r"]).map(lambda end: (lines, end)))
+WORDS = {"A": "ab", "B": "abba", "C": "kiss", "D": "KISS", "E": "x" * 300 + "ab"}
+texts = st.tuples(
+    st.text("aabbkKsSiIxy_ .,-1(\t\x0b\x0c\x1c\x85éßKſİ日\u2028" + "\n" + "".join(WORDS), max_size=30).map(
+        lambda text: "".join(WORDS.get(each, each) for each in text).split("\n")
+    ),
+    st.sampled_from(["\n", "\n", "\r\n", "\r"]),
+)
 
 
 def lines_of(text):
@@ -112,35 +121,41 @@ def naively(expression, lines):
     return [each for each in judged if each[2]]
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
-@given(pattern=patterns, text=texts, final=st.booleans(), ignore_case=st.booleans())
-@example(pattern="(?!$)a", text=(["a", ""], "\n"), final=True, ignore_case=False)
-@example(pattern=r"(?<!\W)a", text=(["-", "a"], "\n"), final=True, ignore_case=False)
-@example(pattern=r"\s+$", text=(["a ", "", " b"], "\r\n"), final=True, ignore_case=False)
-@example(pattern="kiss", text=(["Kiſſ", "kiss"], "\n"), final=True, ignore_case=True)
-@example(pattern="(?-i:a)b", text=(["AB", "aB"], "\n"), final=True, ignore_case=True)
-@example(
-    pattern=r"([^-a]{1,}İ*?[^-a]+\B){1,}\Z", text=(["b" * 40, "b-b"], "\n"), final=True, ignore_case=False
-)
-@example(pattern=r"(^\A^|[\s\S]{1,})+?^", text=(["b" * 30, "ab", "x"], "\n"), final=False, ignore_case=False)
-@example(pattern=r"(?<!\A)\s|(?=\Z)[^a]*", text=(["b ", "", " a"], "\n"), final=True, ignore_case=False)
-@example(pattern=r"a(?!\s)(?<=\D\D)", text=(["aa", " a", "a"], "\n"), final=False, ignore_case=False)
-@example(pattern="(?:a|b{0})x", text=(["x"], "\n"), final=True, ignore_case=False)
-def test_the_plan_finds_the_same_matches_as_the_pattern_on_each_line(pattern, text, final, ignore_case):
-    lines, end = text
-    whole = end.join(lines) + (end if final else "")
-    try:
-        expression = regex.compile(pattern, regex.V0 | (regex.I if ignore_case else 0))
-        compiled = compile_pattern(pattern, ignore_case=ignore_case)
-    except (regex.error, ValueError, InvalidPatternError):  # the last: over the bounds
-        return
-    try:
-        expected = naively(expression, lines_of(whole))
-        answer = found(compiled, as_seen(whole))
-    except TimeoutError:  # such a pattern takes exponential time; a search ends it, and says so
-        return
-    assert answer == expected
-    assert may_match(compiled, whole) or not expected
+@part_or_all(2)
+def test_the_plan_finds_the_same_matches_as_the_pattern_on_each_line(every):
+    @settings(max_examples=500 // every, suppress_health_check=list(HealthCheck))
+    @given(pattern=patterns, text=texts, final=st.booleans(), ignore_case=st.booleans())
+    @example(pattern="(?!$)a", text=(["a", ""], "\n"), final=True, ignore_case=False)
+    @example(pattern=r"(?<!\W)a", text=(["-", "a"], "\n"), final=True, ignore_case=False)
+    @example(pattern=r"\s+$", text=(["a ", "", " b"], "\r\n"), final=True, ignore_case=False)
+    @example(pattern="kiss", text=(["Kiſſ", "kiss"], "\n"), final=True, ignore_case=True)
+    @example(pattern="(?-i:a)b", text=(["AB", "aB"], "\n"), final=True, ignore_case=True)
+    @example(
+        pattern=r"([^-a]{1,}İ*?[^-a]+\B){1,}\Z", text=(["b" * 40, "b-b"], "\n"), final=True, ignore_case=False
+    )
+    @example(
+        pattern=r"(^\A^|[\s\S]{1,})+?^", text=(["b" * 30, "ab", "x"], "\n"), final=False, ignore_case=False
+    )
+    @example(pattern=r"(?<!\A)\s|(?=\Z)[^a]*", text=(["b ", "", " a"], "\n"), final=True, ignore_case=False)
+    @example(pattern=r"a(?!\s)(?<=\D\D)", text=(["aa", " a", "a"], "\n"), final=False, ignore_case=False)
+    @example(pattern="(?:a|b{0})x", text=(["x"], "\n"), final=True, ignore_case=False)
+    def law(pattern, text, final, ignore_case):
+        lines, end = text
+        whole = end.join(lines) + (end if final else "")
+        try:
+            expression = regex.compile(pattern, regex.V0 | (regex.I if ignore_case else 0))
+            compiled = compile_pattern(pattern, ignore_case=ignore_case)
+        except (regex.error, ValueError, InvalidPatternError):  # the last: over the bounds
+            return
+        try:
+            expected = naively(expression, lines_of(whole))
+            answer = found(compiled, as_seen(whole))
+        except TimeoutError:  # such a pattern takes exponential time; a search ends it, and says so
+            return
+        assert answer == expected
+        assert may_match(compiled, whole) or not expected
+
+    law()
 
 
 two_letters = st.recursive(
@@ -159,17 +174,23 @@ two_letters = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    pattern=two_letters, lines=st.lists(st.text("aabbAB ", max_size=6), max_size=5), ignore_case=st.booleans()
-)
-def test_frequent_literals_lose_no_match(pattern, lines, ignore_case):
-    expression = regex.compile(pattern, regex.V0 | (regex.I if ignore_case else 0))
-    compiled = compile_pattern(pattern, ignore_case=ignore_case)
-    whole = "\n".join([*lines, ""])
-    expected = naively(expression, lines)
-    assert found(compiled, whole) == expected
-    assert may_match(compiled, whole) or not expected
+@part_or_all(5)
+def test_frequent_literals_lose_no_match(every):
+    @settings(max_examples=400 // every, suppress_health_check=list(HealthCheck))
+    @given(
+        pattern=two_letters,
+        lines=st.lists(st.text("aabbAB ", max_size=6), max_size=5),
+        ignore_case=st.booleans(),
+    )
+    def law(pattern, lines, ignore_case):
+        expression = regex.compile(pattern, regex.V0 | (regex.I if ignore_case else 0))
+        compiled = compile_pattern(pattern, ignore_case=ignore_case)
+        whole = "\n".join([*lines, ""])
+        expected = naively(expression, lines)
+        assert found(compiled, whole) == expected
+        assert may_match(compiled, whole) or not expected
+
+    law()
 
 
 @pytest.mark.parametrize(

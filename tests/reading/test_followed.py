@@ -3,14 +3,15 @@
 import tempfile
 from pathlib import Path, PurePosixPath
 
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, ToolResult, Toolset, Workspace
+from tests.conftest import part_or_all
 from tests.tool_calls import accepts
 
 CHARACTERS = "abcdeXYZ019_-+ .'\"[]{}(),;:#@&%é漢\\"
-names = st.text(st.sampled_from(CHARACTERS), min_size=1, max_size=10).filter(
+names = st.text(CHARACTERS, min_size=1, max_size=10).filter(
     lambda name: name.strip(". ") != "" and not name.startswith((".", "~"))
 )
 paths = (
@@ -19,7 +20,6 @@ paths = (
     .filter(lambda path: path[1:3] != ":\\" and not path.startswith("\\\\"))  # Windows paths are refused
 )
 bodies = st.lists(st.sampled_from(["", "x", "a line", "é" * 30, "long " * 60]), max_size=40)
-quietly = settings(max_examples=120, deadline=None)
 
 
 def swap(path: str, at: int) -> str:
@@ -78,27 +78,33 @@ def follow(tools: Toolset, result: ToolResult) -> None:
         assert tools.call("ls", {"path": path}).success or tools.call("read", {"path": path}).success, path
 
 
-@quietly
-@given(
-    st.dictionaries(paths, bodies.map("\n".join), min_size=1, max_size=8),
-    st.sampled_from(sorted(MISTAKES)),
-    st.integers(0, 60),
-    st.integers(0, 7),
-)
-def test_suggestions_for_a_wrong_path_succeed(files, mistake, at, which):
-    with tempfile.TemporaryDirectory() as root:
-        made = plant(root, files)
-        assume(made)
-        meant = made[which % len(made)]
-        wrong = MISTAKES[mistake](meant, at)
-        with Workspace(root) as ws:
-            tools = ws.tools()
-            result = tools.call("read", {"path": wrong})
-            follow(tools, result)
-            event(f"{mistake}: {'read' if result.success else result.error['code']}")
-            if mistake in CERTAIN and is_plain(meant) and not result.success:
-                similar = result.data["details"].get("similar", [])
-                assert tools.call("read", {"path": similar[0]}).success, (wrong, similar)
+@part_or_all(5)
+def test_suggestions_for_a_wrong_path_succeed(every):
+    @settings(max_examples=50 // every)
+    @given(
+        st.dictionaries(paths, bodies.map("\n".join), min_size=1, max_size=8),
+        st.integers(0, 60),
+        st.integers(0, 7),
+    )
+    def law(files, at, which):
+        with tempfile.TemporaryDirectory() as root:
+            made = plant(root, files)
+            assume(made)
+            meant = made[which % len(made)]
+            with Workspace(root) as ws:
+                for mistake in MISTAKES:
+                    check_mistake(ws.tools(), mistake, meant, at)
+
+    law()
+
+
+def check_mistake(tools: Toolset, mistake: str, meant: str, at: int) -> None:
+    wrong = MISTAKES[mistake](meant, at)
+    result = tools.call("read", {"path": wrong})
+    follow(tools, result)
+    if mistake in CERTAIN and is_plain(meant) and not result.success:
+        similar = result.data["details"].get("similar", [])
+        assert tools.call("read", {"path": similar[0]}).success, (wrong, similar)
 
 
 ARGUMENTS = {
@@ -116,67 +122,79 @@ ARGUMENTS = {
 }
 
 
-@quietly
-@given(
-    bodies,
-    st.sets(st.sampled_from(sorted(ARGUMENTS)), max_size=3),
-    st.sampled_from([Limits(), Limits(read_lines=7), Limits(read_bytes=120), Limits(output_tokens=60)]),
-    st.data(),
-)
-def test_suggestions_for_wrong_arguments_succeed(lines, given_names, limits, data):
-    with tempfile.TemporaryDirectory() as root:
-        plant(root, {"a.txt": "\n".join(lines)})
-        arguments = {name: data.draw(ARGUMENTS[name], label=name) for name in sorted(given_names)}
-        with Workspace(root, limits=limits) as ws:
-            tools = ws.tools()
-            result = tools.call("read", {"path": "a.txt", **arguments})
-            follow(tools, result)
-            # The parameter suggested for a misspelled one is the right one.
-            renamed = {"ofset": "offset", "limt": "limit"}
-            if given_names and given_names <= set(renamed):
-                assert result.error["code"] == "invalid_argument"
-                corrected = {renamed[name]: value for name, value in arguments.items()}
-                for wrong, right in renamed.items():
-                    assert (wrong in arguments) == (f"did you mean `{right}`" in result.content)
-                again = tools.call("read", {"path": "a.txt", **corrected})
-                assert again.success or again.error["code"] == "past_end"
-                follow(tools, again)
+@part_or_all(2)
+def test_suggestions_for_wrong_arguments_succeed(every):
+    @settings(max_examples=120 // every)
+    @given(
+        bodies,
+        st.sets(st.sampled_from(sorted(ARGUMENTS)), max_size=3),
+        st.sampled_from([Limits(), Limits(read_lines=7), Limits(read_bytes=120), Limits(output_tokens=60)]),
+        st.data(),
+    )
+    def law(lines, given_names, limits, data):
+        with tempfile.TemporaryDirectory() as root:
+            plant(root, {"a.txt": "\n".join(lines)})
+            arguments = {name: data.draw(ARGUMENTS[name], label=name) for name in sorted(given_names)}
+            with Workspace(root, limits=limits) as ws:
+                tools = ws.tools()
+                result = tools.call("read", {"path": "a.txt", **arguments})
+                follow(tools, result)
+                # The parameter suggested for a misspelled one is the right one.
+                renamed = {"ofset": "offset", "limt": "limit"}
+                if given_names and given_names <= set(renamed):
+                    assert result.error["code"] == "invalid_argument"
+                    corrected = {renamed[name]: value for name, value in arguments.items()}
+                    for wrong, right in renamed.items():
+                        assert (wrong in arguments) == (f"did you mean `{right}`" in result.content)
+                    again = tools.call("read", {"path": "a.txt", **corrected})
+                    assert again.success or again.error["code"] == "past_end"
+                    follow(tools, again)
+
+    law()
 
 
-@quietly
-@given(bodies, st.integers(1, 9) | st.none(), st.integers(40, 400), st.sampled_from([True, False]))
-def test_the_continuations_of_a_file_end_at_its_end(lines, limit, read_bytes, streamed):
-    text = "\n".join(lines)
-    limits = Limits(read_bytes=read_bytes, line_chars=50, file_bytes=1 if streamed else 10_000)
-    with tempfile.TemporaryDirectory() as root:
-        plant(root, {"a.txt": text})
-        with Workspace(root, limits=limits) as ws:
-            tools = ws.tools()
-            result = tools.call("read", {"path": "a.txt", **({} if limit is None else {"limit": limit})})
-            seen = 0
-            while True:
-                assert result.success
-                page = result.data
-                assert page["start_line"] == seen + 1 or not text
-                seen = page["end_line"]
-                if result.next is None:
-                    break
-                assert accepts(tools, **result.next)
-                result = tools.call(**result.next)
-            assert seen == page["total_lines"]
+@part_or_all(2)
+def test_the_continuations_of_a_file_end_at_its_end(every):
+    @settings(max_examples=120 // every)
+    @given(bodies, st.integers(1, 9) | st.none(), st.integers(40, 400), st.sampled_from([True, False]))
+    def law(lines, limit, read_bytes, streamed):
+        text = "\n".join(lines)
+        limits = Limits(read_bytes=read_bytes, line_chars=50, file_bytes=1 if streamed else 10_000)
+        with tempfile.TemporaryDirectory() as root:
+            plant(root, {"a.txt": text})
+            with Workspace(root, limits=limits) as ws:
+                tools = ws.tools()
+                result = tools.call("read", {"path": "a.txt", **({} if limit is None else {"limit": limit})})
+                seen = 0
+                while True:
+                    assert result.success
+                    page = result.data
+                    assert page["start_line"] == seen + 1 or not text
+                    seen = page["end_line"]
+                    if result.next is None:
+                        break
+                    assert accepts(tools, **result.next)
+                    result = tools.call(**result.next)
+                assert seen == page["total_lines"]
+
+    law()
 
 
-@quietly
-@given(st.text(st.sampled_from("raedwitglobpmuv_ ARED"), min_size=1, max_size=9))
-def test_the_tool_suggested_for_a_wrong_name_exists(name):
-    with tempfile.TemporaryDirectory() as root:
-        plant(root, {"a.txt": "x\n"})
-        with Workspace(root) as ws:
-            tools = ws.tools()
-            result = tools.call(name, {"path": "a.txt"})
-            if not result.success and result.error["code"] == "unknown_tool":
-                details = result.data["details"]
-                assert set(details["names"]) == set(tools.names)
-                assert details["nearest"] is None or details["nearest"] in tools.names
-                for call in details.get("suggested_calls", ()):  # it may be a tool for directories
-                    assert accepts(tools, call["name"], call["arguments"])
+@part_or_all(2)
+def test_the_tool_suggested_for_a_wrong_name_exists(every):
+    @settings(max_examples=120 // every)
+    @given(st.text("raedwitglobpmuv_ ARED", min_size=1, max_size=9))
+    def law(name):
+        with tempfile.TemporaryDirectory() as root:
+            plant(root, {"a.txt": "x\n"})
+            with Workspace(root) as ws:
+                tools = ws.tools()
+                result = tools.call(name, {"path": "a.txt"})
+                if not result.success and result.error["code"] == "unknown_tool":
+                    details = result.data["details"]
+                    assert set(details["names"]) == set(tools.names)
+                    assert details["nearest"] is None or details["nearest"] in tools.names
+                    for call in details.get("suggested_calls", ()):  # it may be a tool for directories
+                        assert accepts(tools, call["name"], call["arguments"])
+
+    law()

@@ -87,16 +87,16 @@ def test_other_threads_do_not_use_up_the_time_of_a_search(tmp_path):
     with Workspace(tmp_path) as ws:
         began = time.monotonic()
         threads = [
-            threading.Thread(target=ws.grep, args=(HOSTILE,), kwargs={"timeout": 1.5}) for _ in range(3)
+            threading.Thread(target=ws.grep, args=(HOSTILE,), kwargs={"timeout": 0.6}) for _ in range(3)
         ]
         for thread in threads:
             thread.start()
-        result = ws.grep(HOSTILE, timeout=1.5)
+        result = ws.grep(HOSTILE, timeout=0.6)
         took = time.monotonic() - began
         for thread in threads:
             thread.join()
     assert result.skipped.reached == "timeout"
-    assert took >= 1.5
+    assert took >= 0.6
 
 
 @pytest.mark.parametrize("mode", ["content", "count", "summary", "total", "files_with_matches"])
@@ -107,7 +107,7 @@ def test_matches_found_before_the_deadline_are_counted(tmp_path, mode, limit):
     (tmp_path / "c").write_text("aaa\n")
     with Workspace(tmp_path) as ws:
         ws.grep("warm")  # what is imported late does not count
-        result = ws.grep(HOSTILE, output_mode=mode, limit=limit if mode != "total" else None, timeout=0.4)
+        result = ws.grep(HOSTILE, output_mode=mode, limit=limit if mode != "total" else None, timeout=0.3)
     if mode == "files_with_matches" and limit == 1:
         assert (result.skipped.reached, list(result.counts)) in ((None, ["a"]), ("timeout", ["a"]))
         return

@@ -72,10 +72,10 @@ def rg_files(root: Path, *options: str) -> set[str]:
     return set(run.stdout.split("\n")[:-1])
 
 
-def judged(root: Path, globs: list[str]) -> list[str]:
-    """Return what rg lists by the globs alone, without what it lists as hidden or ignored without them."""
+def judged(root: Path, globs: list[str], shown: set[str] | None = None) -> list[str]:
+    """Return what rg lists by the globs alone, of what it shows without them: neither hidden nor ignored."""
     wanted = rg_files(root, "--no-ignore", "--hidden", *(f"-g{glob}" for glob in globs))
-    return sorted(wanted & rg_files(root))
+    return sorted(wanted & (rg_files(root) if shown is None else shown))
 
 
 def differences(seed: int, count: int, root: Path) -> list[object]:
@@ -85,6 +85,7 @@ def differences(seed: int, count: int, root: Path) -> list[object]:
         tree = root / str(number)
         tree.mkdir()
         random_tree(rng, tree)
+        shown = rg_files(tree)
         with Workspace(tree) as ws:
             for _ in range(4):
                 globs = [random_glob(rng) for _ in range(rng.choice([1, 1, 2, 2, 3, 4]))]
@@ -96,7 +97,7 @@ def differences(seed: int, count: int, root: Path) -> list[object]:
                 ):  # `/name/…` may be meant as an absolute path, and there is no such name
                     assert any(re.match(r"/\w+(\.\w+)?/", glob) for glob in globs), globs
                     continue
-                theirs = judged(tree, globs)
+                theirs = judged(tree, globs, shown)
                 names = sorted(path for path in ours.counts if not path.endswith(".gitignore"))
                 if names != theirs or sorted(entry.path for entry in listed.files) != theirs:
                     found.append((globs, names, theirs))

@@ -406,7 +406,7 @@ def test_directories_without_a_free_watch_are_compared_and_reported(root, monkey
     monkeypatch.setattr(inotify.Inotify, "add", add_some)
     with Workspace(root, watch=True) as ws:
         for number in range(3):
-            check_same(ws, root)
+            check_same(ws, root, CALLS[number::3])
             (root / f"d{number}/e/one.txt").write_text("needle\n")
             (root / f"d19/e/new{number}").write_text("needle\n")
             assert lines(ws, "needle") == 2 * number + 2
@@ -658,17 +658,17 @@ def test_files_that_may_no_longer_be_read_are_not_shown(root, public):
 
 def test_memory_is_bounded_and_given_back(root):
     for number in range(200):
-        (root / f"c/{number}.txt").write_text(f"needle {number}\n" * 1000)
+        (root / f"c/{number}.txt").write_text(f"needle {number}\n" + "hay\n" * 2500)
     with Workspace(root, limits=Limits(watch_bytes=MIB), watch=True) as ws:
         for _ in range(3):
-            assert lines(ws, "needle") == 200_000
+            assert lines(ws, "needle") == 200
             report = ws.watch
             assert report.kept_bytes <= MIB
             assert report.text_bytes > MIB // 2
             assert report.kept_bytes <= 1.15 * report.text_bytes
         for number in range(0, 200, 2):
             (root / f"c/{number}.txt").write_text("gone\n")
-        assert lines(ws, "needle") == 100_000
+        assert lines(ws, "needle") == 100
         assert ws.watch.kept_bytes <= 1.15 * ws.watch.text_bytes
         ws.forget()
         assert (ws.watch.texts, ws.watch.names) == (0, 0)
@@ -744,34 +744,34 @@ def test_data_derived_from_listings_is_bounded(root):
 
 
 def test_the_listing_takes_at_most_300_bytes_a_name(tmp_path):
-    for number in range(400):
+    for number in range(100):
         (tmp_path / f"directory {number}").mkdir()
         for file in range(50):
             (tmp_path / f"directory {number}/some_file_{file}.py").touch()
     with Workspace(tmp_path, watch=True) as ws:
         assert (
-            ws.ls().total == 400
+            ws.ls().total == 100
         )  # what is loaded, and kept once for the process, is before the measurement
         gc.collect()
         tracemalloc.start()
         try:
-            assert (ws.glob("*.py").total, ws.ls(depth=0).total) == (20_000, 20_400)
+            assert (ws.glob("*.py").total, ws.ls(depth=0).total) == (5000, 5100)
             gc.collect()
             taken, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert 20_400 * 100 < taken <= 20_400 * 300
+        assert 5100 * 100 < taken <= 5100 * 300
 
 
 def test_the_listing_is_bounded_and_the_rest_is_searched_cold(root):
-    for number in range(500):
+    for number in range(200):
         (root / f"c/{number}.txt").write_text("needle\n")
     for number in range(30):
         (root / f"d{number}/e").mkdir(parents=True)
         (root / f"d{number}/e/one.txt").write_text("needle\n")
     with Workspace(root, limits=Limits(watch_bytes=64 * 1024), watch=True) as ws:
         for number in range(3):
-            check_same(ws, root)
+            check_same(ws, root, CALLS[number::3])
             assert 50 < ws.watch.names < 150
             assert "too many names" in ws.watch.not_watched
             (root / f"c/new{number}").write_text("needle\n")
@@ -807,7 +807,7 @@ def test_texts_that_searches_use_most_stay_when_memory_is_short(root):
     for directory in ("a", "b", "c"):
         for number in range(60):
             (root / directory).mkdir(exist_ok=True)
-            (root / f"{directory}/{number}.txt").write_text(f"needle {number}\n" * 1000)
+            (root / f"{directory}/{number}.txt").write_text(f"needle {number}\n" + "hay\n" * 2500)
 
     def kept(ws):
         files = [file for file in ws._root.watch._files() if file.block is not None]
@@ -818,8 +818,8 @@ def test_texts_that_searches_use_most_stay_when_memory_is_short(root):
             lines(ws, "needle")
         assert kept(ws)["c"] < 30
         for _ in range(6):  # the searches of everything need all texts, and "c" is needed twice as often
-            assert lines(ws, "needle", path="c") == 60_000
-            assert lines(ws, "needle") == 180_000
+            assert lines(ws, "needle", path="c") == 60
+            assert lines(ws, "needle") == 180
             assert ws.watch.kept_bytes <= MIB
         assert kept(ws)["c"] == 62
         texts = set(ws._root.watch._files())
@@ -834,7 +834,7 @@ def test_texts_that_searches_use_most_stay_when_memory_is_short(root):
 def test_answers_under_pressure_are_those_of_a_cold_search(root):
     for directory in ("a", "c"):
         for number in range(40):
-            (root / f"{directory}/{number}.txt").write_text(f"needle {number}\n" * 1000)
+            (root / f"{directory}/{number}.txt").write_text(f"needle {number}\n" + "hay\n" * 2500)
     chosen = random.Random(1)
     with Workspace(root, limits=LIMITS, watch=True) as ws:
         for number in range(12):
@@ -951,7 +951,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_the_cost_of_the_next_search_is_in_proportion_to_the_change(tmp_path, monkeypatch, change):
     (tmp_path / ".gitignore").write_text("nothing\n")
-    for number in range(300):
+    for number in range(200):
         (tmp_path / f"{number}").mkdir()
         (tmp_path / f"{number}/one.txt").write_text("first\n" if number < 10 else "second\n")
     with Workspace(tmp_path, watch=True) as ws:
@@ -1048,7 +1048,7 @@ def test_threads_see_whole_states(root):
         done, wrong = threading.Event(), []
 
         def write():
-            for number in range(1, 150):
+            for number in range(1, 80):
                 path.with_name("new").write_text(f"needle {number}\n" * 2)
                 path.with_name("new").rename(path)
                 found = ws.grep(f"needle {number}$", context=0)

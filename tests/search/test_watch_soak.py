@@ -85,7 +85,7 @@ def write(root: Path, seed: int, paused: Barrier, resumed: Barrier, finished: Ev
 
 def soak(root: Path, rounds: int) -> None:
     """Let writers change a tree, and compare each time that they pause with a cold workspace."""
-    processes = multiprocessing.get_context("spawn")
+    processes = multiprocessing.get_context("fork")
     paused, resumed = processes.Barrier(WRITERS + 1), processes.Barrier(WRITERS + 1)
     finished = processes.Event()
     writers = [
@@ -112,6 +112,7 @@ def soak(root: Path, rounds: int) -> None:
         writer.join(PATIENCE)
 
 
+@pytest.mark.filterwarnings("ignore:.* is multi-threaded, use of fork:DeprecationWarning")
 @pytest.mark.parametrize("rounds", [3, *(pytest.param(n, marks=pytest.mark.long) for n in (1000, 3000))])
 def test_it_is_never_stale_when_writers_pause(tmp_path, monkeypatch, rounds):
     monkeypatch.setattr(kept_texts, "_FIRST_KEPT", 5)

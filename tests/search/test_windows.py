@@ -5,11 +5,12 @@ import threading
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
 from agentfs.search import searcher
+from tests.conftest import part_or_all
 
 MODES = ["content", "files_with_matches", "count", "summary", "total"]
 FACTS = ("total_matches", "total_lines", "total_files", "exact", "searched_files", "truncated")
@@ -23,7 +24,8 @@ def found(ws, pattern, file_bytes, **more):
     return matches, facts, result
 
 
-LINES = st.lists(st.text("ab é\r", max_size=9), max_size=60)
+# Hypothesis draws a text at once, but each item of a list by itself.
+LINES = st.text("ab é\r\n", max_size=300).map(lambda text: text.split("\n"))
 PATTERNS = [
     *(
         "a",
@@ -46,70 +48,80 @@ PATTERNS = [
 SPANNING = ["a\nb", "b\n+a", r"^ab$\n", "(?<=\n)a", r"\Aa", r"b\Z", "a[^a]b", r"\n\n", "^", "$"]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_a_file_in_windows_gives_what_its_full_text_gives(tmp_path, data):
-    lines = data.draw(LINES)
-    end = data.draw(st.sampled_from(["\n", "\r\n"]))
-    text = end.join(lines) + data.draw(st.sampled_from(["", end]))
-    if "\n" not in text:
-        text = "\n" + text
-    encoding = data.draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "latin-1"]))
-    (tmp_path / "f").write_bytes((text + "é").encode(encoding))
-    multiline = data.draw(st.booleans())
-    pattern = data.draw(st.sampled_from(SPANNING if multiline else PATTERNS))
-    more = {
-        "output_mode": data.draw(st.sampled_from(MODES)),
-        "multiline": multiline,
-        "ignore_case": data.draw(st.booleans()),
-        "before": data.draw(st.integers(0, 3)),
-        "after": data.draw(st.integers(0, 3)),
-        "overlap": data.draw(st.booleans()),
-        "max_count": data.draw(st.sampled_from([None, 1, 3])),
-        "limit": data.draw(st.sampled_from([None, 1, 2, 7])),
-        "invert": False if multiline else data.draw(st.booleans()),
-    }
-    with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
-        patched.setattr(searcher, "WINDOW", data.draw(st.integers(200, 400)))
-        patched.setattr("agentfs.fs.pieces.BLOCK", data.draw(st.sampled_from([1, 7, 50, 1000])))
-        expected = found(ws, pattern, 10**6, **more)
-        windowed = found(ws, pattern, 1, **more)
-        assert windowed[:2] == expected[:2]
-        assert windowed[2].text == expected[2].text
+@part_or_all(3)
+def test_a_file_in_windows_gives_what_its_full_text_gives(tmp_path, every):
+    @settings(max_examples=200 // every)
+    @given(st.data())
+    def law(data):
+        lines = data.draw(LINES)
+        end = data.draw(st.sampled_from(["\n", "\r\n"]))
+        text = end.join(lines) + data.draw(st.sampled_from(["", end]))
+        if "\n" not in text:
+            text = "\n" + text
+        encoding = data.draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "latin-1"]))
+        (tmp_path / "f").write_bytes((text + "é").encode(encoding))
+        multiline = data.draw(st.booleans())
+        pattern = data.draw(st.sampled_from(SPANNING if multiline else PATTERNS))
+        more = {
+            "output_mode": data.draw(st.sampled_from(MODES)),
+            "multiline": multiline,
+            "ignore_case": data.draw(st.booleans()),
+            "before": data.draw(st.integers(0, 3)),
+            "after": data.draw(st.integers(0, 3)),
+            "overlap": data.draw(st.booleans()),
+            "max_count": data.draw(st.sampled_from([None, 1, 3])),
+            "limit": data.draw(st.sampled_from([None, 1, 2, 7])),
+            "invert": False if multiline else data.draw(st.booleans()),
+        }
+        with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
+            patched.setattr(searcher, "WINDOW", data.draw(st.integers(200, 400)))
+            patched.setattr("agentfs.fs.pieces.BLOCK", data.draw(st.sampled_from([1, 7, 50, 1000])))
+            expected = found(ws, pattern, 10**6, **more)
+            windowed = found(ws, pattern, 1, **more)
+            assert windowed[:2] == expected[:2]
+            assert windowed[2].text == expected[2].text
+
+    law()
 
 
-LONG = st.lists(st.sampled_from(["a", "b", "é", " ", "needle", "xx"]), min_size=40, max_size=500).map("".join)
+LONG = st.text("abé NX", min_size=40, max_size=500).map(
+    lambda text: text.replace("N", "needle").replace("X", "xx")
+)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.one_of(st.sampled_from(["a", "", "needle b"]), LONG), max_size=6), st.data())
-def test_a_line_longer_than_a_window_is_one_line_with_all_its_matches(tmp_path, lines, data):
-    lines = ["first", *lines]
-    (tmp_path / "f").write_text("\n".join(lines) + "\n")
-    pattern = data.draw(
-        st.sampled_from(["needle", "NEEDLE", "a", "xx", r"\bb\b", "^a", "^first", "é|needle"])
-    )
-    more = {
-        "multiline": data.draw(st.booleans()),
-        "ignore_case": data.draw(st.booleans()),
-        "output_mode": data.draw(st.sampled_from(["content", "count", "total"])),
-    }
-    flags = (re.IGNORECASE if more["ignore_case"] else 0) | re.MULTILINE
-    counts = [len(re.findall(pattern, line, flags)) for line in lines]
-    with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
-        patched.setattr(searcher, "WINDOW", data.draw(st.integers(60, 200)))
-        patched.setattr("agentfs.fs.pieces.BLOCK", data.draw(st.sampled_from([1, 7, 50, 1000])))
-        matches, facts, _ = found(ws, pattern, 1, **more)
-    assert (facts["total_lines"], facts["total_matches"]) == (sum(map(bool, counts)), sum(counts))
-    if more["output_mode"] == "content":
-        assert [match[1] for match in matches] == [n for n, count in enumerate(counts, 1) if count]
-        for _, number, text, spans, *_, cut in matches:
-            line = lines[number - 1]
-            start, end = spans[0]
-            shift = cut[0] - text.index("⟧") - 1 if cut[0] else 0
-            place = re.compile(pattern, flags).search(line)
-            assert place is not None
-            assert (place.start(), place.group()) == (start + shift, text[start:end])
+@part_or_all(3)
+def test_a_line_longer_than_a_window_is_one_line_with_all_its_matches(tmp_path, every):
+    @settings(max_examples=200 // every)
+    @given(st.lists(st.one_of(st.sampled_from(["a", "", "needle b"]), LONG), max_size=6), st.data())
+    def law(lines, data):
+        lines = ["first", *lines]
+        (tmp_path / "f").write_text("\n".join(lines) + "\n")
+        pattern = data.draw(
+            st.sampled_from(["needle", "NEEDLE", "a", "xx", r"\bb\b", "^a", "^first", "é|needle"])
+        )
+        more = {
+            "multiline": data.draw(st.booleans()),
+            "ignore_case": data.draw(st.booleans()),
+            "output_mode": data.draw(st.sampled_from(["content", "count", "total"])),
+        }
+        flags = (re.IGNORECASE if more["ignore_case"] else 0) | re.MULTILINE
+        counts = [len(re.findall(pattern, line, flags)) for line in lines]
+        with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
+            patched.setattr(searcher, "WINDOW", data.draw(st.integers(60, 200)))
+            patched.setattr("agentfs.fs.pieces.BLOCK", data.draw(st.sampled_from([1, 7, 50, 1000])))
+            matches, facts, _ = found(ws, pattern, 1, **more)
+        assert (facts["total_lines"], facts["total_matches"]) == (sum(map(bool, counts)), sum(counts))
+        if more["output_mode"] == "content":
+            assert [match[1] for match in matches] == [n for n, count in enumerate(counts, 1) if count]
+            for _, number, text, spans, *_, cut in matches:
+                line = lines[number - 1]
+                start, end = spans[0]
+                shift = cut[0] - text.index("⟧") - 1 if cut[0] else 0
+                place = re.compile(pattern, flags).search(line)
+                assert place is not None
+                assert (place.start(), place.group()) == (start + shift, text[start:end])
+
+    law()
 
 
 def test_a_log_that_grows_while_it_is_searched(tmp_path):
@@ -140,7 +152,7 @@ def test_a_search_of_a_large_file_keeps_its_deadline_and_says_so(tmp_path):
         file.truncate(1 << 40)
     with Workspace(tmp_path) as ws:
         began = time.monotonic()
-        result = ws.grep("needle", "sparse", timeout=1, output_mode="total")
+        result = ws.grep("needle", "sparse", timeout=0.4, output_mode="total")
         assert time.monotonic() - began < 4
         assert (result.total_matches, result.exact, result.skipped.reached) == (2000, False, "timeout")
         assert "it was searching sparse" in result.text

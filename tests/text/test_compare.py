@@ -14,12 +14,20 @@ from tests.conftest import needs
 texts = st.lists(st.sampled_from("abcde"), max_size=20)
 
 
-def git_changes(directory, old, new):
-    """The changed ranges as the hunks of `git diff` name them."""
-    for name, lines in (("old", old), ("new", new)):
-        (directory / name).write_text("".join(f"{line}\n" for line in lines))
+def git_changes(directory, pairs):
+    """The changed ranges of each pair as the hunks of one `git diff` name them."""
+    for name, texts in zip(("old", "new"), zip(*pairs, strict=True), strict=True):
+        (directory / name).mkdir()
+        for number, lines in enumerate(texts):
+            (directory / name / f"{number}").write_text("".join(f"{line}\n" for line in lines))
     command = ["git", "diff", "--no-index", "-U0", "--no-indent-heuristic", "old", "new"]
     shown = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False).stdout
+    diffs = re.split(r"^diff --git a/old/(\d+) .*\n", shown, flags=re.MULTILINE)[1:]
+    by_number = dict(zip(map(int, diffs[::2]), diffs[1::2], strict=True))
+    return [hunks(by_number.get(number, "")) for number in range(len(pairs))]
+
+
+def hunks(shown):
     found = []
     for match in re.finditer(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", shown, re.MULTILINE):
         old_start, old_count, new_start, new_count = (
@@ -54,13 +62,14 @@ def random_pair(seed):
 @pytest.mark.parametrize("count", [200, pytest.param(20_000, marks=pytest.mark.long)])
 def test_lines_are_paired_as_git_does(tmp_path, count):
     """Git does not compare a line with many copies between lines without any, even if it could be kept."""
-    pairs = (random_pair(seed) for seed in range(count))
-    different = [pair for pair in pairs if changed_lines(*pair) != git_changes(tmp_path, *pair)]
+    pairs = [random_pair(seed) for seed in range(count)]
+    judged = zip(pairs, git_changes(tmp_path, pairs), strict=True)
+    different = [(pair, judgment) for pair, judgment in judged if changed_lines(*pair) != judgment]
     assert len(different) <= count // 1000
-    for old, new in different:
+    for (old, new), judgment in different:
         kept = [
             len(old) - sum(end - start for start, end, _, _ in changes)
-            for changes in (changed_lines(old, new), git_changes(tmp_path, old, new))
+            for changes in (changed_lines(old, new), judgment)
         ]
         assert kept[0] >= kept[1], "git finds more equal lines"
 

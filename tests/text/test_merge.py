@@ -96,7 +96,7 @@ def git_merged(directory, base, ours, theirs):
 
 @needs("git")
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("count", [100, pytest.param(20_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [60, pytest.param(20_000, marks=pytest.mark.long)])
 def test_random_triples_are_merged_as_git_does(tmp_path, shape, count):
     triples = (random_triple(seed, shape) for seed in range(count))
     assert [each for each in triples if merge_texts(*each).text != git_merged(tmp_path, *each)] == []

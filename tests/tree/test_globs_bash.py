@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from agentfs.tree.globs import compile_descent, compile_globs
-from tests.conftest import needs
+from tests.conftest import needs, part_or_all
 
 ATOMS = [
     "a",
@@ -106,8 +106,8 @@ def disagreements(seed, count, top):
 
 @needs("bash")
 def test_bash_agrees_on_random_globs(tree):
-    compared, wrong = disagreements(1, 300, tree)
-    assert compared > 400_000
+    compared, wrong = disagreements(1, 120, tree)
+    assert compared > 160_000
     assert wrong == []
 
 
@@ -123,8 +123,9 @@ MAY_MATCH_A_SLASH = [
 def test_only_a_slash_and_two_stars_match_a_slash_as_with_bash(tree):
     rng = random.Random(7)
     globs = []
-    for _ in range(600):
-        path = rng.choice([path for path in TREE if "/" in path and "*" not in path and "]" not in path])
+    plain = [path for path in TREE if "/" in path and "*" not in path and "]" not in path]
+    for _ in range(300):
+        path = rng.choice(plain)
         glob = "".join(rng.choice(MAY_MATCH_A_SLASH) if rng.random() < 0.3 else each for each in path)
         globs.append(glob.lstrip("/").replace("//", "/") or "a")
     found = 0
@@ -132,7 +133,7 @@ def test_only_a_slash_and_two_stars_match_a_slash_as_with_bash(tree):
         matches = compile_globs([glob], hidden=True)
         assert [path for path in TREE if matches(path) != (path in expected)] == [], glob
         found += sum(path in expected for path in TREE)
-    assert found > 400
+    assert found > 200
 
 
 @pytest.mark.long
@@ -143,9 +144,10 @@ def test_bash_agrees_on_many_random_globs(tree):
     assert wrong == []
 
 
-def test_a_directory_is_entered_whenever_a_match_lies_below():
+@part_or_all(4)
+def test_a_directory_is_entered_whenever_a_match_lies_below(every):
     rng = random.Random(4)
-    for _ in range(4000):
+    for _ in range(4000 // every):
         globs = [random_glob(rng) for _ in range(rng.choice([1, 1, 2]))]
         anchored = rng.random() < 0.3
         matches = compile_globs(globs, anchored=anchored)

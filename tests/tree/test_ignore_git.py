@@ -280,10 +280,6 @@ def compare(seeds, memory, monkeypatch):
     return compared
 
 
-def test_git_agrees_on_2000_random_trees(memory, monkeypatch):
-    assert compare(range(2000), memory, monkeypatch) == 2000
-
-
-@pytest.mark.long
-def test_git_agrees_on_20000_random_trees(memory, monkeypatch):
-    assert compare(range(100_000, 120_000), memory, monkeypatch) == 20_000
+@pytest.mark.parametrize("count", [600, pytest.param(20_000, marks=pytest.mark.long)])
+def test_git_agrees_on_random_trees(memory, monkeypatch, count):
+    assert compare(range(count), memory, monkeypatch) == count
