@@ -85,18 +85,23 @@ def run(python_of, stand_ins, tmp_path_factory):
         process = hosts.get(requirements) or hosts.setdefault(requirements, host(requirements))
         process.stdin.write(json.dumps([str(directory), *map(str, command)]) + "\n")
         process.stdin.flush()
-        late = threading.Timer(300, process.kill)
+        late = threading.Timer(120, process.kill)
         late.start()
         answer = process.stdout.readline()
         late.cancel()
-        assert answer, "the process died, or the program did not end"
+        if not answer:
+            stop(hosts.pop(requirements))
+            pytest.fail("the process died, or the program did not end")
         printed, failure = json.loads(answer)
         assert failure is None, failure
         return printed
 
-    yield run
-    for process in hosts.values():
+    def stop(process):
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
         process.stdout.close()
         process.wait(30)
+
+    yield run
+    for process in hosts.values():
+        stop(process)
