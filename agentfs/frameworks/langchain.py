@@ -1,7 +1,7 @@
 """LangChain and LangGraph: tools with failed messages, images as blocks, and approval by interrupts."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
@@ -91,8 +91,11 @@ def _interrupts(name: str, arguments: Mapping[str, Any]) -> Answer:
 
 def _decision(given: Any) -> PermissionAnswer:
     """Return the decision of a `HITLResponse`, or one decision; anything else refuses."""
-    if isinstance(given, Mapping) and (decisions := given.get("decisions")):
-        given = decisions[0]
-    if not isinstance(given, Mapping):
-        return Deny()
-    return Allow() if given.get("type") == "approve" else Deny(str(given.get("message") or ""))
+    decision = _members(given)
+    if decisions := decision.get("decisions"):
+        decision = _members(decisions[0])
+    return Allow() if decision.get("type") == "approve" else Deny(str(decision.get("message") or ""))
+
+
+def _members(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
