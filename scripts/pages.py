@@ -4,7 +4,8 @@
 
 The blocks of a page are run in order in one directory, those of the tutorial's pages in one for all of them:
 
-- `python` runs in a process of its own; a `text` block, if that is the page's next block, is what it prints.
+- `python` runs in a process of its own, as in `python -W error -c`. If the page's next block is a `text`
+  block, that is what it prints.
 - With `title="NAME"` a block of any language is a file, which is written there.
 - In `console` each line that begins with `$ ` is a command, and one that begins with `> ` continues it. The
   lines that follow are what it prints; if there are none, that is not compared, and it must succeed.
@@ -20,14 +21,18 @@ import difflib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import textwrap
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+
+from scripts.forked_python import ForkedPython
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial"
@@ -40,10 +45,12 @@ SNIPPET = re.compile(r'^--8<-- "(.+)"\n', re.MULTILINE)
 LANGUAGES = {"python", "py", "console", "sh", "json", "toml", "yaml", "text", "diff"}
 ANY_LINES = "…"
 VARYING = re.compile(r"\d+\.\d+ ?m?s\b( \(\d+:\d\d:\d\d\))?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")  # times
+AGENTFS = "import sys; from agentfs.cli import main; sys.exit(main({}))"  # a command without the shell
+PUNCTUATION = re.compile(r"[();<>|&]+")  # of the shell, as in `shlex`
 
 # Commands that are not run, by how they begin, and why.
 NOT_RUN = {
-    "OPENAI_API_KEY=": "asks a provider; tests/interop/test_quick_starts.py runs it against a stand-in",
+    "OPENAI_API_KEY=": "asks a provider; tests/interop/test_frameworks.py runs it against a stand-in",
     "pip install": "fetches packages over the network",
     "python benchmarks/": "measures for minutes, on trees of other projects",
     "claude mcp add": "needs Claude Code",
@@ -108,7 +115,7 @@ def sessions() -> list[list[Path]]:
     return [each for each in ([ROOT / "README.md"], tutorial, *([page] for page in others)) if each]
 
 
-def with_outputs(pages: Sequence[Path], directory: Path) -> dict[Path, str]:
+def with_outputs(pages: Sequence[Path], directory: Path, python: ForkedPython) -> dict[Path, str]:
     """Run the blocks of pages, and return the pages' texts with what they printed.
 
     Raises:
@@ -116,12 +123,11 @@ def with_outputs(pages: Sequence[Path], directory: Path) -> dict[Path, str]:
     """
     (directory / "home").mkdir()
     (directory / "work").mkdir()
-    return {
-        page: _with_outputs_of(page, directory / "work", _environment(directory / "home")) for page in pages
-    }
+    environment = _environment(directory / "home")
+    return {page: _with_outputs_of(page, directory / "work", environment, python) for page in pages}
 
 
-def _with_outputs_of(page: Path, directory: Path, environment: dict[str, str]) -> str:
+def _with_outputs_of(page: Path, directory: Path, environment: dict[str, str], python: ForkedPython) -> str:
     text = page.read_text(encoding="utf-8")
     printed: str | None = None  # by the block before, if it was `python`
     replaced: list[tuple[Block, str]] = []
@@ -134,14 +140,13 @@ def _with_outputs_of(page: Path, directory: Path, environment: dict[str, str]) -
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.content, encoding="utf-8")
         elif block.language == "python":
-            command = [sys.executable, "-W", "error", "-c", block.content]
-            printed = _run(block, command, directory, environment)
+            printed = _printed(block, python.run(block.content, directory, environment))
         elif block.language == "text" and before is not None:
             replaced.append((block, shown_or_printed(block.content, before)))
         elif block.language == "console":
-            replaced.append((block, "".join(_console(block, directory, environment))))
+            replaced.append((block, "".join(_console(block, directory, environment, python))))
         elif block.language == "sh" and not _excepted(block.content):
-            _run(block, ["bash", "-ec", block.content], directory, environment)
+            _printed(block, _run(["bash", "-ec", block.content], directory, environment))
         if block.language in {"json", "toml"}:
             _parse(block)
     for block, content in reversed(replaced):
@@ -164,14 +169,25 @@ def commands_of(block: Block) -> list[tuple[str, str]]:
     return found
 
 
-def _console(block: Block, directory: Path, environment: dict[str, str]) -> Iterator[str]:
+def _console(
+    block: Block, directory: Path, environment: dict[str, str], python: ForkedPython
+) -> Iterator[str]:
     for command, shown in commands_of(block):
         yield "$ " + command.replace("\n", "\n> ").removesuffix("> ")
         if _excepted(command):
             yield shown
+            continue
+        lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        name, *arguments = lexer
+        if name == "agentfs" and not any(PUNCTUATION.fullmatch(each) for each in arguments):
+            done = python.run(AGENTFS.format(arguments), directory, environment)
         else:
-            printed = _run(block, ["bash", "-c", command], directory, environment, may_fail=bool(shown))
-            yield shown and shown_or_printed(shown, printed)
+            done = _run(["bash", "-c", command], directory, environment)
+        if shown:
+            yield shown_or_printed(shown, done.stdout)  # maybe a failure
+        else:
+            _printed(block, done)
 
 
 def _excepted(command: str) -> bool:
@@ -179,14 +195,17 @@ def _excepted(command: str) -> bool:
 
 
 def _run(
-    block: Block, command: list[str], directory: Path, environment: dict[str, str], *, may_fail: bool = False
-) -> str:
-    done = subprocess.run(  # noqa: S603 - the pages' own commands
+    command: list[str], directory: Path, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - the pages' own commands
         command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, check=False, timeout=300,
     )  # fmt: skip
-    if done.returncode and not may_fail:
-        raise BlockError(f"{block}: {command[-1]}\n{done.stdout}")
+
+
+def _printed(block: Block, done: subprocess.CompletedProcess[str]) -> str:
+    if done.returncode:
+        raise BlockError(f"{block}: status {done.returncode} of {done.args}\n{done.stdout}")
     return done.stdout
 
 
@@ -221,22 +240,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Write the outputs of code blocks into the pages.")
     parser.add_argument("pages", metavar="PAGE", nargs="*", type=Path, help="by default all")
     chosen = [page.resolve() for page in parser.parse_args().pages]
-    failed = 0
-    for pages in sessions():
-        if chosen and not set(chosen) & set(pages):
-            continue
-        with tempfile.TemporaryDirectory() as directory:
-            try:
-                found = with_outputs(pages, Path(directory))
-            except BlockError as error:
-                print(error, file=sys.stderr)
-                failed += 1
-                continue
-        for page, text in found.items():
-            before = page.read_text(encoding="utf-8").splitlines(keepends=True)
-            page.write_text(text, encoding="utf-8")
-            sys.stdout.writelines(difflib.unified_diff(before, text.splitlines(keepends=True), str(page)))
-    return min(failed, 1)
+    with closing(ForkedPython()) as python:
+        written = [_write(pages, python) for pages in sessions() if not chosen or {*chosen} & {*pages}]
+    return 0 if all(written) else 1
+
+
+def _write(pages: Sequence[Path], python: ForkedPython) -> bool:
+    """Write the outputs of pages; return False if a block fails."""
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            found = with_outputs(pages, Path(directory), python)
+        except BlockError as error:
+            print(error, file=sys.stderr)
+            return False
+    for page, text in found.items():
+        before = page.read_text(encoding="utf-8").splitlines(keepends=True)
+        page.write_text(text, encoding="utf-8")
+        sys.stdout.writelines(difflib.unified_diff(before, text.splitlines(keepends=True), str(page)))
+    return True
 
 
 if __name__ == "__main__":

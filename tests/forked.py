@@ -4,10 +4,15 @@ import io
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import IO
 
 from agentfs.cli import main
+from scripts.forked_python import load
+
+load()
 
 
 def run_command(*arguments: str, cwd: Path, stdin: str = "") -> CompletedProcess[str]:
@@ -15,14 +20,24 @@ def run_command(*arguments: str, cwd: Path, stdin: str = "") -> CompletedProcess
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write(stdin.encode())
         given.seek(0)
-        child = os.fork()
-        if child == 0:
-            _become((given.fileno(), out.fileno(), err.fileno()), cwd)
-            _leave(arguments)
+        child = forked(lambda: main(arguments), (given.fileno(), out.fileno(), err.fileno()), cwd)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        for written in (out, err):
-            written.seek(0)
-        return CompletedProcess(arguments, status, out.read().decode(), err.read().decode())
+        return CompletedProcess(arguments, status, *map(text_of, (out, err)))
+
+
+def text_of(file: IO[bytes]) -> str:
+    """Return what was written to a file; `os.fsencode` gives the bytes again."""
+    file.seek(0)
+    return os.fsdecode(file.read())
+
+
+def forked(call: Callable[[], object], descriptors: tuple[int, int, int], cwd: Path) -> int:
+    """Call a function in a forked process, with descriptors for its streams; return the id of the process."""
+    child = os.fork()
+    if child == 0:
+        _become(descriptors, cwd)
+        _leave(call)
+    return child
 
 
 def _become(descriptors: tuple[int, int, int], cwd: Path) -> None:
@@ -38,11 +53,11 @@ def _become(descriptors: tuple[int, int, int], cwd: Path) -> None:
     )
 
 
-def _leave(arguments: tuple[str, ...]) -> None:
-    """End the process as `python -m agentfs` does."""
+def _leave(call: Callable[[], object]) -> None:
+    """End the process with the status of a call, as `python -m agentfs` does."""
     status: object = 1
     try:
-        status = main(arguments)
+        status = call()
     except SystemExit as ended:
         status = ended.code
     except BaseException:  # noqa: BLE001 - it is shown as Python shows it

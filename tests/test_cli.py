@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -280,8 +281,7 @@ def test_write_takes_standard_input(tree):
 
 
 def test_standard_input_keeps_its_line_ends(tree):
-    command = [sys.executable, "-m", "agentfs", "write", "c.txt", "-"]
-    subprocess.run(command, cwd=tree, input=b"a\r\nb\rc\n", capture_output=True, check=True)
+    assert run("write", "c.txt", "-", cwd=tree, stdin="a\r\nb\rc\n").returncode == 0
     assert (tree / "c.txt").read_bytes() == b"a\r\nb\rc\n"
 
 
@@ -344,8 +344,9 @@ def decoys(tmp_path):
 def test_a_pipe_to_xargs_deletes_only_the_found_files(decoys, command):
     """Attack: the footer names an ignored directory, and `xargs` takes each of its words for a path."""
     before = {path.relative_to(decoys) for path in decoys.rglob("*")}
-    program = f"{sys.executable} -m agentfs {command} | grep -v ' ' | xargs rm -rf"
-    subprocess.run(["sh", "-c", program], cwd=decoys, capture_output=True, check=True)
+    found = os.fsencode(run(*shlex.split(command), cwd=decoys).stdout)
+    deletes = "grep -v ' ' | xargs rm -rf"
+    subprocess.run(["sh", "-c", deletes], cwd=decoys, input=found, capture_output=True, check=True)
     gone = before - {path.relative_to(decoys) for path in decoys.rglob("*")}
     assert gone == {Path("a.tmp"), Path("sub/b.tmp"), Path("\u00e9.tmp")}
 
@@ -364,9 +365,8 @@ def test_a_pipe_gets_the_bytes_of_a_name(tmp_path):
     names = {b"caf\xe9.tmp", rb"caf\xe8.tmp", "\u202e.tmp".encode(), b"\x1b[2J.tmp"}
     for name in names:
         Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).write_text("")
-    command = [sys.executable, "-m", "agentfs", "glob", "*.tmp"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
-    assert set(done.stdout.splitlines()) == names
+    done = run("glob", "*.tmp", cwd=tmp_path)
+    assert set(os.fsencode(done.stdout).splitlines()) == names
 
 
 @needs("rg")
@@ -385,11 +385,10 @@ def test_a_pipe_gets_the_bytes_of_a_name(tmp_path):
 def test_a_pipe_gets_the_output_of_ripgrep(decoys, ours, theirs):
     (decoys / "sub/long.tmp").write_text("x" * 5000 + " TODO " + "y" * 5000 + "\n")
     ripgrep = f"{program('rg')} --no-heading -n -H --sort path {theirs} </dev/null | cat"
-    judge = subprocess.run(["sh", "-c", ripgrep], cwd=decoys, capture_output=True, check=False)
-    command = f"{sys.executable} -m agentfs grep {ours} | cat"
-    done = subprocess.run(["sh", "-c", command], cwd=decoys, capture_output=True, check=True)
+    judge = subprocess.run(["sh", "-c", ripgrep], cwd=decoys, capture_output=True, text=True, check=False)
+    done = run("grep", *shlex.split(ours), cwd=decoys)
     assert done.stdout == judge.stdout
-    assert b"left out" in done.stderr
+    assert "left out" in done.stderr
 
 
 @needs("fd")

@@ -1,6 +1,7 @@
 """Imports go down only, checked in the source."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from graphlib import TopologicalSorter
@@ -48,9 +49,16 @@ def package_of(parts: Sequence[str]) -> str:
     return parts[0]
 
 
+@functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Return the nodes of a module that a test here looks at."""
+    kinds = (ast.ImportFrom, ast.Import, ast.Constant, ast.Call)
+    return [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, kinds)]
+
+
 def imported_modules(path: Path) -> Iterator[str]:
     """Yield the modules of the package that a file imports, also by their name in a string."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import hides its layer"
             if node.module == "agentfs":
@@ -110,7 +118,7 @@ def test_dialects_import_public_names_and_their_toolkit_only():
             continue
         own = PACKAGE / "dialects" / path.relative_to(PACKAGE / "dialects").parts[0]
         own_names = f"agentfs.dialects.{own.stem}" if own.is_dir() else "agentfs.dialects.toolkit"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             module = str(node.module) if isinstance(node, ast.ImportFrom) else ""
             if module.startswith("agentfs") and module not in PUBLIC and not module.startswith(own_names):
                 wrong.append(f"{path.relative_to(PACKAGE)} imports {module}")
@@ -131,7 +139,7 @@ def test_imports_have_no_cycle():
     modules = {name.removesuffix(".__init__"): path for name, path in files.items()}
     imports: dict[str, set[str]] = {}
     for name, path in modules.items():
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        nodes = nodes_of(path)
         found = {
             f"{node.module}.{alias.name}"
             for node in nodes
@@ -155,7 +163,7 @@ def test_only_fs_touches_the_disk():
         # The remote half of the bootstrap runs by itself at a remote side that has no package yet.
         if package(path) == "fs" or path == PACKAGE / "remote" / "bootstrap_far.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call):
                 called = node.func
                 if isinstance(called, ast.Name) and called.id == "open":

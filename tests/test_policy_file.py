@@ -2,15 +2,15 @@
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import fields
+from importlib import import_module
 
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, PolicyFile, Protect, Workspace
 from agentfs.cli import main
 from agentfs.errors import RefusedError
+from tests.forked import run_command
 
 ALL = """
 deny = ["read(private/**)"]
@@ -217,21 +217,15 @@ def test_no_tool_changes_a_protected_policy_file_in_the_workspace(file, root, pl
     PolicyFile.read(path).check_outside(root)
 
 
-def started(*arguments):
-    """Start a server whose client leaves at once."""
-    command = [sys.executable, "-m", "agentfs", "mcp", *map(str, arguments)]
-    return subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60
-    )
-
-
 def test_the_server_refuses_a_policy_file_in_its_workspace(file, root):
+    import_module("agentfs.mcp")  # otherwise each forked process loads it
     path = file("", "project", "policy.toml")
     for options in (["--root", root], ["--root", root.parent], ["--root", root, "--read-only"]):
-        done = started(*options, "--policy", path)
+        done = run_command("mcp", *map(str, options), "--policy", str(path), cwd=root)
         assert done.returncode == 2, options
         assert "a model could change it" in done.stderr
-    assert started("--root", root, "--policy", file("")).returncode == 0
+    # A server whose client leaves at once.
+    assert run_command("mcp", "--root", str(root), "--policy", str(file("")), cwd=root).returncode == 0
 
 
 def test_a_second_root_is_an_error(root, capsys):

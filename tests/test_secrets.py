@@ -77,13 +77,14 @@ def pieces() -> set[str]:
     return {text[at : at + PIECE] for text in whole for at in range(len(text) - PIECE + 1)} - {" "}
 
 
-PIECES = re.compile("|".join(map(re.escape, sorted(pieces()))), re.IGNORECASE)
+PIECES = {piece.lower() for piece in pieces()}
 
 
 def unseen(said: Any) -> None:
     """Fail if a text reveals the token."""
     text = said if isinstance(said, str) else json.dumps(said, default=str)
-    assert not PIECES.search(text), text[:2000]
+    lowered = text.lower()
+    assert not any(piece in lowered for piece in PIECES), text[:2000]
 
 
 def faces(result: Any) -> list[Any]:
@@ -149,32 +150,35 @@ def intact(top: Any) -> None:
             assert (top / name).read_text() == text, name
 
 
-def sweep(top: Any, dialect: str, policy: Policy, every: int = 1) -> None:
-    """Call each tool with each protected path, and arguments made from its schema."""
+def sweep(top: Any, dialect: str, policy: Policy, every: int) -> None:
+    """Call each tool with each protected path, and arguments made from its schema.
+
+    With `every` up to the number of paths, each of the arguments is still called with some of the paths.
+    """
     with Workspace(top, policy=policy) as ws:
         names = ws.tool_names() if dialect == "agentfs" else None
         tools = ws.tools(names, dialect=dialect)
         made = 0
-        for offered, pattern in itertools.product(tools.schemas("mcp"), PROTECTED):
+        for offered, (number, pattern) in itertools.product(tools.schemas("mcp"), enumerate(PROTECTED)):
             path = pattern.replace("{root}", str(top))
             arguments = list(calls_for(offered["inputSchema"], path))
             if dialect == "apply-patch":
                 patches = [patch.format(path=path) for patch in PATCHES]
                 arguments += [{"input": f"*** Begin Patch\n{patch}\n*** End Patch"} for patch in patches]
-            for given in arguments[made % every :: every]:
+            made += len(arguments)
+            for given in arguments[number % every :: every]:
                 result = tools.call(offered["name"], given)
                 unseen(json.dumps(result.to_dict(), default=str))
                 unseen(repr(result))
-                made += 1
             (top / "plain.txt").write_text(TREE["plain.txt"])
-        assert made > 50
+        assert made > 100
         unseen(faces(ws.changes()))
         unseen(ws.changes().patch.decode())
         for name in list(ws._outputs._outputs):
             unseen(ws.read(name).text)
 
 
-@part_or_all(3)
+@part_or_all(11)
 @pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
 def test_no_tool_of_any_dialect_shows_protected_contents(top, dialect, every):
     sweep(top, dialect, POLICY, every)
@@ -183,8 +187,9 @@ def test_no_tool_of_any_dialect_shows_protected_contents(top, dialect, every):
 
 @pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
 def test_the_sweep_finds_the_token_in_each_dialect_without_protection(top, dialect):
+    """The ordinary run's part of the calls is enough to find a leak."""
     with pytest.raises(AssertionError, match=TOKEN[:PIECE]):
-        sweep(top, dialect, replace(POLICY, protect=Protect(read=[], write=[])))
+        sweep(top, dialect, replace(POLICY, protect=Protect(read=[], write=[])), every=11)
 
 
 def by_hand(ws: Workspace, path: str) -> list[Any]:

@@ -302,12 +302,13 @@ def test_every_suggestion_works(tmp_path, view, every):
 def test_a_prefix_changes_names_and_nothing_else(tmp_path):
     root = plant(tmp_path)
     with Workspace(root, limits=LIMITS) as ws, Workspace(root, limits=LIMITS) as other:
-        for name, arguments in cases(ws.tools()):
+        tools, prefixed = ws.tools(), other.tools(prefix="fs_")
+        for name, arguments in cases(tools):
             if name == "write":
                 continue
             sent = {**arguments, "path": "src/mian.py"} if "edit" in name else arguments
-            plain = ws.tools().call(name, sent).content
-            assert other.tools(prefix="fs_").call(f"fs_{name}", sent).content.replace("fs_", "") == plain
+            plain = tools.call(name, sent).content
+            assert prefixed.call(f"fs_{name}", sent).content.replace("fs_", "") == plain
 
 
 @pytest.mark.parametrize("dialect", ["agentfs", "wave", "codescout"])

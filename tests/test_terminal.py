@@ -6,62 +6,52 @@ import pty
 import re
 import subprocess
 import sys
-import threading
+import tempfile
+import time
+from contextlib import suppress
 
 import pytest
 
 from agentfs import Workspace, __version__
+from agentfs import terminal as progress
 from agentfs.cli import main
+from agentfs.tools.toolset import Toolset
 from tests.conftest import needs, program
+from tests.forked import forked, run_command, text_of
 from tests.test_cli import tree
 
 __all__ = ["tree"]  # a fixture
 
 SGR = re.compile(r"\x1b\[([\d;]*)m")
-PROGRAM = """
-import sys, time
-from agentfs import cli, terminal
-from agentfs.tools.toolset import Toolset
-terminal.PROGRESS_AFTER = float(sys.argv[1])
-call = Toolset.call
-def slow(*arguments):
-    try:
-        return call(*arguments)
-    finally:
-        time.sleep(float(sys.argv[2]))
-Toolset.call = slow
-sys.exit(cli.main(sys.argv[3:]))
-"""
 
 
-def run(tree, *command, terminals=("stdout",), **environment):
-    """Run a program with some of its streams on a terminal; return what each of the two got."""
+def run(tree, call, *, terminals=("stdout",), **environment):
+    """Call a function in a forked process, with streams on a terminal; return what each stream got."""
     shown, end = pty.openpty()
-    streams = {name: end if name in terminals else subprocess.PIPE for name in ("stdout", "stderr")}
-    settings = {**os.environ, "TERM": "xterm", "XDG_CACHE_HOME": str(tree / "cache"), **environment}
-    settings.pop("NO_COLOR", None) if "NO_COLOR" not in environment else None
-    got: list[bytes] = []
-
-    def read() -> None:
-        try:
-            while piece := os.read(shown, 65536):
-                got.append(piece)
-        except OSError:  # Linux reports the end of a terminal like this
-            pass
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    with subprocess.Popen(command, cwd=tree, env=settings, text=True, **streams) as process:
+    with (
+        open(os.devnull) as nothing,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as error,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.delenv("NO_COLOR", raising=False)
+        for name, value in {"TERM": "xterm", "XDG_CACHE_HOME": str(tree / "cache"), **environment}.items():
+            patch.setenv(name, value)
+        files = {"stdout": out, "stderr": error}
+        streams = [end if name in terminals else file.fileno() for name, file in files.items()]
+        child = forked(call, (nothing.fileno(), *streams), tree)
         os.close(end)
-        out, error = process.communicate(timeout=60)
-    reader.join()
-    os.close(shown)
-    terminal = b"".join(got).decode()
-    return terminal if "stdout" in terminals else out, terminal if "stderr" in terminals else error
+        got = b""
+        with suppress(OSError):  # Linux reports the end of a terminal like this
+            while piece := os.read(shown, 65536):
+                got += piece
+        os.close(shown)
+        os.waitpid(child, 0)
+        return tuple(got.decode() if name in terminals else text_of(file) for name, file in files.items())
 
 
 def on_a_terminal(tree, *arguments, **environment):
-    return run(tree, sys.executable, "-m", "agentfs", *arguments, **environment)[0]
+    return run(tree, lambda: main(arguments), **environment)[0]
 
 
 HOSTILE = "a\x1b[31m\x9b2J\u202eb\x07\r"
@@ -69,8 +59,6 @@ HOSTILE = "a\x1b[31m\x9b2J\u202eb\x07\r"
 
 def test_a_terminal_gets_no_control_characters_from_diff_and_log(tree):
     """Attack: a file that an agent was led to write acts on the terminal of whoever looks at the diff."""
-    from agentfs import Workspace
-
     (tree / "work").mkdir()
     with Workspace(tree / "work", state=tree / "state") as ws:
         ws.write("a.txt", f"{HOSTILE}\n")
@@ -85,8 +73,7 @@ def test_a_terminal_gets_no_control_characters_from_diff_and_log(tree):
     shown = on_a_terminal(tree, "diff", *state, NO_COLOR="1")
     assert "+a⟦U+001B⟧[31m⟦U+009B⟧2J⟦U+202E⟧b⟦U+0007⟧⟦U+000D⟧" in shown
     assert "\x1b[32m+a⟦U+001B⟧[31m" in on_a_terminal(tree, "diff", *state)
-    command = [sys.executable, "-m", "agentfs", "diff", *state]
-    piped = subprocess.run(command, cwd=tree, capture_output=True, check=True).stdout
+    piped = os.fsencode(run_command("diff", *state, cwd=tree).stdout)
     assert (piped, b"\x1b[31m" in piped) == (patch, True), "a pipe gets it byte for byte"
 
 
@@ -254,12 +241,26 @@ def test_colour_is_for_a_terminal_only(tree):
     assert "\033" not in on_a_terminal(tree, "ls", "--color", "never")
     assert "\033" in on_a_terminal(tree, "ls", "--color", "always", NO_COLOR="1")
     assert "\033" not in on_a_terminal(tree, "ls", "--json", "--color", "always")
-    assert "\033" not in run(tree, sys.executable, "-m", "agentfs", "ls", terminals=("stderr",))[0]
+    assert "\033" not in run(tree, lambda: main(["ls"]), terminals=("stderr",))[0]
 
 
 def searched(tree, after: float, seconds: float, *arguments: str, terminal: bool = True) -> tuple[str, str]:
-    command = [sys.executable, "-c", PROGRAM, str(after), str(seconds), *arguments]
-    return run(tree, *command, terminals=("stderr",) if terminal else ())
+    """Run a command that shows progress after some seconds and whose calls take some seconds longer."""
+
+    def slow() -> int:
+        progress.PROGRESS_AFTER = after
+        call = Toolset.call
+
+        def slow_call(*given: object) -> object:
+            try:
+                return call(*given)
+            finally:
+                time.sleep(seconds)
+
+        Toolset.call = slow_call
+        return main(arguments)
+
+    return run(tree, slow, terminals=("stderr",) if terminal else ())
 
 
 def test_progress_is_on_standard_error_of_a_terminal_and_cleared(tree):
@@ -278,9 +279,7 @@ def test_progress_is_on_standard_error_of_a_terminal_and_cleared(tree):
 
 
 def test_a_call_that_ends_soon_shows_no_progress(tree):
-    from agentfs import terminal
-
-    assert terminal.PROGRESS_AFTER == 0.5
+    assert progress.PROGRESS_AFTER == 0.5
     assert searched(tree, 30, 0, "grep", "import")[1] == ""
 
 
@@ -309,7 +308,4 @@ async def test_the_first_search_of_a_watched_workspace_reports_progress(tmp_path
 
 
 def test_the_version_is_printed(tree):
-    done = subprocess.run(
-        [sys.executable, "-m", "agentfs", "--version"], cwd=tree, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"agentfs {__version__}\n"
+    assert run_command("--version", cwd=tree).stdout == f"agentfs {__version__}\n"

@@ -94,7 +94,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pages(site: Path) -> dict[str, Page]:
     """Each page by its address, such as `/reference/cli/`."""
     found = {}
-    for file in site.rglob("index.html"):
+    for file in sorted(site.rglob("index.html")):
         address = "/" + file.relative_to(site).as_posix().removesuffix("index.html")
         found[address] = Page(file.read_text(encoding="utf-8"))
     return found
@@ -314,7 +314,7 @@ def to_copy(page: Path) -> list[str]:
 
 
 @needs("chromium")
-@part_or_all(6)
+@part_or_all(11)
 def test_a_browser_shows_each_page_in_all_windows_and_copies_only_code(browser, server, pages, every):
     wrong: list[object] = []
     permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]

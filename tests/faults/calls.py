@@ -3,7 +3,7 @@
 import fcntl
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,23 @@ CHANGING = {
 }
 
 
+def some_of(names: Sequence[str], every: int) -> list[int]:
+    """Return the numbers, from 1, of the first call of each name and of each `every`-th one after it."""
+    numbers: dict[str, list[int]] = {}
+    for number, name in enumerate(names, 1):
+        numbers.setdefault(name, []).append(number)
+    return sorted(number for each in numbers.values() for number in each[::every])
+
+
 class CountedCalls:
-    """Counts system calls and calls `act` before one of them."""
+    """Counts system calls and calls `act` before one of them.
+
+    Attributes:
+        names: The names of the calls.
+    """
 
     def __init__(self, monkeypatch, act: Callable[[], object], only: Iterable[str] | None = None):
-        self.count, self.at, self.act = 0, -1, act
+        self.names, self.at, self.act = list[str](), -1, act
         for module, names in ((os, CALLS), (fcntl, ["flock"])):
             for name in names:
                 if only is None or name in only:
@@ -43,13 +55,17 @@ class CountedCalls:
 
     def wrap(self, call):
         def wrapped(*args, **kwargs):
-            self.count += 1
+            self.names.append(call.__name__)
             if 0 < self.at <= self.count:  # a finalizer may have made the call itself
                 self.at = -1
                 self.act()
             return call(*args, **kwargs)
 
         return wrapped
+
+    @property
+    def count(self) -> int:
+        return len(self.names)
 
 
 @dataclass
@@ -62,14 +78,14 @@ class RepeatedChange:
     before: Callable[[Workspace], object] = lambda ws: None  # runs before the calls are counted
     left_out: Callable[[Any], object] = lambda done: False  # True if the result counts a file as left out
 
-    def count(self, calls: CountedCalls) -> int:
-        """Return how many calls the whole change makes."""
+    def names(self, calls: CountedCalls) -> list[str]:
+        """Return the names of the calls that the whole change makes."""
         self.fresh(self.top)
         with Workspace(self.top) as ws:
             self.before(ws)
             start = calls.count
             self.change(ws)
-            return calls.count - start
+            return calls.names[start:]
 
     def kill_at(
         self,
@@ -123,13 +139,14 @@ class RepeatedChange:
             return False
 
 
-def check_kills(change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, step: int) -> None:
-    """Kill a change before every call that is `step` from the last. Both states must be seen."""
+def check_kills(change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, every: int) -> None:
+    """Kill a change before `some_of` its calls. Both states must be seen."""
     calls = CountedCalls(monkeypatch, kill_itself)
-    total = change.count(calls)
-    seen = {change.kill_at(calls, number, both) for number in range(1, total + 1, step)}
+    names = change.names(calls)
+    total = len(names)
+    seen = {change.kill_at(calls, number, both) for number in some_of(names, every)}
     # A killed process leaves locks, so the next one makes more calls.
-    later = {change.kill_at(calls, number, both) for number in range(total + 1, total + 240, max(4, step))}
+    later = {change.kill_at(calls, number, both) for number in range(total + 1, total + 240, max(4, every))}
     last = {change.kill_at(calls, number, both, without_locks=True) for number in range(total, total - 9, -4)}
     assert seen | {(1, True)} == {(0, True), (1, True)}
     assert (1, True) in last
@@ -137,12 +154,11 @@ def check_kills(change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeyp
 
 
 def count_failures(
-    change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, number: int, step: int = 1
+    change: RepeatedChange, both: tuple[Snapshot, Snapshot], monkeypatch, number: int, every: int
 ) -> float:
-    """Return the share of changing calls whose failure with an errno makes the change fail."""
+    """Return the share of `some_of` the changing calls whose failure with an errno makes the change fail."""
     calls = CountedCalls(monkeypatch, fail_with(number), CHANGING)
-    total = change.count(calls)
-    at = range(1, total + 1, step)
+    at = some_of(change.names(calls), every)
     return sum(change.fail_at(calls, each, both) for each in at) / len(at)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agentfs import Workspace
+from tests.conftest import part_or_all
 from tests.editing import test_move_directory
 from tests.faults import test_transactions
 from tests.faults.calls import RepeatedChange, check_kills, count_failures
@@ -24,12 +25,11 @@ def files_to_replace(top: Path) -> None:
 
 
 class Case(NamedTuple):
-    """A change, and how often it is interrupted in an ordinary run."""
+    """A change, and the errors with which its calls fail."""
 
     fresh: Callable[[Path], object]  # creates the tree before the change
     change: Callable[[Workspace], object]
-    step: int  # a process is killed before every call with this distance
-    failures: dict[int, int]  # by errno: the distance of the calls that fail with it
+    failures: tuple[int, ...]
     share: float = 1 / 3  # more of these calls make the change fail
     before: Callable[[Workspace], object] = lambda ws: None
     left_out: Callable[[Any], object] = lambda done: False
@@ -39,21 +39,19 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "copy": Case(test_move_directory.fresh, lambda ws: ws.copy("d", "x/new"), 41, {errno.EIO: 2}),
-    "delete": Case(test_move_directory.fresh, lambda ws: ws.delete("d", recursive=True), 41, {errno.EIO: 2}),
-    "move": Case(test_move_directory.fresh, lambda ws: ws.move("d", "x/new"), 41, {errno.EIO: 2}),
+    "copy": Case(test_move_directory.fresh, lambda ws: ws.copy("d", "x/new"), (errno.EIO,)),
+    "delete": Case(test_move_directory.fresh, lambda ws: ws.delete("d", recursive=True), (errno.EIO,)),
+    "move": Case(test_move_directory.fresh, lambda ws: ws.move("d", "x/new"), (errno.EIO,)),
     "replace": Case(
         files_to_replace,
         lambda ws: ws.replace("old", "new"),
-        31,
-        {errno.ENOSPC: 1},
+        (errno.ENOSPC,),
         left_out=lambda done: done.skipped.unreadable,
     ),
     "transaction": Case(
         test_transactions.fresh,
         test_transactions.transaction,
-        41,
-        {errno.ENOSPC: 1, errno.EIO: 1},
+        (errno.ENOSPC, errno.EIO),
         1 / 2,
         before=lambda ws: ws.read("d"),
     ),
@@ -86,16 +84,13 @@ def both(case, tmp_path):
     return old, new
 
 
-def test_a_kill_before_some_calls_leaves_all_old_or_all_new(case, change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, case.step)
+@part_or_all(200)
+def test_a_kill_before_a_call_leaves_all_old_or_all_new(change, both, monkeypatch, every):
+    check_kills(change, both, monkeypatch, every)
 
 
-@pytest.mark.long
-def test_a_kill_before_every_call_leaves_all_old_or_all_new(change, both, monkeypatch):
-    check_kills(change, both, monkeypatch, 1)
-
-
-def test_a_failure_of_a_call_leaves_all_old_or_all_new(case, change, both, monkeypatch):
-    for number, step in case.failures.items():
+@part_or_all(9)
+def test_a_failure_of_a_call_leaves_all_old_or_all_new(case, change, both, monkeypatch, every):
+    for number in case.failures:
         with monkeypatch.context() as patch:
-            assert count_failures(change, both, patch, number, step) > case.share
+            assert count_failures(change, both, patch, number, every) > case.share

@@ -73,10 +73,10 @@ def write(content: str, before: str | None = None):
 
 
 def edit_lines(changes: Callable[[list[str]], list[LineChange]], after: str | None = None):
-    """Prepare changes of lines by the ids of 100,000 lines; `after` is the content at that time."""
+    """Prepare changes of lines by the ids of 40,000 lines; `after` is the content at that time."""
 
     def prepare(ws: Workspace, top: Path) -> Callable[[], Any]:
-        (top / "f.txt").write_text("".join(f"l{number}\n" for number in range(100_000)))
+        (top / "f.txt").write_text("".join(f"l{number}\n" for number in range(40_000)))
         made = changes(list(patient(ws).read("f.txt", line_ids=True).line_ids))
         if after is not None:
             (top / "f.txt").write_text(after)
@@ -134,7 +134,7 @@ PATCH = "*** Begin Patch\n*** Update File: f.txt\n{}\n*** End Patch"
 LOOPS = {
     "names like a missing one": Loop(
         "nearest.closest", CLOCK,
-        names(4000, lambda n: f"{n:04d}{'ab' * 93}", lambda ws: ws.read("ab" * 95)),
+        names(2000, lambda n: f"{n:04d}{'ab' * 93}", lambda ws: ws.read("ab" * 95)),
     ),
     "types like an unknown one": Loop(
         "nearest.closest", LINEAR, names(1, str, lambda ws: ws.grep("a", type="py" * 500_000))
@@ -186,12 +186,12 @@ LOOPS = {
     "digits of a line number": Loop(
         "causes.without_line_numbers", STEPS, edit("abc\n" * 10, ("9" * 5000 + "|abc\n") * 2)
     ),
-    "escapes": Loop("causes.without_escapes", LINEAR, edit("\\n" * 1_000_000, "a\\nb" * 50_000)),
+    "escapes": Loop("causes.without_escapes", LINEAR, edit("\\n" * 400_000, "a\\nb" * 20_000)),
     "white space": Loop("causes.ignoring_white_space", LINEAR, edit(" a" * 2_000_000, "a  a" * 50_000)),
     "blank lines": Loop(
         "causes.widened", LINEAR,
-        edit("\n" * 300_000 + "foo bar baz\n" + "\n" * 90_000,
-             "\n" * 150_000 + "foo  bar baz" + "\n" * 150_000),
+        edit("\n" * 150_000 + "foo bar baz\n" + "\n" * 45_000,
+             "\n" * 75_000 + "foo  bar baz" + "\n" * 75_000),
     ),
     "long lines that are paired": Loop(
         "diagnostics._paired", STEPS,
@@ -207,17 +207,17 @@ LOOPS = {
     "spans at one offset": Loop(
         "edit._ordered", LINEAR,
         lambda ws, top: (top / "f.txt").write_text("a\n") and (
-            lambda: ws.splice("f.txt", [(0, 0, "x" * 50)] * 100_000)
+            lambda: ws.splice("f.txt", [(0, 0, "x" * 50)] * 40_000)
         ),
     ),
     "unknown ids": Loop(
         "edit_lines._refuse_missing", LINEAR,
-        edit_lines(lambda _: [LineChange(line_id=f"{n:08x}", new_content="x") for n in range(50_000)]),
+        edit_lines(lambda _: [LineChange(line_id=f"{n:08x}", new_content="x") for n in range(20_000)]),
     ),
     "ids of lines that are gone": Loop(
         "edit_lines._what_became", STEPS,
-        edit_lines(lambda ids: [LineChange(line_id=each, new_content="x") for each in ids[1:50_000:2]],
-                   "".join(f"l{n}\nx{n}\n" for n in range(0, 100_000, 2))),
+        edit_lines(lambda ids: [LineChange(line_id=each, new_content="x") for each in ids[1:20_000:2]],
+                   "".join(f"l{n}\nx{n}\n" for n in range(0, 40_000, 2))),
     ),
     "ranges that overlap": Loop(
         "edit_lines._check_between", LINEAR,
@@ -229,7 +229,7 @@ LOOPS = {
         "edit_lines._check_between", LINEAR,
         edit_lines(lambda ids: [
             LineChange(start_line_id=ids[n], end_line_id=ids[n + 1], new_content="x")
-            for n in range(0, 50_000, 2)
+            for n in range(0, 20_000, 2)
         ]),
     ),
     "parts of a diff": Loop(

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import gc
+import itertools
 import os
 import shutil
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 from agentfs import AgentFSError, Workspace
 from agentfs.errors import FileIOError
 from agentfs.fs import file, lock
+from tests.conftest import part_or_all
 from tests.history.judges import snapshot
 
 CALLS = [
@@ -193,16 +195,19 @@ def test_a_change_with_each_call_failing_in_each_way_is_made_or_not_made(tmp_pat
     fail_each(tmp_path, seam, name, every=True)
 
 
+@part_or_all(4)
 @pytest.mark.parametrize("name", list(READS))
-def test_a_read_with_a_failing_call_raises_a_typed_error_or_says_what_it_left_out(tmp_path, seam, name):
+def test_a_read_with_a_failing_call_raises_a_typed_error_or_says_what_it_left_out(
+    tmp_path, seam, name, every
+):
     top = fresh(tmp_path / "root")
     whole = snapshot(top)
     run(top, seam, lambda ws: None, READS[name], -1)
     total = seam.count
-    for at in range(1, total + 1):
-        for number in (errno.EIO, errno.EMFILE, errno.EACCES):
-            seam.number = number
-            run(top, seam, lambda ws: None, READS[name], at)
+    faults = itertools.product(range(1, total + 1), (errno.EIO, errno.EMFILE, errno.EACCES))
+    for at, number in itertools.islice(faults, 0, None, every):
+        seam.number = number
+        run(top, seam, lambda ws: None, READS[name], at)
     assert snapshot(top) == whole
 
 

@@ -153,22 +153,15 @@ def snapshot(path: Path) -> list[tuple[str, str]]:
     return sorted((str(p), p.read_text() if p.is_file() else "") for p in path.rglob("*"))
 
 
+@pytest.mark.parametrize("operations", [2000, pytest.param(1_000_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("mechanism", ["openat2", "walk"])
-def test_5000_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism):
+def test_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism, operations):
     force(monkeypatch, mechanism)
-    outcomes = hammer(arena, 5000)
-    assert set(outcomes) <= ALLOWED, outcomes
-    assert outcomes["inside"] > 250
-    assert outcomes["outside_workspace"] + outcomes["link_loop"] > 250, "the attack was none"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mechanism", ["openat2", "walk"])
-def test_a_million_calls_during_swaps_lead_nowhere_outside(arena, monkeypatch, mechanism):
-    force(monkeypatch, mechanism)
-    outcomes = hammer(arena, 1_000_000)
+    outcomes = hammer(arena, operations)
     print(mechanism, dict(outcomes))  # noqa: T201 - the figures, with -s
     assert set(outcomes) <= ALLOWED, outcomes
+    assert outcomes["inside"] > operations / 20
+    assert outcomes["outside_workspace"] + outcomes["link_loop"] > operations / 20, "the attack was none"
 
 
 @pytest.mark.parametrize("events", [True, False], ids=["events", "cold"])
@@ -195,13 +188,17 @@ def test_searches_of_a_watched_tree_lead_nowhere_outside(arena, monkeypatch, mec
     assert outcomes["outside_workspace"] + outcomes["link_loop"] > operations / 20, "the attack was none"
 
 
+@pytest.mark.parametrize("operations", [500, pytest.param(9000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("mechanism", ["openat2", "walk"])
-def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(arena, monkeypatch, mechanism):
+def test_deletes_moves_and_transactions_during_swaps_change_nothing_outside(
+    arena, monkeypatch, mechanism, operations
+):
     force(monkeypatch, mechanism)
     (arena / "moving").write_text("inside")
     mix = ["make", "delete", "move", "move back", "move out", "move in", "edit", "transaction", "undo"]
     mix += ["make", "append", "copy", "stat", "delete copy", "delete all", "undo"]
-    outcomes = hammer(arena, 1500, mix, names=False)
+    outcomes = hammer(arena, operations, mix, names=False)
+    print(mechanism, dict(outcomes))  # noqa: T201 - the figures, with -s
     others = {"already_exists", "refused", "stale", "conflict", "no_change", "invalid_argument", "no_match"}
     assert set(outcomes) <= ALLOWED | others, outcomes
     assert outcomes["inside"] > 20

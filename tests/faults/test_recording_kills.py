@@ -5,9 +5,9 @@ import shutil
 import signal
 from contextlib import suppress
 
-import pytest
-
 from agentfs import Policy, Workspace
+from tests.conftest import part_or_all
+from tests.faults.calls import some_of
 from tests.faults.test_state_kills import files_of, fresh, judge, killing
 
 POLICY = Policy(durability="fast")
@@ -48,8 +48,8 @@ def states_of(top):
     return found
 
 
-@pytest.mark.parametrize("step", [61, pytest.param(1, marks=pytest.mark.long)])
-def test_a_kill_before_a_call_loses_no_change(tmp_path, monkeypatch, step):
+@part_or_all(120)
+def test_a_kill_before_a_call_loses_no_change(tmp_path, monkeypatch, every):
     had = states_of(tmp_path / "model")
     calls = killing(monkeypatch)
 
@@ -57,16 +57,18 @@ def test_a_kill_before_a_call_loses_no_change(tmp_path, monkeypatch, step):
         at, calls.at = calls.at, 0
         count = calls.count
         change(*arguments)
-        calls.at, calls.count = at, count
+        calls.at = at
+        del calls.names[count:]
 
     root, state = fresh(tmp_path / "top")
     with Workspace(root, state=state, policy=POLICY) as ws:
         start = calls.count
         act(ws, root, uncounted)
-        total = calls.count - start
+        names = calls.names[start:]
+    total = len(names)
     assert total > 300
     told = set()
-    for number in range(1, total + 1, step):
+    for number in some_of(names, every):
         root, state = fresh(tmp_path / "top")
         child = os.fork()
         if child == 0:

@@ -12,7 +12,8 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.history import database
-from tests.faults.calls import CountedCalls, kill_itself
+from tests.conftest import part_or_all
+from tests.faults.calls import CountedCalls, kill_itself, some_of
 from tests.faults.tracing import needs_tracing, numbered, run_traced
 from tests.history.judges import Snapshot, snapshot
 
@@ -78,15 +79,6 @@ def states_of(top: Path) -> list[Snapshot]:
     return found
 
 
-def test_a_kill_before_some_calls_leaves_journal_and_tree_agreeing(tmp_path, monkeypatch):
-    kill_before(tmp_path, monkeypatch, 29)
-
-
-@pytest.mark.long
-def test_a_kill_before_every_call_leaves_journal_and_tree_agreeing(tmp_path, monkeypatch):
-    kill_before(tmp_path, monkeypatch, 1)
-
-
 def killing(monkeypatch) -> CountedCalls:
     """Counts system calls and database statements, and kills the process before one of them."""
     calls, connect = CountedCalls(monkeypatch, kill_itself), sqlite3.connect
@@ -100,17 +92,19 @@ def killing(monkeypatch) -> CountedCalls:
     return calls
 
 
-def kill_before(tmp_path, monkeypatch, step):
+@part_or_all(120)
+def test_a_kill_before_a_call_leaves_journal_and_tree_agreeing(tmp_path, monkeypatch, every):
     had = states_of(tmp_path / "model")
     calls = killing(monkeypatch)
     root, state = fresh(tmp_path / "top")
     with Workspace(root, state=state) as ws:
         start = calls.count
         act(ws)  # noqa: F821 - as above
-        total = calls.count - start
+        names = calls.names[start:]
+    total = len(names)
     assert total > 300
     seen, told = set(), set()
-    for number in range(1, total + 1, step):
+    for number in some_of(names, every):
         root, state = fresh(tmp_path / "top")
         child = os.fork()
         if child == 0:

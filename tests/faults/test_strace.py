@@ -3,7 +3,6 @@
 import os
 import re
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,21 +81,18 @@ def kill_at_each(tmp_path, monkeypatch, path, *, step):
     assert {"write", "fsync", "flock", "unlink"} <= {name for name, _ in points}
 
     points = points[::step]
-
-    def run(numbers: tuple[int, tuple[str, int]]) -> tuple[str, str, int]:
-        number, (name, at) = numbers
+    outcomes: Counter[tuple[str, str, int]] = Counter()
+    for number, (name, at) in enumerate(points):
         tree = fresh(tmp_path, str(number))
-        said = change_under(tree, path, tmp_path / f"log{number}", f"{name}:signal=KILL:when={at}")
+        said = change_under(tree, path, tmp_path / "log", f"{name}:signal=KILL:when={at}")
         strays = list(tree.rglob("*.tmp"))
-        monkeypatch.setattr(file, "STALE", -1.0)
-        with Root(tree, Policy()) as root:  # no lock is held, and leftovers are removed
+        with monkeypatch.context() as patch, Root(tree, Policy()) as root:
+            patch.setattr(file, "STALE", -1.0)
             state = state_of(tree, path)
             change(root, path, lambda _: NEW + b"2", max_bytes=1 << 20)
+        # No lock is held, and leftovers are removed.
         assert not list(tree.rglob("*.tmp"))
-        return said, state, len(strays)
-
-    with ThreadPoolExecutor(2) as pool:
-        outcomes = Counter(pool.map(run, enumerate(points)))
+        outcomes[said, state, len(strays)] += 1
     allowed = {"old", "new"} if path == "f" else {"none", "new"}
     assert {state for _, state, _ in outcomes} == allowed, outcomes
     assert {strays for _, _, strays in outcomes} <= {0, 1}, outcomes

@@ -1,8 +1,11 @@
 """Run a program under strace, which makes its system calls fail or kills it at one."""
 
+import gc
 import os
+import signal
 import subprocess
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +36,7 @@ def run_traced(program: str, arguments: Sequence[object], log: Path, *inject: st
     """Run a program that says "ready", waits for a line, says what came of it, and waits to be ended.
 
     Args:
-        program: Its text.
+        program: Its text. It runs in a forked process, which has the package already.
         arguments: What it is given.
         log: Where its calls after "ready" are written.
         *inject: What strace is to inject, such as `write:error=ENOSPC:when=2`.
@@ -41,24 +44,42 @@ def run_traced(program: str, arguments: Sequence[object], log: Path, *inject: st
     Returns:
         What it said, or "killed".
     """
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert child.stdin is not None
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
-    options = [part for each in inject for part in ("-e", f"inject={each}")]
-    tracer = subprocess.Popen(
-        ["strace", "-f", "-o", str(log), *options, "-p", str(child.pid)], stderr=subprocess.PIPE, text=True
-    )
-    assert tracer.stderr is not None
-    assert "attached" in tracer.stderr.readline()
-    child.stdin.write("go\n")
-    child.stdin.flush()
-    said = child.stdout.readline().strip() or "killed"
-    child.kill()
-    child.communicate()
-    tracer.communicate()
+    stdin, tell = os.pipe()
+    answers, stdout = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _run(program, arguments, stdin, stdout)
+    os.close(stdin)
+    os.close(stdout)
+    with open(answers, encoding="utf-8") as answer, open(tell, "w", encoding="utf-8") as told:
+        assert answer.readline() == "ready\n"
+        options = [part for each in inject for part in ("-e", f"inject={each}")]
+        command = ["strace", "-f", "-o", str(log), *options, "-p", str(child)]
+        tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert tracer.stderr is not None
+        assert "attached" in tracer.stderr.readline()
+        told.write("go\n")
+        told.flush()
+        said = answer.readline().strip() or "killed"
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        tracer.communicate()
     return said
+
+
+def _run(program: str, arguments: Sequence[object], stdin: int, stdout: int) -> None:
+    """Run the text of a program as `python -c` does."""
+    gc.freeze()  # no finalizer of the tests makes a call
+    try:
+        os.dup2(stdin, 0)
+        os.dup2(stdout, 1)
+        sys.stdin, sys.stdout = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8")  # noqa: SIM115 - the process is killed
+        sys.argv = ["-c", *map(str, arguments)]
+        exec(program, {"__name__": "__main__"})
+    except BaseException:  # noqa: BLE001 - it is shown, as Python shows it
+        traceback.print_exc()
+    finally:
+        os._exit(1)
 
 
 def numbered(names: list[str]) -> list[tuple[str, int]]:

@@ -5,11 +5,13 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
+from contextlib import suppress
 
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
-from agentfs.errors import BusyError
+from agentfs.errors import BusyError, StaleError
 from agentfs.fs import Current, Root, apply, lock, syscalls
 from agentfs.fs.resolve import ResolvedPath
 from tests.fs.mechanisms import change
@@ -33,6 +35,21 @@ def hold(now):
 with Root(sys.argv[1], Policy()) as root:
     root.update("n", hold, max_bytes=99)
 """
+
+
+def forked(work, *arguments) -> int:
+    """Return the id of a process that does some work, and fails if the work fails."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        work(*arguments)
+        status = 0
+    except BaseException:  # noqa: BLE001 - it is shown, as Python shows it
+        traceback.print_exc()
+    finally:
+        os._exit(status)
 
 
 def count_in_two_processes(tree, times: int) -> int:
@@ -325,38 +342,34 @@ def test_locks_that_a_killed_batch_leaves_are_taken_over_by_one_call_and_by_seve
 def test_a_batch_and_single_changes_of_its_files_exclude_one_another(
     tmp_path, monkeypatch, has_links, patient
 ):
-    """In two processes, where only the lock files keep them apart."""
+    """In three processes, where only the lock files keep them apart."""
     for name in "ab":
         (tmp_path / name).write_bytes(b"0")
-    count = """
-import os, sys
-from agentfs import Policy, Workspace
-from agentfs.fs import lock
-lock.WAIT = 600
-if sys.argv[3] == "False":
-    def link(*_, **__):
-        raise PermissionError(1, "no links here")
-    os.link = link
-def add_one(text):
-    return [(0, len(text), str(int(text) + 1))], ()
-with Workspace(sys.argv[1], policy=Policy(durability="fast", overwrite="always")) as ws:
-    for _ in range(60):
-        if sys.argv[2] == "both":
-            while True:
-                try:
-                    with ws.transaction() as tx:
-                        for name in "ab":
-                            tx.splice(name, add_one)
-                    break
-                except Exception as error:
-                    if getattr(error, "code", "") != "stale":
-                        raise
-        else:
-            ws.splice("a", add_one)
-"""
-    command = [sys.executable, "-c", count, str(tmp_path)]
-    running = [subprocess.Popen([*command, kind, str(has_links)]) for kind in ("both", "one", "both")]
-    assert [each.wait() for each in running] == [0, 0, 0]
+    monkeypatch.setattr(lock, "WAIT", 600)
+    if not has_links:
+        monkeypatch.setattr(os, "link", lambda *_, **__: (_ for _ in ()).throw(PermissionError(1, "no")))
+
+    def add_one(text):
+        return [(0, len(text), str(int(text) + 1))], ()
+
+    def add_to_both(ws):
+        while True:
+            with suppress(StaleError):
+                with ws.transaction() as tx:
+                    for name in "ab":
+                        tx.splice(name, add_one)
+                return
+
+    def count(kind):
+        with Workspace(tmp_path, policy=Policy(durability="fast", overwrite="always")) as ws:
+            for _ in range(60):
+                if kind == "both":
+                    add_to_both(ws)
+                else:
+                    ws.splice("a", add_one)
+
+    running = [forked(count, kind) for kind in ("both", "one", "both")]
+    assert [os.waitpid(each, 0)[1] for each in running] == [0, 0, 0]
     assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == ("180", "120")
 
 

@@ -1,9 +1,9 @@
-"""Run the program of docs/how-to/frameworks.md for each framework, make calls through the framework's own
+"""Run the program of docs/how-to/frameworks.md for a framework, make calls through the framework's own
 machinery to the tools that the program made, and print what came back.
 
-    python calls_in_frameworks.py DIRECTORY [FRAMEWORK …]
+    python calls_in_frameworks.py FRAMEWORK
 
-Runs in an environment that has the frameworks; `test_frameworks.py` makes it, and compares with `tools.call`.
+Runs in an environment that has the frameworks; `test_frameworks.py` compares with `tools.call`.
 """
 
 import asyncio
@@ -191,21 +191,14 @@ def programs():
     return dict(zip(FRAMEWORKS, shown[-len(FRAMEWORKS) :], strict=True))
 
 
-def main(directory: str, *chosen: str) -> None:
-    answers = {}
-    for name in chosen:
-        os.chdir(f"{directory}/{name}")
-        printed = io.StringIO()
-        program = programs()[name]
-        try:
-            if name != "mcp":
-                code, program = program, {}
-                with contextlib.redirect_stdout(printed):
-                    exec(code, program)
-            answers[name] = [printed.getvalue(), list(FRAMEWORKS[name](program, CALLS))]
-        except Exception as error:  # one that fails must not hide how the others fare
-            answers[name] = f"{type(error).__name__}: {error}"
-    print(json.dumps(answers))
+def main(name: str) -> None:
+    printed = io.StringIO()
+    program = programs()[name]
+    if name != "mcp":
+        code, program = program, {}
+        with contextlib.redirect_stdout(printed):
+            exec(code, program)
+    print(json.dumps([printed.getvalue(), list(FRAMEWORKS[name](program, CALLS))]))
 
 
 if __name__ == "__main__":

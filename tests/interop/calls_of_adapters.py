@@ -1,6 +1,6 @@
 """Make the same calls through the adapter of each framework, with a stand-in model, and print what arrived.
 
-    python calls_of_adapters.py DIRECTORY [FRAMEWORK …]
+    python calls_of_adapters.py FRAMEWORK
 
 A run reads a missing file and an image. Then it writes two files: the user allows the first and refuses the
 other.
@@ -200,14 +200,10 @@ FRAMEWORKS = {
 }  # fmt: skip
 
 
-def main(directory: str, *chosen: str) -> None:
-    found = {}
-    for name in chosen or FRAMEWORKS:
-        os.chdir(f"{directory}/{name}")
-        policy = Policy(allow=["read", "search"], permission=ask)
-        with Workspace(".", policy=policy) as ws:
-            found[name] = FRAMEWORKS[name](ws.tools()) | {"files": sorted(os.listdir())}
-    print(json.dumps(found))
+def main(name: str) -> None:
+    policy = Policy(allow=["read", "search"], permission=ask)
+    with Workspace(".", policy=policy) as ws:
+        print(json.dumps(FRAMEWORKS[name](ws.tools()) | {"files": sorted(os.listdir())}))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Hold schemas and replies to the types of the providers' own packages; prints what does not fit.
 
-python check_provider_types.py < JSON      {"schemas": {format: [tools]}, "replies": {shape: [messages]}}
+python check_provider_types.py FILE      {"schemas": {format: [tools]}, "replies": {shape: [messages]}}
 """
 
 import json
 import sys
+from pathlib import Path
 
 from anthropic.types import MessageParam, ToolParam
 from google.genai import types as gemini
@@ -30,7 +31,7 @@ REPLIES = {
 
 
 def main() -> None:
-    given = json.load(sys.stdin)
+    given = json.loads(Path(sys.argv[1]).read_text())
     wrong = []
     for kind, types in (("schemas", SCHEMAS), ("replies", REPLIES)):
         for name, values in given[kind].items():

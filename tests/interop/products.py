@@ -1,15 +1,15 @@
 """Try the file tools of agentfs and of other products: one program for each cell of the tables of features.
 
-    python products.py PRODUCT …
+    python products.py NODE MCP_SERVER PACKAGES PRODUCT …
 
 prints {product: {feature: verdict}} as JSON. A verdict is "yes", "no", or "–" if the product has no tool that
-could. It runs where the products' packages are installed; test_products.py compares it with the pages.
+could. It runs where the frameworks are installed, and the other packages are in PACKAGES; test_frameworks.py
+compares it with the pages.
 """
 
 import asyncio
 import contextlib
 import json
-import os
 import re
 import sys
 import tempfile
@@ -120,10 +120,10 @@ async def deepagents(root: Path) -> AsyncIterator[Calls]:
 
 @contextlib.asynccontextmanager
 async def mcp(root: Path) -> AsyncIterator[Calls]:
-    """The MCP project's filesystem server, `MCP_SERVER`, run by `NODE`."""
+    """The MCP project's filesystem server, run by Node."""
     from mcp import Client, StdioServerParameters
 
-    server = StdioServerParameters(command=os.environ["NODE"], args=[os.environ["MCP_SERVER"], str(root)])
+    server = StdioServerParameters(command=sys.argv[1], args=[sys.argv[2], str(root)])
     async with Client(server) as client:
 
         async def call(name: str, **arguments: object) -> str:
@@ -371,4 +371,5 @@ async def verdicts(product: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({product: asyncio.run(verdicts(product)) for product in sys.argv[1:]}))
+    sys.path.append(sys.argv[3])
+    print(json.dumps({product: asyncio.run(verdicts(product)) for product in sys.argv[4:]}))

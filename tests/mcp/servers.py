@@ -1,10 +1,14 @@
 """Servers and clients for the tests of MCP."""
 
 import asyncio
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import asynccontextmanager
+from functools import cache
 from os.path import normpath
 from pathlib import Path
 from unittest import mock
@@ -16,13 +20,35 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from agentfs.cli import main
 from agentfs.mcp import WorkspaceServer
 
+WARM = str(Path(__file__).parent / "warm.py")
+ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
+
+
+def fresh():
+    """The command that starts `agentfs` in a new interpreter."""
+    return [sys.executable, "-m", "agentfs"]
+
+
+@cache
+def warm():
+    """The command that starts `agentfs` in a fork of a process that has imported it."""
+    address = f"{tempfile.mkdtemp()}/socket"
+    parent = subprocess.Popen(
+        [sys.executable, WARM, address], env={**os.environ, **ENVIRONMENT},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    atexit.register(shutil.rmtree, os.path.dirname(address))
+    atexit.register(parent.communicate)
+    assert parent.stdout.readline() == b"ready\n"
+    return [sys.executable, "-IS", WARM, address]
+
 
 @asynccontextmanager
-async def process_client(tree, *options, **settings):
+async def process_client(tree, *options, command=warm, **settings):
     """A client of a server in its own process."""
-    command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree), *options]
-    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
-    server = StdioServerParameters(command=command[0], args=command[1:], env=environment)
+    server = StdioServerParameters(
+        command=command()[0], args=[*command()[1:], "mcp", "--root", str(tree), *options], env=ENVIRONMENT
+    )
     async with asyncio.timeout(60), Client(server, **settings) as connected:
         yield connected
 
@@ -30,9 +56,9 @@ async def process_client(tree, *options, **settings):
 class HttpServer:
     """A server in its own process that listens on a free port of this machine."""
 
-    def __init__(self, tree, *options, address="127.0.0.1:0", token=None):
-        command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree), "--http", address, *options]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    def __init__(self, tree, *options, address="127.0.0.1:0", token=None, command=warm):
+        command = [*command(), "mcp", "--root", str(tree), "--http", address, *options]
+        environment = {**os.environ, **ENVIRONMENT}
         if token is not None:
             command += ["--token-env", "AGENTFS_TOKEN"]
             environment["AGENTFS_TOKEN"] = token

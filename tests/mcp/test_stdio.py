@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from agentfs.mcp.stdio import MAX_FRAME_BYTES
+from tests.mcp.servers import warm
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
 
@@ -20,10 +21,9 @@ class Server:
     """A server in its own process; the test sends and receives bytes."""
 
     def __init__(self, tree, *options, capabilities=None):
-        command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree), *options]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"}
+        command = [*warm(), "mcp", "--root", str(tree), *options]
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
         self.send(request(0, "initialize", {**HELLO, "capabilities": capabilities or {}}))
         assert self.answer()["id"] == 0
         self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
@@ -221,7 +221,7 @@ def test_output_of_a_callback_stays_out_of_the_frames(tree):
 
 def test_a_person_who_starts_the_server_is_told_that_it_waits_for_a_client(tree):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "agentfs", "mcp", "--root", str(tree)]
+    command = [*warm(), "mcp", "--root", str(tree)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=theirs, stdout=pipe, stderr=pipe, text=True) as process:
         os.close(theirs)

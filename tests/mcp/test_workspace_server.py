@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 from agentfs import Allow, Policy, Workspace
 from agentfs.mcp import WorkspaceServer, questions
 from tests.history.judges import snapshot
-from tests.mcp.servers import client, made, process_client, roots_of, served, told
+from tests.mcp.servers import client, fresh, made, process_client, roots_of, served, told
 
 ARGUMENTS = {
     "read": {"path": "a.txt"},
@@ -455,7 +455,7 @@ async def test_a_cancelled_request_ends_the_work_in_the_server(tree):
     (tree / "long.txt").write_text("\n".join("x" * 100 for _ in range(1500)))
     for number in range(600):
         os.link(tree / "long.txt", tree / "sub" / f"{number}.txt")
-    async with process_client(tree) as connected:
+    async with process_client(tree, command=fresh) as connected:
         slow = {"pattern": r"x+(?!x|$)", "path": "sub"}
         search = asyncio.create_task(connected.call_tool("grep", slow))
         await asyncio.sleep(0.5)

@@ -19,7 +19,7 @@ _LOCAL = {
     "it forks or kills the process that has both sides": {
         "test_a_copy_of_the_process_writes_nothing_into_it",
         "test_a_forked_process_has_events_of_its_own",
-        "test_a_kill_before_some_calls_leaves_all_old_or_all_new",
+        "test_a_kill_before_a_call_leaves_all_old_or_all_new",
         "test_a_process_forked_during_a_search_does_not_wait_for_its_end",
         "test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_something_else",
         "test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had",
@@ -35,7 +35,7 @@ _LOCAL = {
     },
     "its faults hit the connection and the server too": {
         "test_a_change_with_a_failing_call_is_made_or_not_made",
-        "test_a_failure_of_every_call_leaves_all_old_or_all_new",
+        "test_a_failure_of_a_call_leaves_all_old_or_all_new",
         "test_a_file_system_without_locks",
         "test_a_root_that_cannot_be_opened_fails_with_a_typed_error",
         "test_what_only_looks_fails_with_a_typed_error_or_says_what_it_left_out",
