@@ -703,9 +703,9 @@ def test_a_name_in_44_files_is_replaced_for_under_1500_tokens(tmp_path):
     assert estimate_tokens(found.content) + estimate_tokens(done.content) < 1500
 
 
-TEXTS = st.tuples(st.text("abé_ x\n", max_size=60), st.sampled_from(["\n", "\r\n"])).map(
-    lambda made: made[0].replace("\n", made[1])
-)
+TEXTS = st.tuples(
+    st.just("") | st.text("abé_ x\n", min_size=15, max_size=60), st.sampled_from(["\n", "\r\n"])
+).map(lambda made: made[0].replace("\n", made[1]))
 CODECS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 
 

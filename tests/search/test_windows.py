@@ -24,8 +24,11 @@ def found(ws, pattern, file_bytes, **more):
     return matches, facts, result
 
 
-# Hypothesis draws a text at once, but each item of a list by itself.
-LINES = st.text("ab é\r\n", max_size=300).map(lambda text: text.split("\n"))
+# Hypothesis draws a text at once, but each item of a list by itself. Long texts cross windows.
+LETTERS = "ab é\r\n"
+LINES = st.one_of(st.text(LETTERS), st.text(LETTERS, min_size=400, max_size=1200)).map(
+    lambda text: [line[:9] for line in text.split("\n")]
+)
 PATTERNS = [
     *(
         "a",
