@@ -295,15 +295,19 @@ class _Searcher:
         can_count = max_count is None and not self.options.multiline
         kept: list[LineMatch] = []
         following: int | None = None  # where the next match begins
-        shown = in_match = enough = False
+        shown = in_match = enough = is_open = False
+        length = 0  # of the window before
         excerpts = _Excerpts(path, self.around, self.limits.grep_line_chars, self.options.overlap)
         too_long = line_search.too_long
         try:
             for window in every:
                 if not window.continues:
-                    in_match = False
+                    in_match = is_open = False
                     if enough:
                         break
+                elif is_open:  # the line of the last match goes on
+                    found.matches[-1] = _longer(found.matches[-1], len(window.text) + window.dropped - length)
+                length = len(window.text)
                 text, start, stop = window.text, window.start, window.stop
                 excerpts.enter(window)
                 shows_more = first + counts.hits < page.end if self.by_line else counts.hits < samples
@@ -335,8 +339,9 @@ class _Searcher:
                 if parts:
                     window.resume = max(stop, line_search.reached)
                 if kept:
-                    shown = True
+                    shown, before = True, len(found.matches)
                     self._keep(excerpts, kept, following)
+                    is_open = parts and len(found.matches) > before
                     kept.clear()
         except TimeoutError:
             found.ended_in = path
@@ -449,6 +454,13 @@ def without_marks(match: Match) -> tuple[str, list[tuple[int, int]]]:
     ahead, behind = map(cut_mark, match.cut)
     text = match.text[len(ahead) : len(match.text) - len(behind)]
     return text, [(start - len(ahead), end - len(ahead)) for start, end in match.spans]
+
+
+def _longer(match: Match, count: int) -> Match:
+    """Return a match whose text leaves out more characters at its end."""
+    ahead, behind = match.cut
+    text = match.text.removesuffix(cut_mark(behind)) + cut_mark(behind + count)
+    return replace(match, text=text, cut=(ahead, behind + count))
 
 
 def _cut_around(

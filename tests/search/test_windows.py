@@ -123,6 +123,9 @@ def test_a_line_longer_than_a_window_is_one_line_with_all_its_matches(tmp_path, 
                 place = re.compile(pattern, flags).search(line)
                 assert place is not None
                 assert (place.start(), place.group()) == (start + shift, text[start:end])
+                shown = len(re.sub(r"^⟦[^⟧]*⟧|⟦[^⟧]*⟧$", "", text))
+                assert cut[0] + shown + cut[1] == len(line)
+                assert text.endswith(f"⟦+{cut[1]} character{'s' * (cut[1] > 1)}⟧") or not cut[1]
 
     law()
 
