@@ -21,8 +21,6 @@ _LOCAL = {
         "test_a_forked_process_has_events_of_its_own",
         "test_a_kill_before_a_call_leaves_all_old_or_all_new",
         "test_a_process_forked_during_a_search_does_not_wait_for_its_end",
-        "test_a_root_opens_although_a_directory_of_an_unfinished_change_has_become_something_else",
-        "test_a_root_opens_although_the_lock_of_an_unfinished_change_cannot_be_had",
     },
     "it interrupts or traces the thread of the call, and the change is made in another one": {
         "test_each_behaviour_is_in_the_module_of_the_map",
@@ -38,7 +36,7 @@ _LOCAL = {
         "test_a_failure_of_a_call_leaves_all_old_or_all_new",
         "test_a_file_system_without_locks",
         "test_a_root_that_cannot_be_opened_fails_with_a_typed_error",
-        "test_what_only_looks_fails_with_a_typed_error_or_says_what_it_left_out",
+        "test_a_read_with_a_failing_call_raises_a_typed_error_or_says_what_it_left_out",
     },
     "it counts memory, threads, descriptors or bytes of state, which the other side has too": {
         "test_a_cancelled_search_ends_soon",
