@@ -423,7 +423,7 @@ def external_changes(
     if last is None or last.revision == revision or tracker.fully_read(current.real_path, revision):
         return None
     if last.text is None:
-        # Which lines are unchanged is unknown, so no line counts as read.
+        # The unchanged lines are unknown, so no line counts as read.
         every = Hunk(0, sys.maxsize, 0, sys.maxsize)
         return ExternalChanges("the file had changed since it was shown", (), (every,))
     hunks = line_changes(lf_view(last.text), lf_view(text))

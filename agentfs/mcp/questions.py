@@ -103,7 +103,7 @@ class Questions:
         question = types.ElicitRequest(params=params)
         if not self.resends:
             return self._elicit(question)
-        # Of the whole change: the message may be cut.
+        # The digest is that of the whole change, because the message may be cut.
         digest = hashlib.sha256(repr(request).encode("utf-8", "surrogatepass")).hexdigest()
         answer = self._answers.get(_PERMISSION) if digest == self._asked else None
         if isinstance(answer, types.ElicitResult):

@@ -29,7 +29,6 @@ from agentfs.workspace import Workspace
 # Offered besides the default tools, because clients often have no shell.
 _MORE_TOOLS = ("delete", "move", "undo", "replace")
 LIMITS = Limits(watch_bytes=128 * MIB)
-# Of the request that is being answered.
 
 _A = TypeVar("_A")
 _R = TypeVar("_R")

@@ -70,7 +70,7 @@ class TextBlocks:
         self._block_size = min(_BLOCK_SIZE, max_bytes // _LEAST_BLOCKS)
         self._blocks: list[Block] = []
         self._allocated = 0
-        self.full_for = -1  # there is no room for a text whose last use but one is not after this search
+        self.full_for = -1  # no room for a text whose use before the last one was in this search or earlier
 
     def begin_search(self) -> None:
         """Begin a search."""
