@@ -8,7 +8,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Change, FileNode, Node, Root
 from agentfs.history.report import name_paths
 from agentfs.history.store import Store
-from agentfs.history.take_back import Lines, read_node
+from agentfs.history.take_back import Lines, is_same_node, read_node
 from agentfs.text import line_changes, plural
 from agentfs.text.git_patch import Blob
 
@@ -29,10 +29,8 @@ class Present:
         path = net.path
         now = self._node(net)
         if Change(path, net.before, now).changes_nothing:
-            if now is None and net.after is not None:
-                self._gone.append(path)
-            elif now is not None:
-                self._restored.append(path)
+            if not is_same_node(net.after, now):
+                (self._gone if now is None else self._restored).append(path)
             return Change(path, net.before, now)
         versions: list[tuple[Node | None, bool]] = [(net.before, False)]
         for change in history:

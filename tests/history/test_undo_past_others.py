@@ -242,6 +242,21 @@ def test_changes_compares_with_the_disk_of_now(reopened, tmp_path):
     assert b"back" not in changes.patch
 
 
+def test_regression_changes_that_a_later_step_took_back_are_not_those_of_another_program(reopened, tmp_path):
+    top = tmp_path / "root"
+    (top / "d").mkdir()
+    (top / "d" / "x").write_text("x\n")
+    ws = reopened()
+    ws.edit("a", "2\n", "two\n")
+    ws.edit("a", "two\n", "2\n")
+    ws.delete("d", recursive=True)
+    ws.write("d/x", "x\n")
+    ws.write("new", "x\n")
+    ws.delete("new")
+    assert (ws.changes().files, ws.changes().notes) == ((), ())
+    assert (reopened().changes().files, reopened().changes().notes) == ((), ())
+
+
 def test_lines_of_others_are_followed_through_later_steps(reopened, tmp_path):
     file = tmp_path / "root" / "a"
     reopened().edit("a", "2\n", "two\n")
