@@ -168,9 +168,10 @@ def text_page(
     first = request.first(info.path, info.total)
     if not info.total:
         return empty_result(info)
-    end = end_of(text)
-    texts = iter([text[line_start(text, first, end) :]])
-    lines = slice_lines(texts, end, first, max_lines(request.limit, limits), request.column)
+    end, count = end_of(text), max_lines(request.limit, limits)
+    start = line_start(text, first, end)
+    texts = iter([text[start : line_start(text, count + 1, end, start)]])
+    lines = slice_lines(texts, end, first, count, request.column)
     if ids:
         lines = lines._replace(ids=ids[first - 1 : lines.last])
     return render_page(info, lines, limits, request, notes)

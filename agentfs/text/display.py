@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from agentfs.advice import Advice, FirstOf, Joined, NextCall, plural
@@ -203,19 +203,19 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
     """
     whole: str | None = None
     for step in steps:
-        result = step.render(step.most)
-        if fits(result.text, limits):
-            return result if whole is None else replace(result, whole=whole)
-        whole = result.text if whole is None else whole
-        render = cache(step.render)
-        count = most_that_fit(step.most, _text_of(render), limits)
+        made: dict[int, R] = {}
+        count = most_that_fit(step.most, partial(_text_of, step, made), limits)
+        if count < step.most and whole is None:
+            whole = made[step.most].text
         if count or step is steps[-1]:
-            return replace(render(count or 1), whole=whole)
+            result = made.get(count or 1) or step.render(1)
+            return result if whole is None else replace(result, whole=whole)
     raise ValueError("fitted() needs a step")
 
 
-def _text_of(render: Callable[[int], R]) -> Callable[[int], str]:
-    return lambda count: render(count).text
+def _text_of(step: Shrink[R], made: dict[int, R], count: int) -> str:
+    made[count] = step.render(count)
+    return made[count].text
 
 
 def most_that_fit(most: int, render: Callable[[int], str], limits: Limits) -> int:
