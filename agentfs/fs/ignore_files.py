@@ -10,7 +10,7 @@ import re
 import stat
 from dataclasses import dataclass, field
 
-from agentfs.fs.settings_file import steps_to
+from agentfs.fs.settings_file import outside
 
 RULE_FILES = (".gitignore", ".ignore")
 REPOSITORY = ("HEAD", "objects", "refs")  # names in the `.git` of each repository
@@ -135,28 +135,14 @@ def _global_excludes(root: str) -> str | None:
         for value in _excludes_values(os.fsdecode(_config(config, follow=False) or b"")):
             path = os.path.join(home, value[2:]) if value.startswith("~/") else value
             path = path if os.path.isabs(path) else None
-    return path and _outside(path, root)
+    return path and outside(path, root)
 
 
 def _if_outside(path: str, root: str) -> str | None:
     try:
-        return _outside(path, root)
+        return outside(path, root)
     except OSError:
         return None
-
-
-def _outside(path: str, root: str) -> str | None:
-    """Return a path with its links resolved; None if it does not exist or goes through the root."""
-    directory = os.stat(root)
-    resolved = ""
-    try:
-        for here, status in steps_to(path):
-            if os.path.samestat(status, directory):
-                return None
-            resolved = here
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the path
-        return None
-    return resolved
 
 
 def _excludes_values(config: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Files of the person who starts a program: a policy, a token. They should lie outside the workspace."""
+"""Files of the user that no workspace should change: a policy, a token, git's configuration."""
 
 import errno
 import os
@@ -33,7 +33,7 @@ def places_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     top: str | None = None
     try:
         directory = os.stat(root)
-        for here, status in steps_to(os.fspath(path)):
+        for here, status in _steps_to(os.fspath(path)):
             if os.path.samestat(status, directory):
                 top = here
             elif not stat.S_ISDIR(status.st_mode) and top and os.path.commonpath([top, here]) == top:
@@ -43,7 +43,21 @@ def places_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     return found
 
 
-def steps_to(path: str) -> Iterator[tuple[str, os.stat_result]]:
+def outside(path: str, root: str) -> str | None:
+    """Return a path with its links resolved; None if it does not exist or goes through the root."""
+    directory = os.stat(root)
+    resolved = ""
+    try:
+        for here, status in _steps_to(path):
+            if os.path.samestat(status, directory):
+                return None
+            resolved = here
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the path
+        return None
+    return resolved
+
+
+def _steps_to(path: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield each directory and link on the way to a file, and the file: its real path and its status.
 
     Raises OSError if one of them does not exist, or at a circle of links, and ValueError for a NUL.

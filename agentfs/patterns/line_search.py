@@ -85,9 +85,10 @@ class LineSearch:
         longest = max(map(len, plan.literals), default=0) if len(plan.literals) == 1 else 0
         is_simple = longest > _MANY_LINES or (longest > 1 and plan.growth == (1, 1))
         self.automaton = None if plan.is_literal or is_simple else Automaton.of(pattern.byte_pattern)
-        self._untimed_length = untimed_length(plan)
+        steps = untimed_steps()
+        self._untimed_length = untimed_length(plan, steps)
         # A longer line than `_untimed_length` is searched without a timeout after a check of the clock.
-        self._longest_untimed = min(untimed_length(plan, _LINES_PER_CHECK), pattern.max_length)
+        self._longest_untimed = min(untimed_length(plan, _LINES_PER_CHECK * steps), pattern.max_length)
 
     @property
     def max_length(self) -> int:
@@ -375,12 +376,12 @@ class LineSearch:
             self._seconds_left()
 
 
-def untimed_length(plan: Plan, lines: int = 1) -> int:
-    """Return the length of the longest line that is searched, as one of so many, without a timeout."""
+def untimed_length(plan: Plan, steps: int) -> int:
+    """Return the length of the longest line whose search takes at most so many steps of the engine."""
     if plan.growth is None:
         return 0
     power, factor = plan.growth
-    return int((lines * untimed_steps() / factor) ** (1 / power))
+    return int((steps / factor) ** (1 / power))
 
 
 def _untimed_part(plan: Plan, longest: int) -> int:

@@ -15,6 +15,7 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceE
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.compile import compile_pattern
+from agentfs.patterns.engine import untimed_steps
 from agentfs.patterns.line_search import untimed_length
 from agentfs.results import Entry, Skipped
 from agentfs.search.options import (
@@ -554,7 +555,7 @@ def _name_tests(root: Root, options: GlobOptions | FindOptions, deadline: float)
 def _regex_test(root: Root, options: FindOptions, pattern: str, deadline: float) -> NameTest:
     compiled = compile_pattern(pattern, ignore_case=options.ignore_case)
     search = compiled.expression.search
-    untimed = untimed_length(compiled.plan)
+    untimed = untimed_length(compiled.plan, untimed_steps())
     start = root.entry(paths_of(options.path)[0]).path if options.full_path else "."
     prefix = "" if start == "." else f"{start}/"
 

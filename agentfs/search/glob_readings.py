@@ -1,7 +1,7 @@
 """Other readings of the globs of a search: lists, names with brackets, and paths from the root."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -47,7 +47,12 @@ def with_meant_globs(root: Root, limits: Limits, options: _O) -> tuple[_O, str]:
     A glob that matches a name below `path` is kept. Another is read as a list (`*.json,*.md`), literally
     (`app/[id]/*`), or as a path from the root (`src/*.c` with `path="src"`), if that matches a name.
     """
-    return _GlobReader(root, limits, options).read(options)
+    fields = {name: as_list(getattr(options, name)) for name in _GLOB_FIELDS[type(options)]}
+    if not any(mark in glob for globs in fields.values() for glob in globs for mark in "/,|["):
+        return options, ""
+    if isinstance(options, GrepOptions) and options.listed is not None:
+        return options, ""
+    return _GlobReader(root, limits, options).read(options, fields)
 
 
 class _GlobReader:
@@ -60,12 +65,7 @@ class _GlobReader:
         self._lists: list[str] = []
         self._literal: list[str] = []
 
-    def read(self, options: _O) -> tuple[_O, str]:
-        fields = {name: as_list(getattr(options, name)) for name in _GLOB_FIELDS[type(options)]}
-        if isinstance(options, GrepOptions) and options.listed is not None:
-            return options, ""
-        if not any(mark in glob for globs in fields.values() for glob in globs for mark in "/,|["):
-            return options, ""
+    def read(self, options: _O, fields: Mapping[str, list[str]]) -> tuple[_O, str]:
         try:
             if len(self._paths) == 1 and (entry := self._root.entry(self._paths[0])).is_dir:
                 self._start = "" if entry.path == "." or entry.path.startswith("..") else entry.path

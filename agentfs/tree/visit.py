@@ -108,12 +108,11 @@ class LeftOut:
 
     @classmethod
     def sum(cls, parts: Iterable["LeftOut"]) -> "LeftOut":
-        """Return the sum of several records."""
+        """Return the counts of several records together."""
         total = cls()
         for part in parts:
             total.counts.update(part.counts)
             total.rules.update(part.rules)
-            total.excluded += part.excluded[: MAX_EXCLUDED - len(total.excluded)]
         return total
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from heapq import nsmallest
+from itertools import chain, islice
 from typing import Any
 
 from agentfs import call_context
@@ -79,7 +80,7 @@ class Walk:
     @property
     def excluded(self) -> list[Excluded]:
         """The first names that are hidden or ignored."""
-        return LeftOut.sum(self._left_out).excluded
+        return list(islice(chain.from_iterable(part.excluded for part in self._left_out), MAX_EXCLUDED))
 
     @property
     def rule_files(self) -> set[str]:
