@@ -203,18 +203,20 @@ def fitted(limits: Limits, *steps: Shrink[R]) -> R:
     """
     whole: str | None = None
     for step in steps:
-        made: dict[int, R] = {}
-        count = most_that_fit(step.most, partial(_text_of, step, made), limits)
-        if count < step.most and whole is None:
-            whole = made[step.most].text
-        if count or step is steps[-1]:
-            result = made.get(count or 1) or step.render(1)
+        result = step.render(step.most)
+        if fits(result.text, limits):
             return result if whole is None else replace(result, whole=whole)
+        whole = result.text if whole is None else whole
+        made = {step.most: result}
+        count = most_that_fit(step.most, partial(_text_of, step, made), limits)
+        if count or step is steps[-1]:
+            return replace(made.get(count or 1) or step.render(1), whole=whole)
     raise ValueError("fitted() needs a step")
 
 
 def _text_of(step: Shrink[R], made: dict[int, R], count: int) -> str:
-    made[count] = step.render(count)
+    if count not in made:
+        made[count] = step.render(count)
     return made[count].text
 
 
