@@ -166,6 +166,7 @@ def test_a_link_to_the_workspace_does_not_hide_that_a_file_is_in_it(file, root, 
 
 def test_a_file_beside_the_workspace_is_accepted(file, root, monkeypatch):
     path = file("")
+    PolicyFile.read(path).check_outside(root / "missing")
     for spelled in (path, os.path.relpath(path), root / ".." / "config" / "policy.toml"):
         PolicyFile.read(spelled).check_outside(root)
     monkeypatch.chdir(root)

@@ -33,6 +33,9 @@ def places_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     top: str | None = None
     try:
         directory = os.stat(root)
+    except OSError:
+        return []  # nothing is in it
+    try:
         for here, status in _steps_to(os.fspath(path)):
             if os.path.samestat(status, directory):
                 top = here
