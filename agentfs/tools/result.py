@@ -104,7 +104,7 @@ class ToolNames(Names):
     """
 
     def __init__(self, tools: Sequence[Tool], called: Tool, values: Mapping[str, Any]) -> None:
-        self._tools = (called, *(tool for tool in tools if tool.name != called.name))
+        self._tools = [called, *[tool for tool in tools if tool.name != called.name]]
         self._called = called
         self._values = values
 

@@ -295,8 +295,7 @@ class Toolset:
 
     def _check_not_async(self, names: Iterable[Any]) -> None:
         """Raise `invalid_argument` if a tool is an `async` function and an event loop runs in this thread."""
-        tools = (self._named(name) for name in names)
-        for tool in tools:
+        for tool in map(self._named, names):
             if tool is not None and tool.is_async and has_event_loop():
                 raise InvalidArgumentError(
                     f"{tool.name} is an async function, and this thread runs an event loop.",
