@@ -606,8 +606,8 @@ class Batch:
         if isinstance(present, FileNode | LinkNode) and not (made and self._created(plan)):
             return False
         if isinstance(before, DirectoryNode):
-            if made:
-                if isinstance(after, FileNode | LinkNode):
+            if made or present is None:
+                if isinstance(present, FileNode | LinkNode):
                     self._remove_at(path)
                 self._set_directory(path, present, before)
             return True

@@ -52,12 +52,14 @@ def act(number, one, other, draw):
         case 19:
             data = open(one).read(); status = os.stat(one)
             open(one, "w").write(data[::-1]); os.utime(one, ns=(status.st_atime_ns, status.st_mtime_ns))
+        case 20: os.unlink(one); os.mkdir(one)
+        case 21: os.rmdir(one); open(one, "w").write(text)
 
 def outside(seed):
     draw, names = random.Random(seed), sys.argv[1:]
     for _ in range(draw.randrange(1, 6)):
         with suppress(OSError, UnicodeDecodeError):
-            act(draw.randrange(20), draw.choice(names), draw.choice(names), draw)
+            act(draw.randrange(22), draw.choice(names), draw.choice(names), draw)
     os._exit(0)
 
 for line in sys.stdin:

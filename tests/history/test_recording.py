@@ -220,6 +220,28 @@ def test_concurrent_recordings_are_one_step_each(root, reopened):
     assert not (root / "other").exists()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm a.txt; mkdir a.txt",
+        "rmdir empty; echo new > empty",
+        "rm link; mkdir link",
+        "rmdir empty; ln -s a.txt empty",
+        "mv a.txt b; mkdir a.txt; mv b a.txt/a.txt",
+        "mv src t; mv a.txt src; mv t a.txt",
+    ],
+)
+def test_a_file_that_became_a_directory_or_the_reverse_comes_back(root, reopened, command):
+    before = snapshot(root)
+    with reopened().recording("turn"):
+        run(command, root)
+    after = snapshot(root)
+    reopened().undo()
+    assert snapshot(root) == before
+    reopened().redo()
+    assert snapshot(root) == after
+
+
 def test_checkpoints_and_rollback_cover_recordings(root, reopened):
     before = snapshot(root)
     reopened().checkpoint("start")
