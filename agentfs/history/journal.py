@@ -3,7 +3,7 @@
 import time
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from copy import copy
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,12 @@ class Journal:
         """Return a context in which no other thread makes a recorded change."""
         return self._lock
 
+    def prepare(self, changes: Sequence[Change]) -> None:
+        """Store what others have changed within a recording, if these changes follow it."""
+        if self._recordings is not None:
+            with self._lock:
+                self._add(self._recordings.settle_before(changes, self.timeline.position))
+
     @contextmanager
     def recording(self, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
         """Record the changes that the block makes as one step; none if it fails."""
@@ -135,13 +141,13 @@ class Journal:
     def begin_recording(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> "OpenRecording":
         """Open a recording of changes that any process makes in the tree."""
         with self._lock:
-            self._add(self.recordings.settle(root, limits, self.timeline.position))
+            self._add(self.recordings.settle(self.timeline.position))
             return self.recordings.begin(root, limits, label, ignored=ignored)
 
-    def end_recording(self, opened: "OpenRecording", root: Root, limits: Limits, label: str) -> Step | None:
+    def end_recording(self, opened: "OpenRecording", label: str) -> Step | None:
         """End a recording; return its step, or None if nothing can be undone."""
         with self._lock:
-            step = self.recordings.end(opened, root, limits, self.timeline.position, label)
+            step = self.recordings.end(opened, self.timeline.position, label)
             self._add(step)
             return step
 
@@ -285,10 +291,7 @@ class RecoveryState:
 
 def node_reader(root: Root) -> "NodeReader":
     """Return a function that reads the node at a path of the tree."""
-    # Read through a copy: the root refers to its journal, and a reference cycle would keep both alive.
-    unrecorded = copy(root)
-    unrecorded.recorder = None
-    return lambda path: unrecorded.node(path, max_bytes=MAX_FILE_BYTES)
+    return partial(root.unrecorded.node, max_bytes=MAX_FILE_BYTES)
 
 
 def _prepares_directory(change: Change) -> bool:

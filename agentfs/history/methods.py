@@ -107,9 +107,9 @@ def begin_recording(
 
 def end_recording(journal: Journal, root: Root, limits: Limits, opened: OpenRecording) -> RecordedResult:
     """End a recording and return what changed."""
-    step = journal.end_recording(opened, root, limits, opened.label)
+    journal.end_recording(opened, opened.label)
     with call_context.limited(limits.timeout):
-        return recorded_result(opened, step, root.may_show_recorded, limits)
+        return recorded_result(opened, root.may_show_recorded, limits)
 
 
 def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_bytes: int) -> ChangesResult:

@@ -170,11 +170,11 @@ def _end_recordings(
     """
     messages: list[str] = []
     now = time.strftime("%Y-%m-%d %H:%M:%S")
-    restored = journal.recordings.restore()
+    restored = journal.recordings.restore(root, limits)
     journal.recordings.observe(made)
     for opened in restored:
         label = f"{opened.label} (recorded until {now})"
-        step = journal.end_recording(opened, root, limits, label)
+        step = journal.end_recording(opened, label)
         found = "nothing that can be undone" if step is None else plural(len(step.changes), "path")
         messages.append(
             f"recording {quote(opened.label)} was open when a process died; recorded until now: {found}"
