@@ -35,7 +35,7 @@ _SAME_IN_RE = {
     "set": re.compile(r"\[\^?\]?(?:(?!--)[^\[\]\\&|~]|\\(?:[dDsSwWnrtfv]|[^\w\s]))*\]"),
     "repeat": re.compile(r"(?:[*+?]|\{[0-9,]+\})\??"),
     "open": re.compile(r"\((?:\?(?:P<\w+>|[ims]*:))?"),
-    "edge": re.compile(r"\\b"),
+    "edge": re.compile(r"\\b(?:\(\?<?=\\w\))?"),
     "property": re.compile(r"(?!)"),
 }
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")

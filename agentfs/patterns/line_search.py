@@ -227,13 +227,14 @@ class LineSearch:
             for start, end in _chunks(text, size=part):
                 self._seconds_left()
                 # Without the line end, so that a match at the start of the next line does not count twice.
-                for match in line_regex.finditer(text, start, end - text.startswith("\n", end - 1)):
+                end -= text.startswith("\n", end - 1)
+                for match in _as_in_rg(line_regex.finditer(text, start, end)):
                     yield match.span()
             return
         seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
         span: tuple[int, int] | None = None
         try:
-            for match in line_regex.finditer(text, timeout=seconds, concurrent=True):
+            for match in _as_in_rg(line_regex.finditer(text, timeout=seconds, concurrent=True)):
                 span = match.span()
                 yield span
         except TimeoutError:
@@ -256,7 +257,7 @@ class LineSearch:
             timeout = min(seconds, self._seconds_left() * pace)
             found = self._expression.finditer(text, position, timeout=timeout, concurrent=True)
             try:
-                for number, match in enumerate(found):
+                for number, match in enumerate(_as_in_rg(found)):
                     if number >= done:
                         done += 1
                         yield match
@@ -274,7 +275,7 @@ class LineSearch:
             self._seconds_left()  # the line may take as long as many others
         else:
             self._check_sometimes()
-        return self._expression.finditer(line)
+        return _as_in_rg(self._expression.finditer(line))
 
     def _confirmed(self, text: str, candidates: Iterable[tuple[int, int]]) -> Iterator[LineMatch]:
         """Match the pattern on each candidate line alone."""
@@ -341,10 +342,10 @@ class LineSearch:
                     counts.add(hit, 0)
                 continue
             self._check_sometimes()
-            if matches := len(find_all(text[start:end])):
+            if found := find_all(text[start:end]):
                 counts.hits += 1
                 counts.lines += 1
-                counts.matches += matches
+                counts.matches += len(found) if all(found) else sum(1 for _ in self._matches_in(text[start:end]))
 
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count matches that do not span lines."""
@@ -390,6 +391,16 @@ def _untimed_part(plan: Plan, longest: int) -> int:
         return 0
     power, factor = plan.growth
     return int(_LINES_PER_CHECK * untimed_steps() / (factor * max(longest, 1) ** (power - 1)))
+
+
+def _as_in_rg(matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
+    """Leave out each empty match at the end of the match before it, such as the second one of `.*`."""
+    behind = -1
+    for match in matches:
+        start, end = match.span()
+        if start != end or start != behind:
+            yield match
+        behind = end
 
 
 def _spans(matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:

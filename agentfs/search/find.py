@@ -12,7 +12,7 @@ from agentfs.fs import Root, unicode_duplicates_among, watched
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Entry, GlobResult, ListResult
-from agentfs.search.collect import FoundEntries, check_offset, find_entries
+from agentfs.search.collect import FoundEntries, Noun, check_offset, find_entries
 from agentfs.search.diagnose import (
     Probe,
     count_left_out,
@@ -37,6 +37,7 @@ from agentfs.visible import one_line
 
 _LEAST_SIZE = 100 * 1024  # bytes from which on a listing shows the size of a file
 _MOST_WHOLE_PATHS = 20  # more are shown as a tree
+_ENTRY = ("entry", "entries")
 _R = TypeVar("_R", ListResult, GlobResult)
 
 
@@ -54,7 +55,7 @@ def list_directory(
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
     result = ListResult(found.entries, found.total, found.skipped)
-    return _fitted_page(limits, options, found, result, lines, nothing, "entries", tracker, glob_note, alike)
+    return _fitted_page(limits, options, found, result, lines, nothing, _ENTRY, tracker, glob_note, alike)
 
 
 def _nothing_listed(root: Root, limits: Limits, options: ListOptions, found: FoundEntries) -> str:
@@ -93,7 +94,7 @@ def find_files(
 ) -> GlobResult:
     """Find the entries that match the arguments of `glob` or `find`."""
     began = time.monotonic()
-    noun = "files" if isinstance(options, GlobOptions) else "entries"
+    noun = ("file", "files") if isinstance(options, GlobOptions) else _ENTRY
     meant, glob_note = with_meant_globs(root, limits, options)
     try:
         found = find_entries(root, limits, meant)
@@ -108,7 +109,7 @@ def find_files(
     nothing = ""
     if not found.total:
         paths = paths_of(options.path)
-        nothing = f"0 {noun} match"
+        nothing = f"0 {noun[1]} match"
         patterns = options.globs
         if isinstance(options, FindOptions):
             patterns = [*patterns, *as_list(options.pattern)]
@@ -135,7 +136,7 @@ def _fitted_page(
     result: _R,
     lines: list[str],
     nothing: str,
-    noun: str,
+    noun: Noun,
     tracker: ReadTracker | None,
     *remarks: str,
 ) -> _R:
@@ -151,7 +152,7 @@ def _fitted_page(
         end = min(found.page.end, total) if count >= len(lines) else first + count
         following = next_page(options, end) if end < total else None
         notes = notes_of(
-            f"{noun} {first + 1}-{end} of {counted}" if names_page or following else "",
+            f"{noun[1]} {first + 1}-{end} of {counted}" if names_page or following else "",
             continuation(following),
             skipped_report,
             stop_report(skipped, options, limits),

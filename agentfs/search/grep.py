@@ -141,7 +141,7 @@ def _render(
     """
     by_line, exact, first = options.by_line, found.exact, found.page.first
     if exact and found.entries:
-        check_offset(first, found.entries, "matches" if by_line else "files")
+        check_offset(first, found.entries, ("match", "matches") if by_line else ("file", "files"))
     result = GrepResult(
         matches=found.matches,
         counts=found.counts,

@@ -20,7 +20,7 @@ def ws(tmp_path):
 
 @pytest.mark.parametrize(
     ("method", "arguments"),
-    [("ls", {}), ("glob", {"pattern": "*.py"}), ("find", {}), ("grep", {"pattern": "value"})],
+    [("ls", {}), ("glob", {"pattern": "*"}), ("find", {}), ("grep", {"pattern": "value"})],
 )
 def test_hidden_and_ignored_names_are_reported_once_for_a_run_of_calls(ws, tmp_path, method, arguments):
     call = getattr(ws, method)
