@@ -345,7 +345,9 @@ class LineSearch:
             if found := find_all(text[start:end]):
                 counts.hits += 1
                 counts.lines += 1
-                counts.matches += len(found) if all(found) else sum(1 for _ in self._matches_in(text[start:end]))
+                counts.matches += (
+                    len(found) if all(found) else sum(1 for _ in self._matches_in(text[start:end]))
+                )
 
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count matches that do not span lines."""

@@ -5,7 +5,9 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -48,6 +50,8 @@ _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 # An entry factory, the names to call it with, and the number of names that are only counted.
 Noun: TypeAlias = tuple[str, str]  # for one and for several
 Names: TypeAlias = tuple[Callable[[Any], Entry], list[Any], int]
+_Listed: TypeAlias = tuple[Visit, Names]
+_Pick: TypeAlias = Callable[[Iterable[_Listed]], Iterable[Names]]
 NameTest: TypeAlias = Callable[[str], bool]  # tests a path relative to the search directory
 _T = TypeVar("_T")
 
@@ -214,6 +218,7 @@ class FoundEntries:
     vanished: int = 0
     skipped: Skipped = field(default_factory=Skipped)
     reached: str | None = None
+    unlisted: dict[str, int] = field(default_factory=dict[str, int])  # directories whose entries come later
 
     @property
     def exact(self) -> bool:
@@ -252,45 +257,102 @@ def find_entries(
 
 
 def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline: float) -> FoundEntries:
+    """List directories in order; if all levels of one do not fit on a page, small directories come first."""
     paths, exclude = paths_of(options.path), as_list(options.ignore)
-    walk = Walk(
-        root,
-        paths,
-        max_entries=limits.walk_entries,
-        deadline=deadline,
-        hidden=opens_hidden(options),
-        ignored=options.include_ignored,
-        depth=options.depth,
-        others=True,
-        directories=True,
-        listing=True,
-        exclude=compile_exclude(bind_globs(root, exclude, paths, "ignore")) if exclude else None,
-        filters=tuple(exclude),
-        keep=page.end if len(paths) == 1 else None,
-        key=_SORT_KEYS[options.sort],
-    )
-    found = _collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
-    found.add_skipped(walk.skipped)
-    return found
+    excludes = compile_exclude(bind_globs(root, exclude, paths, "ignore")) if exclude else None
+    size = page.end - page.first
+
+    def collect(page: Page, pick: _Pick, **more: Any) -> FoundEntries:
+        walk = Walk(
+            root,
+            paths,
+            max_entries=limits.walk_entries,
+            deadline=deadline,
+            hidden=opens_hidden(options),
+            ignored=options.include_ignored,
+            depth=options.depth,
+            others=True,
+            directories=True,
+            listing=True,
+            exclude=excludes,
+            keep=page.end if len(paths) == 1 else None,
+            key=_SORT_KEYS[options.sort],
+            **more,
+        )
+        found = _collect_in_order(pick(_listed_names(walk, several=len(paths) > 1)), page, deadline)
+        found.add_skipped(walk.skipped)
+        return found
+
+    sizes: Counter[str] = Counter()  # by path below the start
+
+    def count(listed: Iterable[_Listed]) -> Iterator[Names]:
+        for visit, names in listed:
+            sizes[visit.below] += len(names[1]) + names[2]
+            yield names
+
+    again = copy(page)
+    found = collect(page, count, filters=tuple(exclude))
+    whole = set[str]()
+    if options.depth == 0 and len(paths) == 1 and found.exact and found.total > size:
+        whole = _that_fit(sizes, size)
+    if not whole:
+        return found
+    first = sum(sizes[below] for below in whole)
+    unlisted: dict[str, int] = {}
+
+    def small(listed: Iterable[_Listed]) -> Iterator[Names]:
+        for visit, names in listed:
+            for each in names[1]:
+                below = f"{visit.below}{each.name}/"
+                if below not in whole and below in sizes:
+                    unlisted[visit.directory.path_of(each)] = sizes[below]
+            yield names
+
+    def large(listed: Iterable[_Listed]) -> Iterator[Names]:
+        yield root.entry, [], first
+        yield from (names for visit, names in listed if visit.below not in whole)
+
+    if again.first < first:
+        again.end_before(first)
+        part = collect(again, small, enter=lambda below: f"{below}/" in whole, filters=None)
+    else:
+        part = collect(again, large, filters=None)
+    part.total, part.skipped, part.unlisted = found.total, found.skipped, unlisted
+    return part
 
 
-def _listed_names(walk: Walk, *, several: bool) -> Iterator[Names]:
+def _that_fit(sizes: Mapping[str, int], room: int) -> set[str]:
+    """Return the directories to list with all their entries, level by level, as many as fit."""
+    whole: set[str] = set()
+    for below in sorted(sizes, key=lambda each: (each.count("/"), path_order(each))):
+        above = below[: below.rfind("/", 0, -1) + 1]
+        if sizes[below] <= room and (not below or above in whole):
+            whole.add(below)
+            room -= sizes[below]
+    return whole
+
+
+def _listed_names(walk: Walk, *, several: bool) -> Iterator[_Listed]:
     """Yield the names in each directory; with `several` paths, each name once."""
     if (kept := walk.whole()) is not None:
         listed = kept.get(_LISTED)
         if listed is None:
-            listed = [(each.directory.entry, each.entries(directories_first=True), 0) for each in kept.visits]
+            listed = [(each, _names_of(each)) for each in kept.visits]
             kept.keep(_LISTED, listed)
         yield from listed
         return
     seen: set[str] = set()
     for visit in walk:
-        names = visit.entries(directories_first=True)
+        entry_of, names, more = _names_of(visit)
         if several:
             real_prefix = with_slash(visit.directory.real_path)
             names = [listed for listed in names if real_prefix + listed.name not in seen]
             seen.update(real_prefix + listed.name for listed in names)
-        yield visit.directory.entry, names, visit.more
+        yield visit, (entry_of, names, more)
+
+
+def _names_of(visit: Visit) -> Names:
+    return visit.directory.entry, visit.entries(directories_first=True), visit.more
 
 
 def _by_change(listed: DirEntry) -> Any:
