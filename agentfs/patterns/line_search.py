@@ -7,7 +7,7 @@ them alone. Without either, the line regex runs over the full text.
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from agentfs import call_context
@@ -16,6 +16,7 @@ from agentfs.patterns.compile import CompiledRegex, Pattern
 from agentfs.patterns.engine import timeout_clock, untimed_steps
 from agentfs.patterns.literals import Plan, count_literal, substring_finder
 
+_Matches = Callable[[Iterable[re.Match[str]]], Iterator[re.Match[str]]]
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # matches of one line between two checks of the clock
 _MANY_LINES = 2  # a literal of so many characters is in many lines
@@ -73,6 +74,7 @@ class LineSearch:
         self._line_regex = pattern.line_regex
         self._ignore_case = plan.ignore_case
         self._multiline = pattern.multiline
+        self._as_in_rg: _Matches = _without_repeats if plan.may_be_empty else iter
         self._deadline = deadline
         self._window = window
         self._max_length = pattern.max_length
@@ -227,14 +229,14 @@ class LineSearch:
             for start, end in _chunks(text, size=part):
                 self._seconds_left()
                 # Without the line end, so that a match at the start of the next line does not count twice.
-                end -= text.startswith("\n", end - 1)
-                for match in _as_in_rg(line_regex.finditer(text, start, end)):
+                stop = end - text.startswith("\n", end - 1)
+                for match in self._as_in_rg(line_regex.finditer(text, start, stop)):
                     yield match.span()
             return
         seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
         span: tuple[int, int] | None = None
         try:
-            for match in _as_in_rg(line_regex.finditer(text, timeout=seconds, concurrent=True)):
+            for match in self._as_in_rg(line_regex.finditer(text, timeout=seconds, concurrent=True)):
                 span = match.span()
                 yield span
         except TimeoutError:
@@ -257,7 +259,7 @@ class LineSearch:
             timeout = min(seconds, self._seconds_left() * pace)
             found = self._expression.finditer(text, position, timeout=timeout, concurrent=True)
             try:
-                for number, match in enumerate(_as_in_rg(found)):
+                for number, match in enumerate(self._as_in_rg(found)):
                     if number >= done:
                         done += 1
                         yield match
@@ -275,7 +277,7 @@ class LineSearch:
             self._seconds_left()  # the line may take as long as many others
         else:
             self._check_sometimes()
-        return _as_in_rg(self._expression.finditer(line))
+        return self._as_in_rg(self._expression.finditer(line))
 
     def _confirmed(self, text: str, candidates: Iterable[tuple[int, int]]) -> Iterator[LineMatch]:
         """Match the pattern on each candidate line alone."""
@@ -336,18 +338,18 @@ class LineSearch:
     def _count_lines(self, text: str, candidates: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count the matches in each candidate line alone."""
         untimed, find_all = self._untimed_length, self._expression.findall
+        may_be_empty = self._plan.may_be_empty
         for start, end in candidates:
             if end - start > untimed:
                 for hit in self._confirmed(text, [(start, end)]):
                     counts.add(hit, 0)
                 continue
             self._check_sometimes()
-            if found := find_all(text[start:end]):
+            line = text[start:end]
+            if matches := len(find_all(line)):
                 counts.hits += 1
                 counts.lines += 1
-                counts.matches += (
-                    len(found) if all(found) else sum(1 for _ in self._matches_in(text[start:end]))
-                )
+                counts.matches += sum(1 for _ in self._matches_in(line)) if may_be_empty else matches
 
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count matches that do not span lines."""
@@ -395,7 +397,7 @@ def _untimed_part(plan: Plan, longest: int) -> int:
     return int(_LINES_PER_CHECK * untimed_steps() / (factor * max(longest, 1) ** (power - 1)))
 
 
-def _as_in_rg(matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
+def _without_repeats(matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
     """Leave out each empty match at the end of the match before it, such as the second one of `.*`."""
     behind = -1
     for match in matches:
