@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from agentfs import call_context
 from agentfs.patterns.automaton import Automaton
 from agentfs.patterns.compile import CompiledRegex, Pattern
-from agentfs.patterns.engine import timeout_clock, untimed_steps
+from agentfs.patterns.engine import UNTIMED_STEPS
 from agentfs.patterns.literals import Plan, count_literal, substring_finder
 
 _Matches = Callable[[Iterable[re.Match[str]]], Iterator[re.Match[str]]]
@@ -87,10 +87,9 @@ class LineSearch:
         longest = max(map(len, plan.literals), default=0) if len(plan.literals) == 1 else 0
         is_simple = longest > _MANY_LINES or (longest > 1 and plan.growth == (1, 1))
         self.automaton = None if plan.is_literal or is_simple else Automaton.of(pattern.byte_pattern)
-        steps = untimed_steps()
-        self._untimed_length = untimed_length(plan, steps)
+        self._untimed_length = plan.longest_line(UNTIMED_STEPS)
         # A longer line than `_untimed_length` is searched without a timeout after a check of the clock.
-        self._longest_untimed = min(untimed_length(plan, _LINES_PER_CHECK * steps), pattern.max_length)
+        self._longest_untimed = min(plan.longest_line(_LINES_PER_CHECK * UNTIMED_STEPS), pattern.max_length)
 
     @property
     def max_length(self) -> int:
@@ -255,7 +254,7 @@ class LineSearch:
         """Yield all matches from a position on, searching in slices of time until the deadline."""
         seconds, done, pace = _FIRST_SLICE, 0, 1.0
         while True:
-            began, used = time.monotonic(), timeout_clock()
+            began, used = time.monotonic(), time.process_time()
             timeout = min(seconds, self._seconds_left() * pace)
             found = self._expression.finditer(text, position, timeout=timeout, concurrent=True)
             try:
@@ -265,7 +264,7 @@ class LineSearch:
                         yield match
             except TimeoutError:
                 seconds *= 2
-                pace = (timeout_clock() - used) / max(time.monotonic() - began, 1e-3)
+                pace = (time.process_time() - used) / max(time.monotonic() - began, 1e-3)
             else:
                 return
 
@@ -381,20 +380,12 @@ class LineSearch:
             self._seconds_left()
 
 
-def untimed_length(plan: Plan, steps: int) -> int:
-    """Return the length of the longest line whose search takes at most so many steps of the engine."""
-    if plan.growth is None:
-        return 0
-    power, factor = plan.growth
-    return int((steps / factor) ** (1 / power))
-
-
 def _untimed_part(plan: Plan, longest: int) -> int:
     """Return how much text without longer lines is searched between two checks of the clock."""
     if plan.growth is None:
         return 0
     power, factor = plan.growth
-    return int(_LINES_PER_CHECK * untimed_steps() / (factor * max(longest, 1) ** (power - 1)))
+    return int(_LINES_PER_CHECK * UNTIMED_STEPS / (factor * max(longest, 1) ** (power - 1)))
 
 
 def _without_repeats(matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:

@@ -61,6 +61,13 @@ class Plan:
     ignore_case: bool = False  # for the complete pattern
     may_be_empty: bool = True  # False only if no match is empty
 
+    def longest_line(self, steps: int) -> int:
+        """Return the length of the longest line whose search takes at most so many steps of the engine."""
+        if self.growth is None:
+            return 0
+        power, factor = self.growth
+        return int((steps / factor) ** (1 / power))
+
 
 def make_plan(syntax: Syntax, members: Members, *, ignore_case: bool) -> Plan:
     """Plan the search; `members` returns the ASCII characters that a part of a pattern matches."""

@@ -17,8 +17,7 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceE
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.compile import compile_pattern
-from agentfs.patterns.engine import untimed_steps
-from agentfs.patterns.line_search import untimed_length
+from agentfs.patterns.engine import UNTIMED_STEPS
 from agentfs.results import Entry, Skipped
 from agentfs.search.options import (
     FindOptions,
@@ -628,7 +627,7 @@ class _EntrySearch:
     def _regex_test(self, options: FindOptions, pattern: str) -> NameTest:
         compiled = compile_pattern(pattern, ignore_case=options.ignore_case)
         search = compiled.expression.search
-        untimed = untimed_length(compiled.plan, untimed_steps())
+        untimed = compiled.plan.longest_line(UNTIMED_STEPS)
 
         def matches(path: str) -> bool:
             name = path[path.rfind("/") + 1 :]
@@ -636,7 +635,7 @@ class _EntrySearch:
             if len(text) <= untimed:
                 return search(text) is not None
             left = self.deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or len(text) > compiled.max_length:
                 raise TimeoutError
             return search(text, timeout=left, concurrent=True) is not None
 

@@ -44,7 +44,7 @@ from agentfs.visible import one_line
 _OPEN_IGNORED = Retry({"include_ignored": True})  # also includes hidden names
 _RULE_CHARS = 80
 _MAX_RULES = 2
-_WITH_LONG_LINES = "with lines too long for a pattern that repeats groups"
+_WITH_LONG_LINES = "with lines too long for the pattern"
 _REASONS = (  # reason: the words for one name and for several
     ("hidden", "hidden", "hidden"),
     ("ignored", "ignored", "ignored"),

@@ -121,9 +121,9 @@ def test_many_names_are_listed_below_their_directories(tmp_path):
         sized = [f"   g{n:02}.py  117 KB" for n in range(15)]
         assert tree[:3] == ["many/", " deep/", "  er/"]
         assert tree[3:18] == sized
-        assert tree[18:] == ["many/deep/ blank.py", "many/deep/one.py", "many/", *files, "last.py"]
-        page = ws.ls(depth=0, offset=5, limit=21).text.split("\n")
-        assert page[:2] == ["many/deep/er/", " g02.py  117 KB"]
+        assert tree[18:] == ["many/deep/ blank.py", "many/", " deep/one.py", *files, "last.py"]
+        page = ws.ls(depth=0, offset=21, limit=21).text.split("\n")
+        assert page[:2] == ["many/deep/er/g00.py  117 KB", "many/deep/er/g01.py  117 KB"]
         assert ws.ls("many/deep").text.split("\n")[-1] == "many/deep/one.py"
         counted = ws.grep("value", output_mode="count")
         assert counted.text.split("\n")[0] == "many/deep/er/g00.py: 20000"
