@@ -38,7 +38,7 @@ from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.notebook import AS_JSON, is_named_notebook
 from agentfs.results import Edit, ReplaceResult
-from agentfs.search.diagnose import diagnose, explain_glob_path, skip_report
+from agentfs.search.diagnose import Reading, explain_glob_path, other_reading, skip_report
 from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
@@ -69,7 +69,7 @@ _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-_SHARED = {"pattern": "old_string", "path": "path", "glob": "glob"}  # names in grep and replace
+_SHARED = {"pattern": "old_string"}  # the parameters of grep with another name in replace
 _SHELL_GROUP = re.compile(r"(?:(?<!\\)\\)?\$(?:([1-9])|\{(\w+)\})")
 _SAMPLE_CHARS = 120
 # If the tool shows no `raw`, a model can still edit the JSON of each file.
@@ -436,7 +436,8 @@ def _nothing_found(
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
     where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
-    hints = map(_in_own_terms, watched(diagnose)(root, limits, wanted, found))
+    reading = watched(other_reading)(root, limits, wanted, found)
+    hints = [] if reading is None else [_in_own_terms(reading)]
     return NoMatchError(
         Advice(_OLD, f" is not in {searched}; nothing was changed."),
         hint=Joined("\n", *hints, footer(note, skip_report(found.skipped, can_open=False))),
@@ -444,15 +445,18 @@ def _nothing_found(
     )
 
 
-def _in_own_terms(hint: str) -> str:
-    """Translate a hint of grep to the parameters of replace; if replace lacks one, keep only the fact."""
-    advice, fact = hint.parts if isinstance(hint, FirstOf) else (hint, hint)
-    retry = next((part for part in getattr(advice, "parts", ()) if isinstance(part, Retry)), None)
-    if retry is None or not _SHARED.keys() >= {*retry.arguments, *retry.without}:
-        return str(fact)
-    arguments = {_SHARED[name]: value for name, value in retry.arguments.items()}
-    own = Retry(arguments, tuple(_SHARED[name] for name in retry.without))
-    return FirstOf(Advice(f"{str(fact)[:-1]}: ", own, "."), fact)
+def _in_own_terms(reading: Reading) -> str:
+    """Return another reading of grep's arguments with the call of replace, if replace has the parameters."""
+    changes = {_SHARED.get(name, name): value for name, value in reading.changes.items()}
+    if changes.pop("ignore_case", None):  # replace has no such parameter, but the text can be spelled
+        changes["old_string"] = reading.match
+    if changes.pop("fixed_strings", None) is False:
+        changes["regex"] = True
+    if not changes or not ReplaceOptions._field_defaults.keys() | {"old_string"} >= changes.keys():
+        return f"{reading.fact}."
+    without = tuple(name for name, value in changes.items() if value is None)
+    own = Retry({name: value for name, value in changes.items() if value is not None}, without)
+    return FirstOf(Advice(f"{reading.fact}: ", own, "."), f"{reading.fact}.")
 
 
 def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: int) -> AmbiguousError:

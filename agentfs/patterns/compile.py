@@ -13,8 +13,8 @@ from typing import Any, Protocol, cast
 from agentfs.advice import Advice, Retry, plural
 from agentfs.errors import InvalidPatternError
 from agentfs.patterns.automaton import byte_pattern
+from agentfs.patterns.engine import MOST_STEPS_OF_RE, RE, engine_note
 from agentfs.patterns.engine import engine as regex_engine
-from agentfs.patterns.engine import engine_name, engine_note
 from agentfs.patterns.literals import Plan, make_plan
 from agentfs.patterns.syntax import MAX_CHARACTERS, Syntax, escape, literal_syntax, read_syntax
 from agentfs.text import visible
@@ -35,7 +35,7 @@ _SAME_IN_RE = {
     "set": re.compile(r"\[\^?\]?(?:(?!--)[^\[\]\\&|~]|\\(?:[dDsSwWnrtfv]|[^\w\s]))*\]"),
     "repeat": re.compile(r"(?:[*+?]|\{[0-9,]+\})\??"),
     "open": re.compile(r"\((?:\?(?:P<\w+>|[ims]*:))?"),
-    "edge": re.compile(r"\\b"),
+    "edge": re.compile(r"\\b(?:\(\?<?=\\w\))?"),
     "property": re.compile(r"(?!)"),
 }
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
@@ -165,25 +165,34 @@ def compile_pattern(
         return "".join(found[0] for found in engine.compile(part, flags).finditer(_ASCII))
 
     plan = make_plan(searched, members, ignore_case=ignore_case)
+    stack = _stack_per_character(searched)
+    max_length = _MAX_STACK // stack if stack else sys.maxsize
+    if engine is RE:
+        if plan.growth is None:
+            raise InvalidPatternError(
+                "The work of this pattern has no known bound. Python's `re` is used here, which has no timeout.",
+                hint="Install the `regex` module where the files are. "
+                "Or avoid references to groups, and repeats or choices inside repeated groups.",
+            )
+        max_length = min(max_length, plan.longest_line(MOST_STEPS_OF_RE))
     line_regex = None
     if plan.line_regex is not None and not multiline:
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
         line_regex = None if isinstance(compiled, Exception) else compiled
-    if plan.growth is not None and not captures and engine_name() == "regex" and _is_same_in_re(searched):
+    if plan.growth is not None and not captures and engine is not RE and _is_same_in_re(searched):
         expression = _faster_in_ascii(expression, searched.source, flags | mode)
         if line_regex is not None and plan.line_regex is not None:
             line_regex = _faster_in_ascii(line_regex, plan.line_regex, flags | engine.M)
     in_bytes = None
     if not plan.is_literal:
         in_bytes = byte_pattern(searched, members, ignore_case=ignore_case, multiline=multiline)
-    stack = _stack_per_character(searched)
     return Pattern(
         expression=expression,
         line_regex=line_regex,
         plan=plan,
         byte_pattern=in_bytes,
         multiline=multiline,
-        max_length=_MAX_STACK // stack if stack else sys.maxsize,
+        max_length=max_length,
     )
 
 

@@ -7,15 +7,16 @@ them alone. Without either, the line regex runs over the full text.
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from agentfs import call_context
 from agentfs.patterns.automaton import Automaton
 from agentfs.patterns.compile import CompiledRegex, Pattern
-from agentfs.patterns.engine import timeout_clock, untimed_steps
+from agentfs.patterns.engine import UNTIMED_STEPS
 from agentfs.patterns.literals import Plan, count_literal, substring_finder
 
+_Matches = Callable[[Iterable[re.Match[str]]], Iterator[re.Match[str]]]
 _LINES_PER_CHECK = 64  # lines between two checks of the clock
 _MATCHES_PER_CHECK = 4096  # matches of one line between two checks of the clock
 _MANY_LINES = 2  # a literal of so many characters is in many lines
@@ -73,6 +74,7 @@ class LineSearch:
         self._line_regex = pattern.line_regex
         self._ignore_case = plan.ignore_case
         self._multiline = pattern.multiline
+        self._as_in_rg: _Matches = _without_repeats if plan.may_be_empty else iter
         self._deadline = deadline
         self._window = window
         self._max_length = pattern.max_length
@@ -85,10 +87,9 @@ class LineSearch:
         longest = max(map(len, plan.literals), default=0) if len(plan.literals) == 1 else 0
         is_simple = longest > _MANY_LINES or (longest > 1 and plan.growth == (1, 1))
         self.automaton = None if plan.is_literal or is_simple else Automaton.of(pattern.byte_pattern)
-        steps = untimed_steps()
-        self._untimed_length = untimed_length(plan, steps)
+        self._untimed_length = plan.longest_line(UNTIMED_STEPS)
         # A longer line than `_untimed_length` is searched without a timeout after a check of the clock.
-        self._longest_untimed = min(untimed_length(plan, _LINES_PER_CHECK * steps), pattern.max_length)
+        self._longest_untimed = min(plan.longest_line(_LINES_PER_CHECK * UNTIMED_STEPS), pattern.max_length)
 
     @property
     def max_length(self) -> int:
@@ -227,13 +228,14 @@ class LineSearch:
             for start, end in _chunks(text, size=part):
                 self._seconds_left()
                 # Without the line end, so that a match at the start of the next line does not count twice.
-                for match in line_regex.finditer(text, start, end - text.startswith("\n", end - 1)):
+                stop = end - text.startswith("\n", end - 1)
+                for match in self._as_in_rg(line_regex.finditer(text, start, stop)):
                     yield match.span()
             return
         seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
         span: tuple[int, int] | None = None
         try:
-            for match in line_regex.finditer(text, timeout=seconds, concurrent=True):
+            for match in self._as_in_rg(line_regex.finditer(text, timeout=seconds, concurrent=True)):
                 span = match.span()
                 yield span
         except TimeoutError:
@@ -252,17 +254,17 @@ class LineSearch:
         """Yield all matches from a position on, searching in slices of time until the deadline."""
         seconds, done, pace = _FIRST_SLICE, 0, 1.0
         while True:
-            began, used = time.monotonic(), timeout_clock()
+            began, used = time.monotonic(), time.process_time()
             timeout = min(seconds, self._seconds_left() * pace)
             found = self._expression.finditer(text, position, timeout=timeout, concurrent=True)
             try:
-                for number, match in enumerate(found):
+                for number, match in enumerate(self._as_in_rg(found)):
                     if number >= done:
                         done += 1
                         yield match
             except TimeoutError:
                 seconds *= 2
-                pace = (timeout_clock() - used) / max(time.monotonic() - began, 1e-3)
+                pace = (time.process_time() - used) / max(time.monotonic() - began, 1e-3)
             else:
                 return
 
@@ -274,7 +276,7 @@ class LineSearch:
             self._seconds_left()  # the line may take as long as many others
         else:
             self._check_sometimes()
-        return self._expression.finditer(line)
+        return self._as_in_rg(self._expression.finditer(line))
 
     def _confirmed(self, text: str, candidates: Iterable[tuple[int, int]]) -> Iterator[LineMatch]:
         """Match the pattern on each candidate line alone."""
@@ -335,16 +337,18 @@ class LineSearch:
     def _count_lines(self, text: str, candidates: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count the matches in each candidate line alone."""
         untimed, find_all = self._untimed_length, self._expression.findall
+        may_be_empty = self._plan.may_be_empty
         for start, end in candidates:
             if end - start > untimed:
                 for hit in self._confirmed(text, [(start, end)]):
                     counts.add(hit, 0)
                 continue
             self._check_sometimes()
-            if matches := len(find_all(text[start:end])):
+            line = text[start:end]
+            if matches := len(find_all(line)):
                 counts.hits += 1
                 counts.lines += 1
-                counts.matches += matches
+                counts.matches += sum(1 for _ in self._matches_in(line)) if may_be_empty else matches
 
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count matches that do not span lines."""
@@ -376,20 +380,22 @@ class LineSearch:
             self._seconds_left()
 
 
-def untimed_length(plan: Plan, steps: int) -> int:
-    """Return the length of the longest line whose search takes at most so many steps of the engine."""
-    if plan.growth is None:
-        return 0
-    power, factor = plan.growth
-    return int((steps / factor) ** (1 / power))
-
-
 def _untimed_part(plan: Plan, longest: int) -> int:
     """Return how much text without longer lines is searched between two checks of the clock."""
     if plan.growth is None:
         return 0
     power, factor = plan.growth
-    return int(_LINES_PER_CHECK * untimed_steps() / (factor * max(longest, 1) ** (power - 1)))
+    return int(_LINES_PER_CHECK * UNTIMED_STEPS / (factor * max(longest, 1) ** (power - 1)))
+
+
+def _without_repeats(matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
+    """Leave out each empty match at the end of the match before it, such as the second one of `.*`."""
+    behind = -1
+    for match in matches:
+        start, end = match.span()
+        if start != end or start != behind:
+            yield match
+        behind = end
 
 
 def _spans(matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from agentfs.errors import BinaryError, EncodingError
@@ -58,6 +59,14 @@ class Plan:
     # length to this power. None if nobody knows.
     growth: tuple[int, int] | None = None
     ignore_case: bool = False  # for the complete pattern
+    may_be_empty: bool = True  # False only if no match is empty
+
+    def longest_line(self, steps: int) -> int:
+        """Return the length of the longest line whose search takes at most so many steps of the engine."""
+        if self.growth is None:
+            return 0
+        power, factor = self.growth
+        return int((steps / factor) ** (1 / power))
 
 
 def make_plan(syntax: Syntax, members: Members, *, ignore_case: bool) -> Plan:
@@ -77,7 +86,20 @@ def make_plan(syntax: Syntax, members: Members, *, ignore_case: bool) -> Plan:
         line_regex="".join(_within_line(token, members) for token in tokens),
         growth=_growth(tokens, lambda token: characters_of(token, members, folded=may_fold)),
         ignore_case=folded,
+        may_be_empty=not literals and _may_be_empty(tokens),
     )
+
+
+def _may_be_empty(tokens: list[Token]) -> bool:
+    """Return False if a pattern outside all groups is no choice and has a character that it requires."""
+    depth, requires = 0, False
+    for token, following in pairwise([*tokens, Token("comment", "", 0)]):
+        depth += (token.kind in {"open", "look"}) - (token.kind == "close")
+        if not depth and token.kind == "or":
+            return True
+        is_optional = following.kind == "repeat" and not following.low
+        requires = requires or (not depth and token.kind in ONE_CHARACTER and not is_optional)
+    return not requires
 
 
 def _within_line(token: Token, members: Members) -> str:

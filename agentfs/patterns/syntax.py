@@ -51,6 +51,7 @@ _SET_ESCAPE = re.compile(
     r"\\x([0-9A-Fa-f]{2})|\\[uU]([0-9A-Fa-f]{4,8})|\\[pPN]\{[^}]*\}|\\[pP].|\[:[^\]]*:\]|\\[A-Za-z]"
 )
 _CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_WORD_EDGES = {"<": r"\b(?=\w)", ">": r"\b(?<=\w)"}  # the start and the end of a word, as in rg and grep
 _DIGITS = "0123456789"
 _HEX = "0123456789abcdefABCDEF"
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
@@ -292,6 +293,8 @@ class _Reader:
             self._add("start" if char == "A" else "end", 2)
         elif char in "bBmM":
             self._add("edge", 2)
+        elif char in _WORD_EDGES:
+            self._add("edge", 2, text=_WORD_EDGES[char])
         elif char in _CONTROLS:
             self._add("character", 2, value=_CONTROLS[char])
         elif char.isascii() and char.isalpha():

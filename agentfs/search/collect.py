@@ -5,18 +5,19 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from agentfs import call_context
-from agentfs.advice import Advice, ParameterName
+from agentfs.advice import Advice, ParameterName, plural
 from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError, past_end
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.compile import compile_pattern
-from agentfs.patterns.engine import untimed_steps
-from agentfs.patterns.line_search import untimed_length
+from agentfs.patterns.engine import UNTIMED_STEPS
 from agentfs.results import Entry, Skipped
 from agentfs.search.options import (
     FindOptions,
@@ -33,7 +34,7 @@ from agentfs.search.options import (
 from agentfs.text import most_characters
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
-from agentfs.tree.visit import Visit, entry_name
+from agentfs.tree.visit import Excluded, Visit, entry_name
 from agentfs.tree.walk import MAX_BATCH, Walk, path_order
 from agentfs.visible import literal
 
@@ -46,7 +47,10 @@ _LISTED = "listed"  # key of the listings that `ls` derives from a kept walk
 _LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 
 # An entry factory, the names to call it with, and the number of names that are only counted.
+Noun: TypeAlias = tuple[str, str]  # for one and for several
 Names: TypeAlias = tuple[Callable[[Any], Entry], list[Any], int]
+_Listed: TypeAlias = tuple[Visit, Names]
+_Pick: TypeAlias = Callable[[Iterable[_Listed]], Iterable[Names]]
 NameTest: TypeAlias = Callable[[str], bool]  # tests a path relative to the search directory
 _T = TypeVar("_T")
 
@@ -92,43 +96,35 @@ def page_of(limit: int | None, offset: int, default: int, limits: Limits) -> Pag
     return Page(offset, min(size, tokens), max_bytes, most_characters(limits))
 
 
-def check_offset(offset: int, total: int, noun: str) -> None:
+def check_offset(offset: int, total: int, noun: Noun) -> None:
     """Raise `past_end` for an offset after the last entry; 0 is always valid."""
     if offset and offset >= total:
-        raise past_end(f"The result has {total} {noun}", offset, 0, total - 1, total=total)
+        raise past_end(f"The result has {plural(total, *noun)}", offset, 0, total - 1, total=total)
 
 
 def bind_globs(root: Root, globs: list[str], paths: Sequence[str], argument: str = "glob") -> list[str]:
-    """Make absolute globs inside the root relative to the search directories."""
-    bound = [[_bound(root, glob, path) for glob in globs] for path in paths]
-    if any(each != bound[0] for each in bound):
+    """Make absolute globs inside the root relative to the search directory."""
+    top = root.path.rstrip("/")
+    if len(paths) > 1 and any(glob.removeprefix("!").startswith(f"{top}/") for glob in globs):
         raise InvalidArgumentError(
             "An absolute glob cannot be used with several paths.",
             hint="Make it relative.",
             details={"argument": argument},
         )
-    return bound[0] if bound else globs
+    if argument in {"glob", "pattern"}:  # an exclusion may name what is not there
+        for glob in globs:
+            _check_start(root, top, glob, paths)
+    return [_bound(root, top, glob, paths[0]) for glob in globs] if paths else globs
 
 
-def _bound(root: Root, glob: str, path: str) -> str:
-    negation = "!" if glob.startswith("!") else ""
-    rest = glob.removeprefix("!")
-    top = root.path.rstrip("/")
-    if rest.startswith(f"{top}/"):
-        with root.top.open_directory(root.path_from_top(path)) as directory:
-            base = f"/{directory.path}/" if directory.path else "/"
-        if not rest.startswith(top + base):
-            message = f"The glob {literal(rest)} does not lie in the search directory {literal(path)}."
-            hint = Advice("Leave out ", _PATH, ", or make the glob relative to it.")
-            raise OutsideWorkspaceError(message, hint=hint, details={"pattern": rest})
-        return negation + rest[len(top + base) - 1 :]
-    start = None if negation else _LITERAL_START.match(rest)
-    if start and start[1] != ".." and not _exists(root, f"{path}/{start[1]}"):
+def _check_start(root: Root, top: str, glob: str, paths: Sequence[str]) -> None:
+    """Refuse a glob that begins with a directory that no search directory has."""
+    start = None if glob.startswith(f"{top}/") else _LITERAL_START.match(glob)
+    if start and start[1] != ".." and not any(_exists(root, f"{path}/{start[1]}") for path in paths):
         message = f"The glob {literal(glob)} begins with '/', which means the search directory, "
         message += f"and that directory has no {literal(start[1])}."
         advice = "Only the workspace can be searched: leave out the '/', and put a directory in "
         raise OutsideWorkspaceError(message, hint=Advice(advice, _PATH, "."), details={"pattern": glob})
-    return glob
 
 
 def _exists(root: Root, path: str) -> bool:
@@ -136,6 +132,19 @@ def _exists(root: Root, path: str) -> bool:
         return root.exists(path)
     except AgentFSError:
         return False
+
+
+def _bound(root: Root, top: str, glob: str, path: str) -> str:
+    rest = glob.removeprefix("!")
+    if not rest.startswith(f"{top}/"):
+        return glob
+    with root.top.open_directory(root.path_from_top(path)) as directory:
+        base = f"/{directory.path}/" if directory.path else "/"
+    if not rest.startswith(top + base):
+        message = f"The glob {literal(rest)} does not lie in the search directory {literal(path)}."
+        hint = Advice("Leave out ", _PATH, ", or make the glob relative to it.")
+        raise OutsideWorkspaceError(message, hint=hint, details={"pattern": rest})
+    return "!" * glob.startswith("!") + rest[len(top + base) - 1 :]
 
 
 class _Filter:
@@ -208,6 +217,7 @@ class FoundEntries:
     vanished: int = 0
     skipped: Skipped = field(default_factory=Skipped)
     reached: str | None = None
+    unlisted: dict[str, int] = field(default_factory=dict[str, int])  # directories whose entries come later
 
     @property
     def exact(self) -> bool:
@@ -246,45 +256,102 @@ def find_entries(
 
 
 def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline: float) -> FoundEntries:
+    """List directories in order; if all levels of one do not fit on a page, small directories come first."""
     paths, exclude = paths_of(options.path), as_list(options.ignore)
-    walk = Walk(
-        root,
-        paths,
-        max_entries=limits.walk_entries,
-        deadline=deadline,
-        hidden=opens_hidden(options),
-        ignored=options.include_ignored,
-        depth=options.depth,
-        others=True,
-        directories=True,
-        listing=True,
-        exclude=compile_exclude(bind_globs(root, exclude, paths[:1])) if exclude else None,
-        filters=tuple(exclude),
-        keep=page.end if len(paths) == 1 else None,
-        key=_SORT_KEYS[options.sort],
-    )
-    found = _collect_in_order(_listed_names(walk, several=len(paths) > 1), page, deadline)
-    found.add_skipped(walk.skipped)
-    return found
+    excludes = compile_exclude(bind_globs(root, exclude, paths, "ignore")) if exclude else None
+    size = page.end - page.first
+
+    def collect(page: Page, pick: _Pick, **more: Any) -> FoundEntries:
+        walk = Walk(
+            root,
+            paths,
+            max_entries=limits.walk_entries,
+            deadline=deadline,
+            hidden=opens_hidden(options),
+            ignored=options.include_ignored,
+            depth=options.depth,
+            others=True,
+            directories=True,
+            listing=True,
+            exclude=excludes,
+            keep=page.end if len(paths) == 1 else None,
+            key=_SORT_KEYS[options.sort],
+            **more,
+        )
+        found = _collect_in_order(pick(_listed_names(walk, several=len(paths) > 1)), page, deadline)
+        found.add_skipped(walk.skipped)
+        return found
+
+    sizes: Counter[str] = Counter()  # by path below the start
+
+    def count(listed: Iterable[_Listed]) -> Iterator[Names]:
+        for visit, names in listed:
+            sizes[visit.below] += len(names[1]) + names[2]
+            yield names
+
+    again = copy(page)
+    found = collect(page, count, filters=tuple(exclude))
+    whole = set[str]()
+    if options.depth == 0 and len(paths) == 1 and found.exact and found.total > size:
+        whole = _that_fit(sizes, size)
+    if not whole:
+        return found
+    first = sum(sizes[below] for below in whole)
+    unlisted: dict[str, int] = {}
+
+    def small(listed: Iterable[_Listed]) -> Iterator[Names]:
+        for visit, names in listed:
+            for each in names[1]:
+                below = f"{visit.below}{each.name}/"
+                if below not in whole and below in sizes:
+                    unlisted[visit.directory.path_of(each)] = sizes[below]
+            yield names
+
+    def large(listed: Iterable[_Listed]) -> Iterator[Names]:
+        yield root.entry, [], first
+        yield from (names for visit, names in listed if visit.below not in whole)
+
+    if again.first < first:
+        again.end_before(first)
+        part = collect(again, small, enter=lambda below: f"{below}/" in whole, filters=None)
+    else:
+        part = collect(again, large, filters=None)
+    part.total, part.skipped, part.unlisted = found.total, found.skipped, unlisted
+    return part
 
 
-def _listed_names(walk: Walk, *, several: bool) -> Iterator[Names]:
+def _that_fit(sizes: Mapping[str, int], room: int) -> set[str]:
+    """Return the directories to list with all their entries, level by level, as many as fit."""
+    whole: set[str] = set()
+    for below in sorted(sizes, key=lambda each: (each.count("/"), path_order(each))):
+        above = below[: below.rfind("/", 0, -1) + 1]
+        if sizes[below] <= room and (not below or above in whole):
+            whole.add(below)
+            room -= sizes[below]
+    return whole
+
+
+def _listed_names(walk: Walk, *, several: bool) -> Iterator[_Listed]:
     """Yield the names in each directory; with `several` paths, each name once."""
     if (kept := walk.whole()) is not None:
         listed = kept.get(_LISTED)
         if listed is None:
-            listed = [(each.directory.entry, each.entries(directories_first=True), 0) for each in kept.visits]
+            listed = [(each, _names_of(each)) for each in kept.visits]
             kept.keep(_LISTED, listed)
         yield from listed
         return
     seen: set[str] = set()
     for visit in walk:
-        names = visit.entries(directories_first=True)
+        entry_of, names, more = _names_of(visit)
         if several:
             real_prefix = with_slash(visit.directory.real_path)
             names = [listed for listed in names if real_prefix + listed.name not in seen]
             seen.update(real_prefix + listed.name for listed in names)
-        yield visit.directory.entry, names, visit.more
+        yield visit, (entry_of, names, more)
+
+
+def _names_of(visit: Visit) -> Names:
+    return visit.directory.entry, visit.entries(directories_first=True), visit.more
 
 
 def _by_change(listed: DirEntry) -> Any:
@@ -370,17 +437,20 @@ class _EntrySearch:
         globs = [each.lower() for each in given] if any_case else given
         # A walk that skips hidden names yields none, so the matcher need not test for them.
         tests_hidden = hidden or opened is None
-        others = _name_tests(root, options, deadline)
-        self.tests = self.directory_tests = others
+        self.directory_path = ""  # of the names that are tested, with a trailing `/`
+        others = self._name_tests()
+        self.tests = self.directory_tests = self.unseen_tests = others
         # Identifies the tests of names, so that their results can be reused.
         self.names_key = repr((replace(options, offset=0, limit=None), given, any_case))
         if globs or isinstance(options, GlobOptions):
             self.tests = [fold(compile_globs(globs, anchored=anchored, hidden=tests_hidden)), *others]
+            self.unseen_tests = [fold(compile_globs(globs, anchored=anchored)), *others]
         if globs and "d" in self.filter.kinds:
             of_directory = compile_globs(globs, anchored=anchored, hidden=tests_hidden, directories=True)
             self.directory_tests = [fold(of_directory), *others]
-        enter = compile_descent(globs, anchored=anchored)
-        exclude = bind_globs(root, as_list(options.exclude), self.paths, options.glob_argument)
+        descent = compile_descent(globs, anchored=anchored)
+        self.enter = descent and fold(descent)
+        exclude = bind_globs(root, as_list(options.exclude), self.paths, "exclude")
         self.walk = Walk(
             root,
             self.paths,
@@ -392,7 +462,8 @@ class _EntrySearch:
             others=True,
             directories="d" in self.filter.kinds,
             follow=options.follow_symlinks,
-            enter=enter and fold(enter),
+            enter=self.enter,
+            reaches=self._reaches,
             exclude=compile_exclude(exclude) if exclude else None,
             filters=self.names_key,
             select=self._select,
@@ -404,16 +475,17 @@ class _EntrySearch:
         names = self._names() if self.in_order else self._sorted_names()
         try:
             found = _collect_in_order(names, self.page, self.deadline)
-        finally:
-            self.walk.select = None  # a reference cycle would keep the root open until garbage is collected
-        found.vanished += self.vanished
-        found.reached = found.reached or self.reached
-        found.add_skipped(self.walk.skipped, symlink=self.links, special=self.special)
+            found.vanished += self.vanished
+            found.reached = found.reached or self.reached
+            found.add_skipped(self.walk.skipped, symlink=self.links, special=self.special)
+        finally:  # a reference cycle would keep the root open until garbage is collected
+            self.walk.select = self.walk.reaches = None
+            self.tests = self.directory_tests = self.unseen_tests = []
         return found
 
     def _select(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
         """Return the files of a directory that pass; if they must be sorted, keep them and return none."""
-        return self._take(directory, self._named(below, files))
+        return self._take(directory, self._named(directory, below, files))
 
     def _take(self, directory: Directory, named: list[DirEntry]) -> list[DirEntry]:
         taken = [listed for listed in named if self._takes(directory, listed)]
@@ -422,10 +494,18 @@ class _EntrySearch:
         self._keep(directory, taken)
         return []
 
-    def _named(self, below: str, files: list[DirEntry]) -> list[DirEntry]:
+    def _reaches(self, excluded: Excluded) -> bool:
+        """Return True if a hidden or ignored name could be a result, or lead to one."""
+        if excluded.entry.is_dir(follow_symlinks=False):
+            return self.enter is None or self.enter(excluded.below)
+        self.directory_path = excluded.path[: -len(excluded.entry.name)]
+        return all(test(excluded.below) for test in self.unseen_tests)
+
+    def _named(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
         """Return the files that pass the tests of depth and name."""
         if self.min_depth > 1 and below.count("/") + 1 < self.min_depth:
             return []
+        self.directory_path = with_slash(directory.path)
         for test in self.tests:
             files = [listed for listed in files if test(below + listed.name)]
         return files
@@ -450,7 +530,8 @@ class _EntrySearch:
         for each in kept.visits if named is None else named:
             visit = each
             if named is None:
-                visit = each.having(self._named(each.below, each.files), self._named_child(each))
+                files = self._named(each.directory, each.below, each.files)
+                visit = each.having(files, self._named_child(each))
                 if not visit.files and visit.child is None:
                     continue
                 passing.append(visit)
@@ -473,6 +554,7 @@ class _EntrySearch:
         child = visit.child
         if child is None or visit.depth < self.min_depth:
             return None
+        self.directory_path = with_slash(visit.directory.path)
         return child if all(test(visit.below + child.name) for test in self.directory_tests) else None
 
     def _sorted_names(self) -> Iterator[Names]:
@@ -531,6 +613,34 @@ class _EntrySearch:
         self.keyed.sort()
         del self.keyed[self.page.end :]
 
+    def _name_tests(self) -> list[NameTest]:
+        """Return the tests of names other than globs."""
+        options = self.options
+        tests: list[NameTest] = []
+        if options.extensions is not None:
+            ends = parse_extensions(options.extensions)
+            tests.append(lambda path: path[path.rfind("/") + 1 :].lower().endswith(ends, 1))
+        if isinstance(options, FindOptions) and options.pattern:
+            tests.append(self._regex_test(options, options.pattern))
+        return tests
+
+    def _regex_test(self, options: FindOptions, pattern: str) -> NameTest:
+        compiled = compile_pattern(pattern, ignore_case=options.ignore_case)
+        search = compiled.expression.search
+        untimed = compiled.plan.longest_line(UNTIMED_STEPS)
+
+        def matches(path: str) -> bool:
+            name = path[path.rfind("/") + 1 :]
+            text = self.directory_path + name if options.full_path else name
+            if len(text) <= untimed:
+                return search(text) is not None
+            left = self.deadline - time.monotonic()
+            if left <= 0 or len(text) > compiled.max_length:
+                raise TimeoutError
+            return search(text, timeout=left, concurrent=True) is not None
+
+        return matches
+
 
 def _unchanged(test: NameTest) -> NameTest:
     return test
@@ -539,33 +649,3 @@ def _unchanged(test: NameTest) -> NameTest:
 def _lowered(test: NameTest) -> NameTest:
     """Return a test that gets its path in lower case."""
     return lambda path: test(path.lower())
-
-
-def _name_tests(root: Root, options: GlobOptions | FindOptions, deadline: float) -> list[NameTest]:
-    """Return the tests of names other than globs."""
-    tests: list[NameTest] = []
-    if options.extensions is not None:
-        ends = parse_extensions(options.extensions)
-        tests.append(lambda path: path[path.rfind("/") + 1 :].lower().endswith(ends, 1))
-    if isinstance(options, FindOptions) and options.pattern:
-        tests.append(_regex_test(root, options, options.pattern, deadline))
-    return tests
-
-
-def _regex_test(root: Root, options: FindOptions, pattern: str, deadline: float) -> NameTest:
-    compiled = compile_pattern(pattern, ignore_case=options.ignore_case)
-    search = compiled.expression.search
-    untimed = untimed_length(compiled.plan, untimed_steps())
-    start = root.entry(paths_of(options.path)[0]).path if options.full_path else "."
-    prefix = "" if start == "." else f"{start}/"
-
-    def matches(path: str) -> bool:
-        text = prefix + path if options.full_path else path[path.rfind("/") + 1 :]
-        if len(text) <= untimed:
-            return search(text) is not None
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return search(text, timeout=left, concurrent=True) is not None
-
-    return matches

@@ -12,28 +12,30 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from itertools import takewhile
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, call, plural
 from agentfs.errors import AgentFSError, NotFoundError
-from agentfs.fs import Root, display_name, quote, watched
+from agentfs.fs import ReadBuffer, Root, display_name, quote, watched
 from agentfs.limits import Limits
 from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_character
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Skipped
 from agentfs.search.collect import PAGE_BYTES, FoundEntries, Page, find_entries
+from agentfs.search.files import FileSource
 from agentfs.search.options import (
     FindOptions,
     GlobOptions,
     GrepOptions,
     ListOptions,
     SearchOptions,
+    as_list,
     has_wildcard,
     paths_of,
 )
 from agentfs.search.searcher import Finding, search
-from agentfs.text import first_names
+from agentfs.text import HEAD, first_names
 from agentfs.tree.ignore_sources import RuleReader, with_slash
 from agentfs.tree.visit import MAX_EXCLUDED, Excluded
 from agentfs.tree.walk import VCS_NAMES, Walk
@@ -42,12 +44,12 @@ from agentfs.visible import one_line
 _OPEN_IGNORED = Retry({"include_ignored": True})  # also includes hidden names
 _RULE_CHARS = 80
 _MAX_RULES = 2
-_WITH_LONG_LINES = "with lines too long for a pattern that repeats groups"
+_WITH_LONG_LINES = "with lines too long for the pattern"
 _REASONS = (  # reason: the words for one name and for several
     ("hidden", "hidden", "hidden"),
     ("ignored", "ignored", "ignored"),
     ("vcs", "version control directory", "version control directories"),
-    ("protected", "protected", "protected"),
+    ("protected", "protected by the policy", "protected by the policy"),
     ("binary", "binary", "binary"),
     ("too_large", "too large", "too large"),
     ("undecodable", "undecodable", "undecodable"),
@@ -63,6 +65,14 @@ _REACHED = {
     "walk_entries": "the most entries that one walk looks at",
     "memory": "the most memory that one call may take",
 }
+_SPACED_BAR = re.compile(r" +(?<!\\)\|\ *|(?<!\\)\| +")
+# What models write around a pattern.
+_ADDITIONS = {
+    "the quotes": re.compile(r"(?P<quote>[\"'`])(?P<pattern>.+)(?P=quote)(?P<flags>)", re.DOTALL),
+    "the slashes": re.compile(r"/(?P<pattern>.+)/(?P<flags>[a-z]*)", re.DOTALL),
+    "the options": re.compile(r"(?P<flags>(?:-[A-Za-z]+ +)+)(?P<pattern>.+)", re.DOTALL),
+}
+_FLAGS = {"i": "ignore_case", "w": "word", "F": "fixed_strings"}  # letters of `/x/i` and `-i x`
 PROBE_ENTRIES = 200_000
 # The most names of a short search among hidden and ignored ones, which often are most names of a tree. It
 # takes about 50 ms.
@@ -93,13 +103,13 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
     counted: list[str] = []
     for name, one, several in _REASONS:
         if name not in unsaid and (count := getattr(skipped, name)):
-            rules = _rules(skipped.rules) if name == "ignored" else ""
+            rules = _rules(skipped.rules, 1 if found else _MAX_RULES) if name == "ignored" else ""
             counted.append(plural(count, one, several) + rules)
     report = f"left out: {', '.join(counted)}" if counted else ""
     if not counted and not skipped.unread_rules:
         return ""
     if can_open and not repeated and (skipped.hidden or skipped.ignored):
-        report = Joined(" ", report, Advice("(", _OPEN_IGNORED, " for hidden and ignored)"))
+        report = Joined(" ", report, Advice("(", _OPEN_IGNORED, ")"))
     unread = ""
     if skipped.unread_rules:
         unread = first_names([one_line(display_name(file)) for file in skipped.unread_rules], _MAX_RULES)
@@ -116,10 +126,10 @@ def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker | N
     return report
 
 
-def _rules(rules: dict[str, int]) -> str:
+def _rules(rules: dict[str, int], most: int) -> str:
     ordered = sorted(rules, key=lambda rule: (-rules[rule], rule))
-    shown = ", ".join(one_line(rule)[:_RULE_CHARS] for rule in ordered[:_MAX_RULES])
-    more = f" and {len(rules) - _MAX_RULES} more rules" if len(rules) > _MAX_RULES else ""
+    shown = ", ".join(one_line(rule)[:_RULE_CHARS] for rule in ordered[:most])
+    more = f" and {plural(len(rules) - most, 'more rule')}" if len(rules) > most else ""
     return f" by {shown}{more}" if rules else ""
 
 
@@ -148,7 +158,7 @@ class Probe:
         seconds = self._ends - time.monotonic()
         if seconds <= 0:
             return None
-        options = replace(options, output_mode="files_with_matches", limit=None, offset=0, timeout=None)
+        options = replace(options, output_mode="content", limit=1, offset=0, timeout=None)
         limits = replace(self._limits, timeout=seconds)
         if among is not None:
             limits = replace(limits, walk_entries=min(_SEARCHED_EXCLUDED, limits.walk_entries))
@@ -156,6 +166,23 @@ class Probe:
             return search(self._root, limits, options, among=among)
         except AgentFSError:
             return None
+
+    def files_with_returns(self, options: GrepOptions) -> list[str]:
+        r"""Return the files of a search that end lines with `\r\n`."""
+        limits, buffer, found = self._limits, ReadBuffer(self._limits.file_bytes), list[str]()
+
+        def has_returns(source: Any) -> bool:
+            data, length = buffer.data, buffer.fill(source)
+            return length >= 0 and data.find(b"\r\n", 0, length) >= 0 > data.find(0, 0, min(length, HEAD))
+
+        with suppress(AgentFSError, TimeoutError):
+            for entries, reader in FileSource(self._root, limits, options, self._ends, None).batches():
+                for entry, outcome in reader.read_files(entries, has_returns):
+                    if outcome is True:
+                        found.append(reader.path_of(entry))
+                    if time.monotonic() > self._ends:
+                        return found
+        return found
 
     def entries(
         self, options: ListOptions | GlobOptions | FindOptions, *, any_case: bool = False
@@ -174,8 +201,20 @@ class Probe:
         return found if found.total else None
 
 
-def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding) -> list[str]:
-    """Return a hint on how a search without a match would find one, or no hint.
+class Reading(NamedTuple):
+    """Another reading of the arguments of `grep`, which finds something."""
+
+    fact: str  # such as "In another case it matches 3 lines, as in a.py"
+    changes: Mapping[str, Any]  # of the arguments; none if no call finds it
+    match: str = ""  # the text of the first match
+
+    def hint(self, options: GrepOptions) -> str:
+        """Return the fact with the call of `grep` that shows it."""
+        return _hint(self.fact, _retry(options, self.changes)) if self.changes else f"{self.fact}."
+
+
+def other_reading(root: Root, limits: Limits, options: GrepOptions, nothing: Finding) -> Reading | None:
+    """Return how a search without a match would find one, or None.
 
     Short searches try the skipped hidden and ignored names first, then other readings of the arguments, up
     to the first match.
@@ -191,21 +230,32 @@ def diagnose(root: Root, limits: Limits, options: GrepOptions, nothing: Finding)
     if not options.include_ignored and excluded:
         found = probe.lines(options, excluded)
         if found is not None and found.total_lines:
-            where = why_skipped(root, next(iter(found.counts))) or one_line(next(iter(found.counts)))
+            where = why_skipped(root, found.matches[0].path) or one_line(found.matches[0].path)
             lines = _lines(found, exact=len(excluded) < MAX_EXCLUDED)
-            return [_hint(f"{lines} in hidden or ignored files, as in {where}", _OPEN_IGNORED)]
-    for fact, changes in _other_readings(options, nothing):
+            return Reading(f"{lines} in hidden or ignored files, as in {where}", _OPEN_IGNORED.arguments)
+    for fact, changes in _other_readings(root, options, nothing):
         found = probe.lines(replace(options, **changes))
         if found is not None and found.total_lines:
-            where = one_line(next(iter(found.counts)))
-            return [_hint(f"{fact} {_lines(found)}, as in {where}", _retry(options, changes))]
-    return []
+            match = found.matches[0]
+            start, end = match.spans[0]
+            text = match.text[start:end]
+            return Reading(f"{fact} {_lines(found)}, as in {one_line(match.path)}", changes, text)
+    if "\r" in options.pattern or (not options.fixed_strings and "\\r" in options.pattern):
+        files = probe.files_with_returns(options)
+        what = f"{plural(len(files), 'searched file ends', 'searched files end')} lines with \\r\\n"
+        where = f", such as {one_line(files[0])}" if files else ""
+        return Reading(f"Lines are matched without their ends; {what}{where}", {})
+    return None
 
 
-def _other_readings(options: GrepOptions, nothing: Finding) -> Iterator[tuple[str, dict[str, Any]]]:
+def _other_readings(
+    root: Root, options: GrepOptions, nothing: Finding
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield other readings of the arguments: the beginning of the hint, and the changed arguments."""
     pattern = options.pattern
     if not nothing.searched:
+        if (directory := _directory_of(root, options)) is not None:
+            yield f"In the directory {one_line(directory)} it matches", {"path": directory, "glob": None}
         yield from (
             (f"Without {name} it matches", {name: None})
             for name in ("glob", "type", "exclude", "max_depth")
@@ -219,10 +269,28 @@ def _other_readings(options: GrepOptions, nothing: Finding) -> Iterator[tuple[st
         escaped = escape(pattern)
         if "\\" not in pattern and escaped != pattern and len(escaped) <= MAX_CHARACTERS:
             yield "As plain text it matches", {"pattern": escaped}
+        if (without := re.sub(r"\\([<>])", r"\1", pattern)) != pattern:
+            yield "With < and > in place of \\< and \\> it matches", {"pattern": without}
+        if (without := _SPACED_BAR.sub("|", pattern)) != pattern:
+            yield "Without the spaces around | it matches", {"pattern": without}
+    for added, expression in _ADDITIONS.items():
+        if found := expression.fullmatch(pattern):
+            flags = {_FLAGS[letter]: True for letter in found["flags"] if letter in _FLAGS}
+            yield f"Without {added} it matches", {"pattern": found["pattern"], **flags}
     if not options.multiline and ("\n" in pattern if options.fixed_strings else has_character(pattern, "\n")):
         yield "Over several lines it matches", {"multiline": True}
     if not options.ignore_case and nothing.in_other_case and pattern.lower() != pattern.upper():
         yield "In another case it matches", {"ignore_case": True}
+
+
+def _directory_of(root: Root, options: GrepOptions) -> str | None:
+    """Return the directory that a glob names, if it is the only glob."""
+    globs, paths = as_list(options.glob), paths_of(options.path)
+    if len(globs) == len(paths) == 1:
+        with suppress(AgentFSError):
+            entry = root.entry(f"{paths[0]}/{globs[0]}")
+            return entry.path if entry.is_dir else None
+    return None
 
 
 def explain_no_entries(
@@ -336,7 +404,7 @@ def explain_glob_path(
             count = count_of_glob(probe, replace(options, **changes))
             fact = f"As a glob it leads to {count}" if count else ""
         elif (found := probe.lines(replace(options, **changes))) is not None:
-            files = plural(found.searched, "file")
+            files = f"{plural(found.searched, 'file')}, {found.total_files} of them"
             is_explained = found.total_lines if matching else found.searched
             fact = f"As a glob it names {files} with {_lines(found, 'matching line')}" if is_explained else ""
         if fact:
@@ -414,6 +482,7 @@ _MAX_SUGGESTIONS = 3
 _MAX_CORRECTIONS = 4  # wrong names of one path that are corrected
 # Characters that models add to a path: quotes, `@`, `file://`, and a line number after it.
 _DECORATION = re.compile(r"^(?:file://)?[@\s\"'`]+|^file://|(?:[:#(]L?[0-9][-:,0-9L]*\)?)?[\s\"'`]*$")
+_ALIAS = re.compile(r"^@/")  # of the source directory, in JavaScript projects
 _OF_DIRECTORIES = frozenset({"ls", "glob", "find"})  # methods whose `path` is a directory
 
 
@@ -443,7 +512,7 @@ def explain_missing(
             f"As a glob it matches {files}: call ", call("glob", pattern=path), " to see them."
         )
         return
-    straight = _DECORATION.sub("", path).replace("\\", "/")
+    straight = _DECORATION.sub("", _ALIAS.sub("", path)).replace("\\", "/")
     given = error.details.get("similar", ())
     with suppress(AgentFSError):
         is_there = root.exists(straight)
@@ -472,14 +541,14 @@ def _alike(root: Root, path: str, method: str) -> list[str]:
     if found or not parts or time.monotonic() - began > _SECONDS / 2:
         return found
     wanted = [part.casefold() for part in reversed(parts)]
-    ranked: list[tuple[int, str]] = []
-    for real_path, is_directory in _named(root, wanted[0]):
+    ranked: list[tuple[int, bool, str]] = []
+    for real_path, is_directory, is_link in _named(root, wanted[0]):
         names = reversed(display_name(real_path).casefold().split("/"))
         same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(names, wanted, strict=False))))
         if same == len(parts) if is_directory else method not in _OF_DIRECTORIES:
-            ranked.append((-same, root.display_path(real_path)))
-    ranked.sort(key=itemgetter(0))
-    return [each for _, each in ranked[:_MAX_SUGGESTIONS]]
+            ranked.append((-same, is_link, root.display_path(real_path)))
+    ranked.sort(key=itemgetter(0, 1))
+    return [path for *_, path in ranked[:_MAX_SUGGESTIONS]]
 
 
 def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
@@ -494,8 +563,8 @@ def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
     return [path]
 
 
-def _named(root: Root, name: str) -> Iterator[tuple[str, bool]]:
-    """Yield the real paths of entries with this name in any case, each with True for a directory."""
+def _named(root: Root, name: str) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the real path of each entry with this name in any case, is_directory, and is_link."""
     walk = Walk(
         root.top,
         root.usable_directories,
@@ -508,4 +577,4 @@ def _named(root: Root, name: str) -> Iterator[tuple[str, bool]]:
         prefix = with_slash(visit.directory.real_path)
         for listed in (*visit.files, *filter(None, [visit.child])):
             if listed.name.casefold() == name:
-                yield prefix + listed.name, listed is visit.child
+                yield prefix + listed.name, listed is visit.child, listed.is_symlink()

@@ -14,9 +14,9 @@ from agentfs.limits import Limits
 from agentfs.patterns.literals import SkipReason
 from agentfs.results import GlobResult, Skipped
 from agentfs.search.collect import bind_globs
-from agentfs.search.options import GrepOptions, OneOrMore, as_list, opens_hidden, paths_of
+from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
 from agentfs.tree.file_types import compile_types
-from agentfs.tree.globs import compile_exclude, compile_globs, compile_pruning, hidden_names
+from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Excluded, Visit
 from agentfs.tree.walk import Walk, path_order
@@ -75,16 +75,14 @@ class _Filter:
     """The globs and types of a search, bound to the directories that it searches."""
 
     def __init__(self, root: Root, options: GrepOptions, directories: list[str], *, hidden: bool) -> None:
-        def bound(globs: OneOrMore | None) -> list[str]:
-            return bind_globs(root, as_list(globs), directories) if globs else []
-
-        self.globs = globs = bound(options.glob)
-        exclude = bound(options.exclude)
+        self.globs = globs = bind_globs(root, as_list(options.glob), directories)
+        exclude = bind_globs(root, as_list(options.exclude), directories, "exclude")
         types = as_list(options.type) if options.type else []
         self.excludes = compile_exclude(exclude) if exclude else None
-        self.prunes = compile_pruning(globs)
+        self.enter = compile_descent(globs)  # tests the directories to enter; None for all
         self._has_type = compile_types(types) if types else None
         self._fits = compile_globs(globs, hidden=hidden) if globs else None
+        self._fits_unseen = compile_globs(globs) if globs else None
         self.key = tuple(globs), tuple(types), tuple(exclude)
 
     def of(self, below: str, entries: Sequence[_E]) -> Sequence[_E]:
@@ -108,8 +106,15 @@ class _Filter:
     def skips(self, below: str, is_dir: bool) -> bool:
         """Return True if `exclude` leaves out an entry, or if no glob can match below a directory."""
         return (self.excludes is not None and self.excludes(below, is_dir)) or (
-            is_dir and self.prunes is not None and self.prunes(below)
+            is_dir and self.enter is not None and not self.enter(below)
         )
+
+    def reaches(self, excluded: Excluded) -> bool:
+        """Return True if a hidden or ignored file would be searched, or a directory entered."""
+        if excluded.entry.is_dir(follow_symlinks=False):
+            return self.enter is None or self.enter(excluded.below)
+        fits, has_type = self._fits_unseen, self._has_type
+        return (fits is None or fits(excluded.below)) and (has_type is None or has_type(excluded.entry.name))
 
 
 @dataclass(eq=False)
@@ -203,7 +208,7 @@ class FileSource:
 
     def _listed(self, files: list[str]) -> Iterator[Batch]:
         """Find the files that were passed by path; results of `find` may no longer exist."""
-        filter_ = _Filter(self._root, self._options, ["."], hidden=False)
+        filter_ = _Filter(self._root, self._options, ["."], hidden=True)
         if isinstance(self._options.files, GlobResult):
             yield [Named(path) for path in files if filter_.takes_path(path)], self
             return
@@ -262,7 +267,6 @@ class FileSource:
         options = self._options
         hidden = opens_hidden(options)
         filter_ = _Filter(self._root, options, directories, hidden=hidden)
-        prunes = filter_.prunes
         walk = Walk(
             self._root,
             directories,
@@ -272,7 +276,8 @@ class FileSource:
             ignored=options.include_ignored,
             depth=options.max_depth or 0,
             follow=options.follow_symlinks,
-            enter=None if prunes is None else lambda below: not prunes(below),
+            enter=filter_.enter,
+            reaches=filter_.reaches,
             exclude=filter_.excludes,
             stops=self.stops_when_full,
             filters=filter_.key,
@@ -328,7 +333,7 @@ class FileSource:
         directories = [path for path in self._paths if self._root.entry(path).is_dir]
         filter_ = _Filter(self._root, self._options, directories, hidden=True)
         left, ordered = self._limits.walk_entries, sorted(among, key=lambda each: path_order(each.path))
-        for number, (path, below, entry) in enumerate(ordered):
+        for number, (path, below, entry, _) in enumerate(ordered):
             is_dir = entry.is_dir(follow_symlinks=False)
             if filter_.skips(below, is_dir):
                 continue

@@ -1,18 +1,19 @@
 """`ls`, `glob` and `find`: the results and their text."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from os.path import commonprefix
 from typing import TypeVar
 
-from agentfs.advice import Joined
+from agentfs.advice import Joined, plural
 from agentfs.errors import InvalidPatternError, NotFoundError
 from agentfs.fs import Root, unicode_duplicates_among, watched
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import Entry, GlobResult, ListResult
-from agentfs.search.collect import FoundEntries, check_offset, find_entries
+from agentfs.search.collect import FoundEntries, Noun, check_offset, find_entries
 from agentfs.search.diagnose import (
     Probe,
     count_left_out,
@@ -37,6 +38,8 @@ from agentfs.visible import one_line
 
 _LEAST_SIZE = 100 * 1024  # bytes from which on a listing shows the size of a file
 _MOST_WHOLE_PATHS = 20  # more are shown as a tree
+_HEADER_CHARS = 2  # of a line for a directory, besides its path
+_ENTRY = ("entry", "entries")
 _R = TypeVar("_R", ListResult, GlobResult)
 
 
@@ -48,13 +51,13 @@ def list_directory(
     meant, glob_note = with_meant_globs(root, limits, options)
     found = find_entries(root, limits, meant)
     least = 0 if options.sort == "size" else _LEAST_SIZE
-    lines = path_lines([(entry.path, _entry_tail(entry, least)) for entry in found.entries])
+    lines = path_lines([(entry.path, _entry_tail(entry, least, found.unlisted)) for entry in found.entries])
     nothing = "" if found.entries else _nothing_listed(root, limits, meant, found)
     alike = ", ".join(map(one_line, unicode_duplicates_among(entry.path for entry in found.entries)))
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
     result = ListResult(found.entries, found.total, found.skipped)
-    return _fitted_page(limits, options, found, result, lines, nothing, "entries", tracker, glob_note, alike)
+    return _fitted_page(limits, options, found, result, lines, nothing, _ENTRY, tracker, glob_note, alike)
 
 
 def _nothing_listed(root: Root, limits: Limits, options: ListOptions, found: FoundEntries) -> str:
@@ -65,8 +68,10 @@ def _nothing_listed(root: Root, limits: Limits, options: ListOptions, found: Fou
     return f"{', '.join(map(one_line, paths))} {state}{left_out}."
 
 
-def _entry_tail(entry: Entry, least_size: int) -> str:
+def _entry_tail(entry: Entry, least_size: int, unlisted: Mapping[str, int]) -> str:
     """Return the text of `ls` after the path of an entry: a size, a target or a kind."""
+    if count := unlisted.get(entry.path):
+        return f"/  ({plural(count, *_ENTRY)})"
     tail = "  (protected)" if entry.protected and not entry.is_dir else ""
     if entry.type == "symlink":
         return f"{tail} -> {'(outside the workspace)' if entry.target is None else one_line(entry.target)}"
@@ -93,7 +98,7 @@ def find_files(
 ) -> GlobResult:
     """Find the entries that match the arguments of `glob` or `find`."""
     began = time.monotonic()
-    noun = "files" if isinstance(options, GlobOptions) else "entries"
+    noun = ("file", "files") if isinstance(options, GlobOptions) else _ENTRY
     meant, glob_note = with_meant_globs(root, limits, options)
     try:
         found = find_entries(root, limits, meant)
@@ -108,7 +113,7 @@ def find_files(
     nothing = ""
     if not found.total:
         paths = paths_of(options.path)
-        nothing = f"0 {noun} match"
+        nothing = f"0 {noun[1]} match"
         patterns = options.globs
         if isinstance(options, FindOptions):
             patterns = [*patterns, *as_list(options.pattern)]
@@ -135,7 +140,7 @@ def _fitted_page(
     result: _R,
     lines: list[str],
     nothing: str,
-    noun: str,
+    noun: Noun,
     tracker: ReadTracker | None,
     *remarks: str,
 ) -> _R:
@@ -151,7 +156,7 @@ def _fitted_page(
         end = min(found.page.end, total) if count >= len(lines) else first + count
         following = next_page(options, end) if end < total else None
         notes = notes_of(
-            f"{noun} {first + 1}-{end} of {counted}" if names_page or following else "",
+            f"{noun[1]} {first + 1}-{end} of {counted}" if names_page or following else "",
             continuation(following),
             skipped_report,
             stop_report(skipped, options, limits),
@@ -167,7 +172,7 @@ def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
     """Return a line for each path, or a tree if there are many.
 
     In a tree, a name is indented below its directory. A directory that is not listed precedes the first of
-    several names below it.
+    several paths below it, if that makes the text shorter.
 
     Args:
         paths: Each path, with the text that follows it in its line.
@@ -175,22 +180,55 @@ def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
     """
     if max(len(paths), of) <= _MOST_WHOLE_PATHS:
         return [one_line(path) + tail for path, tail in paths]
+    full = [f"{path}/" if tail == "/" else path for path, tail in paths]
+    shared = [*(_shared_directory(*pair) for pair in pairwise(full)), 0]
     lines: list[str] = []
     opened: list[str] = []  # the current directories, each with a trailing `/`
-    for (path, tail), (following, _) in pairwise([*paths, ("", "")]):
-        if "/ " in f"/{path}":  # a name that begins with a space would look indented
-            opened.clear()
-            lines.append(f"{'./' * path.startswith(' ')}{one_line(path)}{tail}")
-            continue
-        while opened and not path.startswith(opened[-1]):
+    for number, (path, tail) in enumerate(paths):
+        while opened and not (path.startswith(opened[-1]) and _can_be_indented(path)):
             opened.pop()
-        above, header = opened[-1] if opened else "", ""
-        parent = path[: path.rfind("/") + 1]
-        if parent != above and following.startswith(parent):
-            header = f"{' ' * len(opened)}{one_line(parent[len(above) :])}\n"
-            opened.append(parent)
-        name = path[len(opened[-1] if opened else "") :]
-        lines.append(f"{header}{' ' * len(opened)}{one_line(name)}{tail}")
+        text = ""
+        for end in _headers(shared, number, len(opened[-1]) if opened else 0, path.rfind("/") + 1):
+            text += _indented(path[:end], opened) + "\n"
+            opened.append(path[:end])
+        lines.append(f"{text}{_indented(path, opened)}{tail}")
         if tail == "/":
             opened.append(f"{path}/")
     return lines
+
+
+def _indented(path: str, opened: Sequence[str]) -> str:
+    """Return a path below the directory that was opened last; a leading space does not look like one."""
+    name = path[len(opened[-1]) if opened else 0 :]
+    return f"{' ' * len(opened)}{'./' * path.startswith(' ')}{one_line(name)}"
+
+
+def _can_be_indented(path: str) -> bool:
+    return "/ " not in f"/{path}"  # a name that begins with a space would look indented further
+
+
+def _shared_directory(path: str, following: str) -> int:
+    """Return the length of the directory that two paths share, with its trailing `/`."""
+    if not (_can_be_indented(path) and _can_be_indented(following)):
+        return 0
+    return commonprefix([path, following]).rfind("/") + 1  # noqa: RUF071 - cut to whole names
+
+
+def _headers(shared: Sequence[int], number: int, above: int, most: int) -> list[int]:
+    """Return the lengths of the directories to show ahead of a path, the outermost first.
+
+    Each is longer than `above`, at most as long as `most`, and saves more text below it than it takes.
+    """
+    ends: list[tuple[int, int]] = []  # with the number of paths below each
+    least, at = most, number
+    while (least := min(least, shared[at])) > above:
+        at += 1
+        if ends and ends[-1][0] == least:
+            ends.pop()
+        ends.append((least, at - number + 1))
+    chosen: list[int] = []
+    for end, count in reversed(ends):
+        if (count - 1) * (end - above) > count + _HEADER_CHARS:
+            chosen.append(end)
+            above = end
+    return chosen

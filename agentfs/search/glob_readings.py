@@ -31,12 +31,12 @@ _GLOB_FIELDS = {
     GrepOptions: ("glob", "exclude"),
 }
 # A separator of a list, or a text in which no separator counts: an escape, braces, a class.
-_LIST_TOKEN = re.compile(r"\s*[,|]\s*|\\.|\{[^}]*\}|\[[^\]]*\]|.", re.DOTALL)
+_LIST_TOKEN = re.compile(r"\s*[,|]\s*|\s+|\\.|\{[^}]*\}|\[[^\]]*\]|.", re.DOTALL)
 # A name in brackets that begins a part of a path: `[id]` or `[...slug]`, and not `[Tt]` or `[a-z]`.
 _NAME_IN_BRACKETS = re.compile(r"(?:^|(?<=/))\[{1,2}(?:\.\.\.)?(?!(\w)(?i:\1)\])[^\W\d]\w+\]{1,2}")
 _ANY_PARTS = "**"
 # The beginnings of the notes on globs that were read in another way.
-READINGS = ("taken as a list", "brackets taken literally", "matched from the root")
+READINGS = ("brackets taken literally", "matched from the root")
 _MOST_NAMED = 3
 _SECONDS = 1.0  # for each short search
 
@@ -48,7 +48,7 @@ def with_meant_globs(root: Root, limits: Limits, options: _O) -> tuple[_O, str]:
     (`app/[id]/*`), or as a path from the root (`src/*.c` with `path="src"`), if that matches a name.
     """
     fields = {name: as_list(getattr(options, name)) for name in _GLOB_FIELDS[type(options)]}
-    if not any(mark in glob for globs in fields.values() for glob in globs for mark in "/,|["):
+    if not any(mark in glob for globs in fields.values() for glob in globs for mark in "/,|[ "):
         return options, ""
     if isinstance(options, GrepOptions) and options.listed is not None:
         return options, ""
@@ -62,7 +62,6 @@ class _GlobReader:
         self._paths = paths_of(options.path)
         self._start = ""  # the directory that is searched, if it is the only one and not the root
         self._from_root: list[str] = []
-        self._lists: list[str] = []
         self._literal: list[str] = []
 
     def read(self, options: _O, fields: Mapping[str, list[str]]) -> tuple[_O, str]:
@@ -94,7 +93,6 @@ class _GlobReader:
         if self._matches([text.lstrip("/") if readings[1][1] else text]) is not False:
             return [glob]
         if len(parts) > 1:
-            self._lists.append(glob)
             given = [f"!{part}" if negated and not part.startswith("!") else part for part in parts]
             return [each for part in given for each in self._meant(part)]
         for read_so, globs in readings:
@@ -113,9 +111,8 @@ class _GlobReader:
         return True if found.total else (False if found.exact else None)
 
     def _note(self) -> str:
-        listed, literal, from_root = READINGS
+        literal, from_root = READINGS
         readings = {
-            listed: self._lists,
             literal: self._literal,
             f"{from_root}, as nothing matches below {one_line(self._start)}": self._from_root,
         }
@@ -127,10 +124,10 @@ class _GlobReader:
 
 
 def _split(glob: str) -> list[str]:
-    """Split a text at commas and bars outside braces and classes; return it whole if a part is empty."""
+    """Split a text at separators outside braces and classes; return it whole if a part is empty."""
     parts = [""]
     for found in _LIST_TOKEN.finditer(glob):
-        if found[0].strip() in {",", "|"}:
+        if found[0].strip() in {",", "|", ""}:
             parts.append("")
         else:
             parts[-1] += found[0]

@@ -16,7 +16,7 @@ from agentfs.outputs import NO_LINE_IDS, OutputStore
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
 from agentfs.search.collect import check_offset
-from agentfs.search.diagnose import diagnose, explain_glob_path, report_of, stop_report
+from agentfs.search.diagnose import explain_glob_path, other_reading, report_of, stop_report
 from agentfs.search.find import path_lines
 from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import GrepOptions, next_page, paths_of
@@ -81,7 +81,8 @@ def grep_files(
         found.matches = _with_line_ids(root, limits, tracker, found.matches)
     hints: list[str] = []
     if not found.total_lines and found.skipped.reached is None and text is None:
-        hints = diagnose(root, limits, meant, found)
+        reading = other_reading(root, limits, meant, found)
+        hints = [] if reading is None else [reading.hint(meant)]
     remarks = glob_note, _context_note(limits, options), _empty_group_note(options)
     elapsed_ms = round((time.monotonic() - began) * 1000)
     result = _render(limits, options, found, hints, remarks, tracker, elapsed_ms)
@@ -141,7 +142,7 @@ def _render(
     """
     by_line, exact, first = options.by_line, found.exact, found.page.first
     if exact and found.entries:
-        check_offset(first, found.entries, "matches" if by_line else "files")
+        check_offset(first, found.entries, ("match", "matches") if by_line else ("file", "files"))
     result = GrepResult(
         matches=found.matches,
         counts=found.counts,
@@ -244,7 +245,7 @@ def _body(
         case "count":
             return _count_lines(counts, len(found.counts))
         case "summary":
-            return _summary_lines(matches, counts)
+            return _summary_lines(matches, counts, len(found.counts))
         case _:
             return [_sentence(_totals(found))]
 
@@ -298,13 +299,14 @@ def _content_lines(matches: Sequence[Match], *, numbers: bool) -> list[str]:
     return lines
 
 
-def _summary_lines(matches: Sequence[Match], counts: Mapping[str, FileCount]) -> list[str]:
+def _summary_lines(matches: Sequence[Match], counts: Mapping[str, FileCount], of: int) -> list[str]:
     """Return the counts of each file with its first matches."""
     samples = _by_file(matches)
     lines: list[str] = []
-    for path, count in counts.items():
-        lines += _count_lines({path: count})
-        lines += [f"  {line}" for line in _numbered_matches(samples.get(path, []))]
+    for path, head in zip(counts, _count_lines(counts, of), strict=True):
+        name = head.rpartition("\n")[2]
+        indent = " " * (len(name) - len(name.lstrip(" ")) + 2)
+        lines += [head, *(indent + line for line in _numbered_matches(samples.get(path, [])))]
     return lines
 
 
@@ -340,7 +342,7 @@ def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list
     return lines
 
 
-def _count_lines(counts: Mapping[str, FileCount], of: int = 0) -> list[str]:
+def _count_lines(counts: Mapping[str, FileCount], of: int) -> list[str]:
     """Return `path: 3` for each file, with the number of matches if it differs from that of lines."""
     tails = [
         f": {each.lines}"

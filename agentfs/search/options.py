@@ -284,12 +284,12 @@ def texts(path: str | PathLike[str] | Sequence[str | PathLike[str]]) -> OneOrMor
 
 
 def paths_of(path: OneOrMore) -> list[str]:
-    """Return the paths to search; "" is the root."""
+    """Return the paths to search; "" and "/" are the root, as in globs."""
     if isinstance(path, str):
-        return [path or "."]
+        return [path if path.strip("/") else "."]
     if not path:
         raise _invalid("path", "The list of paths is empty.", 'Pass one; "." is the root.')
-    paths = list(dict.fromkeys(each or "." for each in path))
+    paths = list(dict.fromkeys(each if each.strip("/") else "." for each in path))
     if len(paths) > _MOST_PATHS:
         hint = "Pass a directory above them, or fewer in each call."
         raise _invalid("path", f"The list has {len(paths)} paths; at most {_MOST_PATHS} are allowed.", hint)

@@ -1,5 +1,6 @@
 """The file types for `grep(type=…)`: globs for each type, with the names that ripgrep uses."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry
@@ -86,13 +87,16 @@ sass; shell: sh; terraform: tf; text: txt; tsx: ts; yml: yaml
 """)
 
 
+_LISTED = re.compile(r"[^\s,|]+")
+
+
 def type_names() -> list[str]:
     """Return the names of the types, without aliases."""
     return sorted(_TYPES)
 
 
 def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
-    """Return a test that is True for the names of files of these types.
+    """Return a test that is True for the names of files of these types; a text may list several.
 
     A type that begins with `!` excludes its files. If a file has several of the types, the last one decides.
 
@@ -101,7 +105,7 @@ def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
     """
     globs = [
         f"{'!' * name.startswith('!')}{'*' * each.startswith('.')}{each.removeprefix('=')}"
-        for name in dict.fromkeys(reversed(names))
+        for name in dict.fromkeys(reversed([each for name in names for each in _LISTED.findall(name)]))
         for each in _TYPES[_find(name.removeprefix("!"))].split()
     ]
     return compile_globs(globs[::-1])

@@ -39,6 +39,8 @@ _RULES_PER_CHECK, _RULES_PER_TEST, _LINES_PER_CHECK, _NAMES_PER_CHECK = 64, 400,
 _LONG_RULE = 1000  # characters; a longer rule is compiled alone
 
 _WILD = re.compile(r"[*?\[\\]")
+# `aa**//f`: after a plain beginning, git lets `**/` stand for nothing, and an empty part has no other match.
+_BESIDE_EMPTY_PART = re.compile(r"([^*?\[\\]*[^*?\[\\/])\*\*/(/.*)?", re.DOTALL)
 _BOM = b"\xef\xbb\xbf"
 
 # Patterns that pathspec 1.1 reads as git does, and that its regexes match without much backtracking: at most
@@ -155,6 +157,8 @@ def _read_rule(line: str, index: int, source: str) -> IgnoreRule | None:
         glob = glob[:-1]
     by_name = "/" not in glob
     glob = glob.removeprefix("/")
+    if not by_name and (beside := _BESIDE_EMPTY_PART.fullmatch(glob)):
+        glob = beside[1] + (beside[2] or "")
     if not glob:
         return None
     pattern = written.encode("latin-1").decode("utf-8", "backslashreplace")

@@ -87,12 +87,6 @@ def compile_globs(
     return matches
 
 
-def compile_pruning(patterns: Sequence[str], *, anchored: bool = False) -> Matcher | None:
-    """Return a test that is True for directories to leave out with their contents; None if there are none."""
-    globs = _read(patterns)
-    return _pruning(globs, anchored=anchored) if any(glob.negated for glob in globs) else None
-
-
 def compile_descent(patterns: Sequence[str], *, anchored: bool = False) -> Matcher | None:
     """Return a test that is True if a match may lie below a directory; None if it is True for all."""
     globs = _read(patterns)

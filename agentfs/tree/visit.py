@@ -96,6 +96,7 @@ class Excluded(NamedTuple):
     path: str  # relative to the root
     below: str  # relative to the start of the walk
     entry: DirEntry
+    rule: IgnoreRule | None = None  # None if it is hidden
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from heapq import nsmallest
 from itertools import chain, islice
@@ -13,7 +14,7 @@ from agentfs import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, DirEntry, Root, display_name
 from agentfs.results import Skipped
-from agentfs.tree.gitignore import OUTSIDE, IgnoreRules
+from agentfs.tree.gitignore import OUTSIDE, IgnoreRule, IgnoreRules
 from agentfs.tree.ignore_sources import DECIDING, RuleReader, with_slash
 from agentfs.tree.visit import MAX_EXCLUDED, Excluded, KeptWalk, LeftOut, Mark, RulesInside, Visit, entry_name
 
@@ -54,6 +55,7 @@ class Walk:
     enter: Callable[[str], bool] | None = None  # test of directories to enter, by path below the start
     exclude: Callable[[str, bool], bool] | None = None  # names to leave out uncounted: path below, is_dir
     select: Select | None = None  # selects files of a directory, given with its path below
+    reaches: Callable[[Excluded], bool] | None = None  # test of the hidden and ignored names to count
     keep: int | None = None  # maximum of files to keep in one directory; others are only counted
     key: Callable[[DirEntry], Any] = entry_name  # sort key within a directory, with `listing`
     stops: bool = False  # the iteration may end early, so names must not be counted ahead
@@ -97,13 +99,29 @@ class Walk:
         """The counts of names that the walk has left out so far."""
         display = self.root.display_path_if_usable
         left_out = LeftOut.sum(self._left_out)
+        for each in self._unreached():
+            left_out.counts["hidden" if each.rule is None else "ignored"] -= 1
+            if each.rule is not None:
+                left_out.rules[each.rule] -= 1
         rules: Counter[str] = Counter()
-        for rule, count in left_out.rules.items():
+        for rule, count in (+left_out.rules).items():
             rules[rule.text(display)] += count
         counts = dict(left_out.counts)
         counts["unreadable"] = counts.get("unreadable", 0) + self._reader.unreadable
         unread = tuple((file and display(file)) or OUTSIDE for file in self._reader.unread)
         return Skipped(**counts, rules=dict(rules), unread_rules=unread, reached=self._reached)
+
+    def _unreached(self) -> Iterator[Excluded]:
+        """Yield the hidden and ignored names that no answer could have had."""
+        exclude, reaches = self.exclude, self.reaches
+        if exclude is None and reaches is None:
+            return
+        with suppress(TimeoutError, OSError):  # raised by the test of a name, or of its type
+            for each in chain.from_iterable(part.excluded for part in self._left_out):
+                is_dir = each.entry.is_dir(follow_symlinks=False)
+                is_excluded = exclude is not None and exclude(each.below, is_dir)
+                if is_excluded or (reaches is not None and not reaches(each)):
+                    yield each
 
     def __iter__(self) -> Iterator[Visit]:
         stack: list[Visit] = []
@@ -411,7 +429,7 @@ class Walk:
                 visible.append(entry)
             else:
                 self._skip("hidden")
-                self._exclude(visit, [entry])
+                self._exclude(visit, [(entry, None)])
         return visible
 
     def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
@@ -421,18 +439,19 @@ class Walk:
             self._reached = "timeout"
         if rules:
             stay = set(map(id, kept))
-            self._exclude(visit, [entry for entry in entries[:decided] if id(entry) not in stay])
+            ignored = [entry for entry in entries[:decided] if id(entry) not in stay]
+            self._exclude(visit, list(zip(ignored, rules, strict=True)))
             self._skip("ignored", len(rules))
             if self._counting:
                 self._part().rules.update(rules)
         return kept
 
-    def _exclude(self, visit: Visit, entries: list[DirEntry]) -> None:
+    def _exclude(self, visit: Visit, entries: list[tuple[DirEntry, IgnoreRule | None]]) -> None:
         """Record hidden or ignored names, so that a later search can include them."""
         if self._counting:
             path, below, excluded = with_slash(visit.directory.path), visit.below, self._part().excluded
-            for entry in entries[: MAX_EXCLUDED - len(excluded)]:
-                excluded.append(Excluded(path + entry.name, below + entry.name, entry))
+            for entry, rule in entries[: MAX_EXCLUDED - len(excluded)]:
+                excluded.append(Excluded(path + entry.name, below + entry.name, entry, rule))
 
     def _divide(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
         """Add the directories to the visit and return the files."""

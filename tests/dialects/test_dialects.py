@@ -221,7 +221,7 @@ def test_a_footer_advises_only_visible_parameters(ws):
     ws.write("build/a.py", "x\n")
     ws.write("b.py", "pass include_ignored=true\n")
     text = Toolset([ws.grep]).call("grep", {"pattern": "include_ignored"}).content
-    assert "(pass include_ignored=true for hidden" in text
+    assert "(pass include_ignored=true)]" in text
     hidden = Toolset([ToolSpec(ws.grep, hide=("include_ignored",))])
     text = hidden.call("grep", {"pattern": "include_ignored"}).content
     assert text.count("include_ignored") == 1

@@ -114,10 +114,13 @@ def may_match(compiled, content):
 
 
 def naively(expression, lines):
-    judged = [
-        (number, line, [m.span() for m in expression.finditer(line, timeout=1)])
-        for number, line in enumerate(lines)
-    ]
+    """Match each line; as in rg, an empty match does not follow another match at once."""
+    judged: list[tuple[int, str, list[tuple[int, int]]]] = []
+    for number, line in enumerate(lines):
+        spans = [m.span() for m in expression.finditer(line, timeout=1)]
+        ends = [-1, *(end for _, end in spans)]
+        kept = [span for span, before in zip(spans, ends, strict=False) if span != (before, before)]
+        judged.append((number, line, kept))
     return [each for each in judged if each[2]]
 
 

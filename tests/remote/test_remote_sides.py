@@ -68,9 +68,8 @@ def test_a_bare_python_serves_with_re(tree, cache, python):
         use(ws, tree)
         with pytest.raises(InvalidPatternError, match="Python's `re` is used here"):
             ws.grep(r"\p{Lu}")
-        started = time.monotonic()
-        assert ws.grep(SLOW, "slow.txt", timeout=0.5).skipped.reached == "timeout"
-        assert time.monotonic() - started < 5
+        with pytest.raises(InvalidPatternError, match="no known bound"):
+            ws.grep(SLOW, "slow.txt")
         assert ws.read("a.py").total_lines == 1
 
 

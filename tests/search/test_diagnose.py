@@ -99,7 +99,7 @@ def test_a_path_of_grep_that_is_a_glob_gets_the_call_that_searches_it(ws, path, 
 def test_a_path_that_is_a_glob_of_files_without_a_match(ws):
     with pytest.raises(NotFoundError) as caught:
         ws.grep(r"Foo\|Bar", "src/*.py")
-    assert caught.value.hint.startswith("As a glob it names 1 file with 0 matching lines: pass ")
+    assert caught.value.hint.startswith("As a glob it names 1 file, 0 of them with 0 matching lines: pass ")
     text = ws.grep(r"Foo\|Bar", **advised(caught.value.hint)).text
     assert ws.grep(**{**advised(caught.value.hint), **advised(text)}).total_lines == 2
 

@@ -20,7 +20,7 @@ def ws(tmp_path):
 
 @pytest.mark.parametrize(
     ("method", "arguments"),
-    [("ls", {}), ("glob", {"pattern": "*.py"}), ("find", {}), ("grep", {"pattern": "value"})],
+    [("ls", {}), ("glob", {"pattern": "*"}), ("find", {}), ("grep", {"pattern": "value"})],
 )
 def test_hidden_and_ignored_names_are_reported_once_for_a_run_of_calls(ws, tmp_path, method, arguments):
     call = getattr(ws, method)
@@ -44,7 +44,7 @@ def test_regression_every_answer_says_what_makes_it_incomplete(ws, tmp_path):
     (tmp_path / "large.py").write_bytes(b"value\n" + (b"x" * 99 + b"\n") * 110_000)
     (tmp_path / "wide.py").write_bytes("value\n".encode("utf-16") + b"\x00")
     (tmp_path / "link.py").symlink_to("a.py")
-    incomplete = "left out: 1 protected, 1 too large, 1 undecodable, 1 link"
+    incomplete = "left out: 1 protected by the policy, 1 too large, 1 undecodable, 1 link"
     found = ws.grep("value", max_filesize="10M")
     assert f"{FOOTER.replace('2 hidden', '4 hidden')}, {incomplete[10:]}" in found.text
     incomplete = incomplete.replace("1 too large, ", "")
@@ -61,7 +61,7 @@ def test_every_output_mode_says_what_makes_the_answer_incomplete_each_time(ws, t
     (tmp_path / "large.py").write_bytes(b"value\n" * 200)
     for pattern in ("value", "value", "valu[e]", "absent", "absent"):
         text = ws.grep(pattern, output_mode=mode, max_filesize=1000).text
-        assert "1 protected, " in text
+        assert "1 protected by the policy, " in text
         assert "1 too large" in text
 
 
@@ -70,7 +70,7 @@ def test_a_search_that_only_has_room_for_its_totals_still_says_what_it_left_out(
     (tmp_path / "key.pem").write_text("value\n")
     with Workspace(tmp_path, limits=Limits(output_tokens=30, grep_line_chars=10_000)) as ws:
         result = ws.grep("value")
-        assert result.text == "1000 matches on 1 line in 1 file.\n[left out: 1 protected]"
+        assert result.text == "1000 matches on 1 line in 1 file.\n[left out: 1 protected by the policy]"
 
 
 def test_another_directory_has_its_own_footer(ws):
@@ -114,15 +114,16 @@ def test_many_names_are_listed_below_their_directories(tmp_path):
     with Workspace(tmp_path) as ws:
         files = [f" f{n:02}.py" for n in range(15)]
         found = ws.glob("*.py").text.split("\n")
-        assert found[:4] == ["last.py", "many/deep/ blank.py", "many/deep/er/", " g00.py"]
-        assert found[18:] == ["many/deep/one.py", "many/", *files]
+        assert found[:4] == ["last.py", "many/deep/ blank.py", "many/", " deep/"]
+        assert found[4:7] == ["  er/", "   g00.py", "   g01.py"]
+        assert found[20:] == ["  one.py", *files]
         tree = ws.ls(depth=0).text.split("\n")
         sized = [f"   g{n:02}.py  117 KB" for n in range(15)]
         assert tree[:3] == ["many/", " deep/", "  er/"]
         assert tree[3:18] == sized
-        assert tree[18:] == ["many/deep/ blank.py", "many/deep/one.py", "many/", *files, "last.py"]
-        page = ws.ls(depth=0, offset=5, limit=21).text.split("\n")
-        assert page[:2] == ["many/deep/er/", " g02.py  117 KB"]
+        assert tree[18:] == ["many/deep/ blank.py", "many/", " deep/one.py", *files, "last.py"]
+        page = ws.ls(depth=0, offset=21, limit=21).text.split("\n")
+        assert page[:2] == ["many/deep/er/g00.py  117 KB", "many/deep/er/g01.py  117 KB"]
         assert ws.ls("many/deep").text.split("\n")[-1] == "many/deep/one.py"
         counted = ws.grep("value", output_mode="count")
         assert counted.text.split("\n")[0] == "many/deep/er/g00.py: 20000"

@@ -65,7 +65,7 @@ def test_the_text_shows_kinds_sizes_and_the_report_of_skipped_names(ls):
         "a.txt",
         (
             "[left out: 2 hidden, 1 ignored by .gitignore:1 *.log "
-            "(pass include_ignored=true for hidden and ignored)]"
+            "(pass include_ignored=true)]"
         ),
     ]
 
