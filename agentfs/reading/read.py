@@ -20,7 +20,7 @@ from agentfs.errors import (
 from agentfs.fs import OpenFile, Root, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.outputs import NO_LINE_IDS, OutputStore
-from agentfs.read_tracker import ReadRecord, ReadTracker
+from agentfs.read_tracker import ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import Media, binary_result, read_media
 from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, text_page
@@ -28,19 +28,13 @@ from agentfs.results import ReadManyResult, ReadResult
 from agentfs.text import (
     HEAD,
     Decoded,
-    continuation,
     decode,
     decode_in,
-    end_of,
     estimate_tokens,
     first_names,
     footer,
-    line_ranges,
-    line_start,
     notes_of,
     one_line,
-    unified_diff,
-    visible,
 )
 
 _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest is for the page
@@ -89,8 +83,7 @@ def read_file(
         if file.stat.st_size <= limits.file_bytes:
             data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
-                shorten = root.policy.reread == "diff"
-                return _read_loaded(file, data, tracker, limits, request, notes, known, shorten=shorten)
+                return _read_loaded(file, data, tracker, limits, request, notes, known)
         return _read_large(file, head, tracker, limits, request, notes, known)
 
 
@@ -214,8 +207,6 @@ def _read_loaded(
     request: ReadRequest,
     notes: list[str],
     known: str | None,
-    *,
-    shorten: bool,
 ) -> ReadResult:
     named = request.encoding or known
     try:
@@ -230,8 +221,6 @@ def _read_loaded(
     result = text_page(info, text, limits, request, notes, ids)
     if request.column > 1 and info.total:
         return result
-    if shorten and info.total and not request.line_ids:
-        result = _shorten_repeat(tracker, file.real_path, result)
     tracker.record_read(file.real_path, info.revision, text, result.start_line, result.end_line, info.total)
     if named is not None:
         tracker.name_encoding(file.real_path, info.revision, decoded.encoding, data)
@@ -291,45 +280,3 @@ def _read_large(
         if named is not None:
             tracker.name_encoding(file.real_path, revision, counted.encoding, head)
     return result
-
-
-def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) -> ReadResult:
-    """Replace a page that was read before by one line or its changes. A second request shows the text."""
-    known = tracker.last(real_path)
-    if known is None or result.truncated_by == "line" or not _was_read(known, result):
-        return result
-    start, end = result.start_line, result.end_line
-    old = result.content
-    if known.revision != result.revision:
-        if known.text is None:
-            return result
-        line_end = end_of(known.text)
-        stop = None if result.next is None else line_start(known.text, end + 1, line_end)
-        old = known.text[line_start(known.text, start, line_end) : stop]
-    subject = f"{line_ranges([(start, end)])} of {result.total_lines} {'is' if start == end else 'are'}"
-    if old == result.content:
-        reply = ("unchanged", real_path)
-        if tracker.was_said(reply, f"{result.revision}:{start}-{end}"):
-            tracker.was_said(reply, "the text")
-            return result
-        notes = notes_of(
-            f"{subject} unchanged since shown; read again to see the text anyway", continuation(result.next)
-        )
-        text = footer(*notes)
-    else:
-        # Replace the lines before the page by blank lines, so that the hunks have the right line numbers.
-        before = "\n" * (start - 1)
-        diff = unified_diff(before + old, before + result.content, result.path)
-        hunks = visible(diff[diff.find("\n@@ ") + 1 :].removesuffix("\n"))
-        notes = notes_of(f"{subject} changed since shown; the difference", continuation(result.next))
-        text = Joined("\n", footer(*notes), *hunks.split("\n"))
-    if len(text) >= len(result.text):
-        return result
-    unchanged = old == result.content
-    return replace(result, text=text, notes=notes, since_shown="unchanged" if unchanged else "changed")
-
-
-def _was_read(known: ReadRecord, result: ReadResult) -> bool:
-    # The version that was read may have had fewer lines.
-    last = min(result.end_line, known.total)
-    return known.whole or any(first <= result.start_line and last <= end for first, end in known.ranges)
