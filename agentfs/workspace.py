@@ -297,7 +297,8 @@ class Workspace:
 
         Returns:
             The lines, the facts about the file, and the call that shows the following lines. Images are in
-            `images`. In a notebook, `offset` and `limit` count cells; in a PDF, pages. A directory is listed.
+            `images`. In a notebook, `offset` and `limit` count cells; in a PDF, pages; and `column` the
+            lines of the first. A directory is listed.
 
         Raises:
             AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number

@@ -221,10 +221,11 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
         raise stale_error(current, text, last.text, last.revision)
     missing = last.missing()
     count = sum(end - start + 1 for start, end in missing)
-    start, end = missing[0]
+    # One read of all gaps, because a model would follow a call for each.
+    start, end = missing[0][0], missing[-1][1]
     raise UnreadError(
-        f"Only a part of {path} has been read: {line_ranges(missing)} "
-        f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
+        f"Only a part of {path} has been read: {line_ranges(missing, noun=last.unit)} "
+        f"({count} of {plural(last.items, last.unit)}) would be replaced unseen.",
         hint=_read_or_edit(call("read", path=current.path, offset=start, limit=end - start + 1), "the file"),
         details={**details, "unread_lines": [list(lines) for lines in missing]},
     )

@@ -23,7 +23,7 @@ from agentfs.outputs import NO_LINE_IDS, OutputStore
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import Media, binary_result, read_media
-from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, text_page
+from agentfs.reading.page import FileInfo, ReadRequest, empty_result, max_lines, render_page, text_page
 from agentfs.results import ReadManyResult, ReadResult
 from agentfs.text import (
     HEAD,
@@ -41,7 +41,7 @@ _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest
 _MOST_MATCHES = 10_000  # files of one glob, which is more than any budget holds
 _MIN_TOKENS = 40  # if fewer tokens are left, the next call reads the next file
 _MAX_NAMED = 5  # left out files that are named; the next call has all of them
-_UNITS = {"notebook": "cell", "pdf": "page"}
+_UNITS = {"notebook": "cell", "pdf": "page", "binary": "row"}
 _NO_IDS = "no line ids: the file is too large to keep them"
 
 
@@ -78,7 +78,8 @@ def read_file(
         known = None if request.encoding is not None else _named_encoding(file, head, tracker, limits)
         media = Media() if known is not None else read_media(file, head, limits, request)
         if media.result is not None:
-            return _record_media(tracker, file, media.result, media.text)
+            _record(tracker, file, media.result, media.text, request.column)
+            return media.result
         notes = [*root.link_notes(file.path, file.real_path), *filter(None, [media.note])]
         if file.stat.st_size <= limits.file_bytes:
             data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
@@ -110,7 +111,7 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
             hint="Leave it out.",
             details={"argument": "encoding"},
         )
-    info = TextInfo.of(name, text.encode("utf-8", "surrogatepass"), Decoded(text, "utf-8", b""))
+    info = FileInfo.of(name, text.encode("utf-8", "surrogatepass"), Decoded(text, "utf-8", b""))
     return text_page(info, text, limits, request, [NO_LINE_IDS] if request.line_ids else ())
 
 
@@ -189,14 +190,19 @@ def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[lis
     return list(dict.fromkeys(files)), [], notes
 
 
-def _record_media(
-    tracker: ReadTracker, file: OpenFile, result: ReadResult, text: str | None = None
-) -> ReadResult:
-    """Record which cells, pages or rows were shown, or that an image was shown."""
-    if result.end_line or result.images:
-        lines = (result.start_line, result.end_line, result.total_lines)
-        tracker.record_read(file.real_path, result.revision, text, *lines, _UNITS.get(result.kind, "row"))
-    return result
+def _record(
+    tracker: ReadTracker, file: OpenFile, result: ReadResult, text: str | None, column: int = 1
+) -> None:
+    """Record that a page was read: what lies between the request and the `next` call, or an image."""
+    is_text = result.kind == "text"
+    if column > 1 if is_text else not (result.end_line or result.images):
+        return
+    stop = 0
+    if result.next is not None and result.next["arguments"]["offset"] == result.end_line:
+        stop = result.next["arguments"]["column"] - 1
+    unit = _UNITS.get(result.kind, "line")
+    lines = (result.start_line, result.end_line, result.total_lines)
+    tracker.record_read(file.real_path, result.revision, text, *lines, unit, part=(column, stop))
 
 
 def _read_loaded(
@@ -212,8 +218,8 @@ def _read_loaded(
     try:
         decoded = decode(data) if named is None else decode_in(data, named)
     except BinaryError:  # the first bytes look like a byte order mark, but are not one
-        return _record_media(tracker, file, binary_result(file, data[:HEAD], limits))
-    info, text = TextInfo.of(file.path, data, decoded), decoded.text
+        return binary_result(file, data[:HEAD], limits)
+    info, text = FileInfo.of(file.path, data, decoded), decoded.text
     ids: Sequence[str] = ()
     if request.line_ids and request.first(file.path, info.total):
         ids = tracker.line_ids(file.real_path, info.revision, text, to_model=True)
@@ -221,7 +227,7 @@ def _read_loaded(
     result = text_page(info, text, limits, request, notes, ids)
     if request.column > 1 and info.total:
         return result
-    tracker.record_read(file.real_path, info.revision, text, result.start_line, result.end_line, info.total)
+    _record(tracker, file, result, text)
     if named is not None:
         tracker.name_encoding(file.real_path, info.revision, decoded.encoding, data)
     return result
@@ -241,7 +247,7 @@ def _read_large(
     named = request.encoding or known
     counted = count_large_file(file, head, named, seconds)
     if counted is None and named is None:
-        return _record_media(tracker, file, binary_result(file, head, limits))
+        return binary_result(file, head, limits)
     if counted is None:
         raise EncodingError(f"{quote(file.path)} is not text in {named}.")
     if not counted.exact:
@@ -256,10 +262,10 @@ def _read_large(
         notes = [*notes, f"counting lines stopped after {seconds:g} s"]
     size = max(counted.size, file.stat.st_size)
     facts = (counted.total, counted.encoding, counted.newline, counted.bom, counted.exact)
-    info = TextInfo(file.path, revision, size, *facts)
+    info = FileInfo(file.path, revision, size, *facts)
     first = request.first(file.path, counted.total)
     if counted.total == 0:
-        return empty_result(info)
+        return empty_result(info, ["empty file"])
     count = min(max_lines(request.limit, limits), counted.total - first + 1)
     try:
         lines = read_lines(file, counted, first, count, request.column)
@@ -276,7 +282,7 @@ def _read_large(
         notes = [*notes, _NO_IDS]
     result = render_page(info, lines, limits, request, notes)
     if request.column == 1 and not changed:
-        tracker.record_read(file.real_path, revision, None, result.start_line, result.end_line, counted.total)
+        _record(tracker, file, result, None)
         if named is not None:
             tracker.name_encoding(file.real_path, revision, counted.encoding, head)
     return result
