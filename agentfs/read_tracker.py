@@ -15,7 +15,17 @@ from typing import NamedTuple
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.forks import watch_forks
 from agentfs.lazy import hashlib
-from agentfs.text import UNKNOWN_8BIT, Decoded, Hunk, bodies_of, changed_lines, count_lines, decode, decode_in
+from agentfs.text import (
+    DIFF_CONTEXT,
+    UNKNOWN_8BIT,
+    Decoded,
+    Hunk,
+    bodies_of,
+    changed_lines,
+    count_lines,
+    decode,
+    decode_in,
+)
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16
@@ -197,11 +207,13 @@ class ReadTracker:
         text: str,
         hunks: Sequence[Hunk],
         cells: int | None = None,
+        *,
+        seen: bool = False,
     ) -> None:
         """Carry the read lines of the revision `before` an edit over to the revision `after` it.
 
         Read lines stay read, and a file that was never read stays unread. If a notebook was edited by cell,
-        `cells` is their number, and there are no hunks.
+        `cells` is their number, and there are no hunks. If the diff was `seen`, its lines count as read.
         """
         with self._updating():
             self._set_latest_ids(real_path, None)
@@ -216,21 +228,27 @@ class ReadTracker:
                 # An edit can restore an earlier revision, so unite the ranges of both.
                 total, unit = (count_lines(text), "line") if cells is None else (cells * _SECTION, "cell")
                 ranges = ranges_after_edit(known.ranges if known.unit == unit else (), hunks, total)
+                ranges += ranges_of_diff(hunks, total) if seen else ()
                 record = self._united(real_path, after, ranges, total, unit)
                 record = record._replace(whole=record.whole or known.whole)
             if known.ids is not None and record.ids is None and text.count("\n") <= MAX_LINES_WITH_IDS:
                 record = record._replace(ids=self._make_ids(real_path, text, known))
             self._put(real_path, record._replace(text=text))
 
-    def record_external_change(self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk]) -> None:
-        """Record that a model saw the changes of a file since its last read. Unchanged lines stay read."""
+    def record_external_change(
+        self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk], *, seen: bool = False
+    ) -> None:
+        """Record that a file has changed since its last read. Unchanged lines stay read.
+
+        If a model has `seen` the diff, its lines count as read.
+        """
         with self._updating():
             versions = self._read_versions(real_path)
             if not versions or any(version.revision == revision for version in versions):
                 return
             total = count_lines(text)
             read = versions[-1].read_ranges if versions[-1].unit == "line" else ()
-            ranges = unchanged_ranges(read, hunks, total)
+            ranges = unchanged_ranges(read, hunks, total) + (ranges_of_diff(hunks, total) if seen else [])
             record = record_of(revision, ranges, total)
             self._put(real_path, record._replace(whole=False, text=text))
 
@@ -507,6 +525,12 @@ def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int
         )
     ]
     return [*unchanged_ranges(ranges, hunks, total), *replaced]
+
+
+def ranges_of_diff(hunks: Sequence[Hunk], total: int) -> list[Range]:
+    """Return the lines of the new text that a diff shows."""
+    around = [(max(hunk.new_start + 1 - DIFF_CONTEXT, 1), hunk.new_end + DIFF_CONTEXT) for hunk in hunks]
+    return [(first, min(last, total)) for first, last in around if first <= total]
 
 
 def unchanged_ranges(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int) -> list[Range]:

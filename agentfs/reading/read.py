@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from agentfs import call_context, search
 from agentfs.advice import Advice, Joined, NextCall, ParameterName
+from agentfs.context import Context
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
@@ -45,15 +46,14 @@ _UNITS = {"notebook": "cell", "pdf": "page", "binary": "row"}
 _NO_IDS = "no line ids: the file is too large to keep them"
 
 
-def read_path(
-    root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest, outputs: OutputStore
-) -> ReadResult:
+def read_path(context: Context, path: str, request: ReadRequest, outputs: OutputStore) -> ReadResult:
     """Return one page of a file or of a stored result, or the list of a directory."""
+    root, _, limits = context
     kept = outputs.get(path)
     if kept is not None and not kept.path:
         return read_text(path, kept.text, limits, request)
     try:
-        return read_file(root, tracker, limits, kept.path if kept else path, request)
+        return read_file(context, kept.path if kept else path, request)
     except NotAFileError:
         options = search.options.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
         found = search.find.list_directory(root, limits, options)
@@ -69,10 +69,9 @@ def read_path(
         )
 
 
-def read_file(
-    root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest
-) -> ReadResult:
+def read_file(context: Context, path: str, request: ReadRequest) -> ReadResult:
     """Return one page of a file and record what was read. A binary file is described, not shown."""
+    root, tracker, limits = context
     with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
         known = None if request.encoding is not None else _named_encoding(file, head, tracker, limits)
@@ -84,8 +83,8 @@ def read_file(
         if file.stat.st_size <= limits.file_bytes:
             data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
-                return _read_loaded(file, data, tracker, limits, request, notes, known)
-        return _read_large(file, head, tracker, limits, request, notes, known)
+                return _read_loaded(context, file, data, request, notes, known)
+        return _read_large(context, file, head, request, notes, known)
 
 
 def _named_encoding(file: OpenFile, head: bytes, tracker: ReadTracker, limits: Limits) -> str | None:
@@ -115,10 +114,9 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
     return text_page(info, text, limits, request, [NO_LINE_IDS] if request.line_ids else ())
 
 
-def read_paths(
-    root: Root, tracker: ReadTracker, limits: Limits, paths: str | Sequence[str], budget: int | None
-) -> ReadManyResult:
+def read_paths(context: Context, paths: str | Sequence[str], budget: int | None) -> ReadManyResult:
     """Read files in order until the token budget or the time is used up."""
+    root, tracker, limits = context
     if budget is not None and budget < 1:
         raise must_be("budget", "a number of tokens from 1", budget, "Leave it out for the usual number.")
     paths, patterns, notes = _expand_globs(root, limits, [paths] if isinstance(paths, str) else paths)
@@ -134,7 +132,7 @@ def read_paths(
         head = f"== {one_line(path)} =="
         within = replace(limits, output_tokens=max(left - count(head) - 1, 1))
         try:
-            page = read_file(root, tracker, within, path, ReadRequest())
+            page = read_file(context._replace(limits=within), path, ReadRequest())
         except DeadlineExceededError:
             if not parts:
                 raise
@@ -206,14 +204,9 @@ def _record(
 
 
 def _read_loaded(
-    file: OpenFile,
-    data: bytes,
-    tracker: ReadTracker,
-    limits: Limits,
-    request: ReadRequest,
-    notes: list[str],
-    known: str | None,
+    context: Context, file: OpenFile, data: bytes, request: ReadRequest, notes: list[str], known: str | None
 ) -> ReadResult:
+    _, tracker, limits = context
     named = request.encoding or known
     try:
         decoded = decode(data) if named is None else decode_in(data, named)
@@ -234,14 +227,9 @@ def _read_loaded(
 
 
 def _read_large(
-    file: OpenFile,
-    head: bytes,
-    tracker: ReadTracker,
-    limits: Limits,
-    request: ReadRequest,
-    notes: list[str],
-    known: str | None,
+    context: Context, file: OpenFile, head: bytes, request: ReadRequest, notes: list[str], known: str | None
 ) -> ReadResult:
+    _, tracker, limits = context
     revision = revision_of_stat(file.stat)
     seconds = limits.timeout * _COUNTING_SHARE
     named = request.encoding or known
