@@ -11,7 +11,6 @@ from agentfs.permissions import Mode, Permission, Rule, parse_rule
 
 Overwrite = Literal["seen", "always", "never"]
 Overflow = Literal["cut", "keep"]
-Reread = Literal["full", "diff"]
 LineIds = Literal["lasting", "fresh"]
 Symlinks = Literal["inside", "never"]
 Matching = Literal["tolerant", "exact"]
@@ -19,9 +18,7 @@ Hardlinks = Literal["break", "refuse"]
 Durability = Literal["data", "full", "fast"]
 
 # Fields that a view may override. All others confine or protect.
-VIEWED = frozenset(
-    {"overwrite", "match", "reread", "line_numbers", "line_ids", "overflow", "mode", "permission"}
-)
+VIEWED = frozenset({"overwrite", "match", "line_numbers", "line_ids", "overflow", "mode", "permission"})
 
 
 @frozen
@@ -105,7 +102,6 @@ class Policy:
             ("seen"), "always" any, or "never" an existing one.
         match: "tolerant" finds old text that differs in white space or quotes, "exact" does not.
         symlinks: Follow links that lead "inside" the root, or "never" any.
-        reread: Show lines that were read before in "full", or only the "diff" since then.
         line_numbers: Number the lines of `read`. If False, one line above the text names the range, which
             saves about a fifth of the tokens.
         line_ids: "lasting" line ids are valid while their line stays the same; "fresh" ones only until the
@@ -133,7 +129,6 @@ class Policy:
     overwrite: Overwrite = "seen"
     match: Matching = "tolerant"
     symlinks: Symlinks = "inside"
-    reread: Reread = "full"
     line_numbers: bool = True
     line_ids: LineIds = "lasting"
     overflow: Overflow = "cut"

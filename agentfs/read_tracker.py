@@ -15,7 +15,17 @@ from typing import NamedTuple
 from agentfs.errors import BinaryError, EncodingError
 from agentfs.forks import watch_forks
 from agentfs.lazy import hashlib
-from agentfs.text import UNKNOWN_8BIT, Decoded, Hunk, bodies_of, changed_lines, count_lines, decode, decode_in
+from agentfs.text import (
+    DIFF_CONTEXT,
+    UNKNOWN_8BIT,
+    Decoded,
+    Hunk,
+    bodies_of,
+    changed_lines,
+    count_lines,
+    decode,
+    decode_in,
+)
 
 MAX_FILES = 4096
 MAX_VERSIONS = 16
@@ -26,6 +36,7 @@ MAX_RANGES = 1000
 MIN_DIGITS = 6  # hex digits of the shortest line id
 MAX_IDS_OF_FILE = 2 * MAX_LINES_WITH_IDS * (MIN_DIGITS + 1)  # characters of the ids of all its revisions
 _ENTRY_BYTES = 400  # memory that a cached text takes besides the text itself
+_SECTION = 1 << 32  # places in a cell, page or row, which is more than it can have lines
 
 Key = tuple[str, str]  # a real path and a revision
 Range = tuple[int, int]  # first and last line, from 1
@@ -36,13 +47,15 @@ class ReadRecord(NamedTuple):
 
     Attributes:
         revision: The hash of the content.
-        ranges: The lines that were read, as ascending ranges that do not touch.
-        total: The number of lines.
+        ranges: The places that were read, as ascending ranges that do not touch. Each line is one place. A
+            cell, page or row has `_SECTION` places: its lines, then unused ones, which count as read with its
+            end.
+        total: The number of places.
         whole: True if all lines were read, or if this workspace wrote the file.
         is_read: False if only line ids were made.
         text: The text while it is cached.
         ids: The ids of the lines, joined by blanks, or None.
-        unit: What the ranges count: "line", or "cell", "page" or "row" of a file that is read by sections.
+        unit: "line", or "cell", "page" or "row" of a file that is read by sections.
     """
 
     revision: str
@@ -55,12 +68,19 @@ class ReadRecord(NamedTuple):
     unit: str = "line"
 
     def missing(self) -> tuple[Range, ...]:
-        """Return the ranges that have not been read."""
+        """Return the lines or sections that have not been read to their end."""
         if self.whole:
             return ()
+        size = places_of(self.unit)
         starts = [1, *(last + 1 for _, last in self.ranges)]
         ends = [*(first - 1 for first, _ in self.ranges), self.total]
-        return tuple((start, end) for start, end in zip(starts, ends, strict=True) if start <= end)
+        gaps = [(start, end) for start, end in zip(starts, ends, strict=True) if start <= end]
+        return united((((start - 1) // size + 1, (end - 1) // size + 1) for start, end in gaps))
+
+    @property
+    def items(self) -> int:
+        """The number of lines or sections."""
+        return self.total // places_of(self.unit)
 
     @property
     def read_ranges(self) -> tuple[Range, ...]:
@@ -128,11 +148,20 @@ class ReadTracker:
         last: int,
         total: int,
         unit: str = "line",
+        part: Range = (1, 0),
     ) -> None:
-        """Record that the lines from `first` to `last` were read; no line if `last` is less than `first`."""
+        """Record that the lines or sections from `first` to `last` were read; none if `last` < `first`.
+
+        Of sections, `part` is the first line of the first section, and the last line of the last one, or 0
+        for its end.
+        """
+        size = places_of(unit)
+        first = (max(first, 1) - 1) * size + part[0]
+        last = (last - 1) * size + part[1] if part[1] else min(last, total) * size
         with self._updating():
-            added = ((max(first, 1), min(last, total)),) if first <= last else ()
-            self._put(real_path, self._united(real_path, revision, added, total, unit)._replace(text=text))
+            added = ((first, last),) if first <= last else ()
+            record = self._united(real_path, revision, added, total * size, unit)
+            self._put(real_path, record._replace(text=text))
 
     def name_encoding(self, real_path: str, revision: str, encoding: str, data: bytes) -> None:
         """Remember the encoding that a call named for a recorded revision, unless the bytes show it."""
@@ -178,11 +207,13 @@ class ReadTracker:
         text: str,
         hunks: Sequence[Hunk],
         cells: int | None = None,
+        *,
+        seen: bool = False,
     ) -> None:
         """Carry the read lines of the revision `before` an edit over to the revision `after` it.
 
         Read lines stay read, and a file that was never read stays unread. If a notebook was edited by cell,
-        `cells` is their number, and there are no hunks.
+        `cells` is their number, and there are no hunks. If the diff was `seen`, its lines count as read.
         """
         with self._updating():
             self._set_latest_ids(real_path, None)
@@ -195,23 +226,29 @@ class ReadTracker:
             record = present or ReadRecord(after, is_read=False)
             if known.is_read:
                 # An edit can restore an earlier revision, so unite the ranges of both.
-                total, unit = (count_lines(text), "line") if cells is None else (cells, "cell")
+                total, unit = (count_lines(text), "line") if cells is None else (cells * _SECTION, "cell")
                 ranges = ranges_after_edit(known.ranges if known.unit == unit else (), hunks, total)
+                ranges += ranges_of_diff(hunks, total) if seen else ()
                 record = self._united(real_path, after, ranges, total, unit)
                 record = record._replace(whole=record.whole or known.whole)
             if known.ids is not None and record.ids is None and text.count("\n") <= MAX_LINES_WITH_IDS:
                 record = record._replace(ids=self._make_ids(real_path, text, known))
             self._put(real_path, record._replace(text=text))
 
-    def record_external_change(self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk]) -> None:
-        """Record that a model saw the changes of a file since its last read. Unchanged lines stay read."""
+    def record_external_change(
+        self, real_path: str, revision: str, text: str, hunks: Sequence[Hunk], *, seen: bool = False
+    ) -> None:
+        """Record that a file has changed since its last read. Unchanged lines stay read.
+
+        If a model has `seen` the diff, its lines count as read.
+        """
         with self._updating():
             versions = self._read_versions(real_path)
             if not versions or any(version.revision == revision for version in versions):
                 return
             total = count_lines(text)
             read = versions[-1].read_ranges if versions[-1].unit == "line" else ()
-            ranges = unchanged_ranges(read, hunks, total)
+            ranges = unchanged_ranges(read, hunks, total) + (ranges_of_diff(hunks, total) if seen else [])
             record = record_of(revision, ranges, total)
             self._put(real_path, record._replace(whole=False, text=text))
 
@@ -452,17 +489,28 @@ def _size_of(text: str) -> int:
     return sys.getsizeof(text) + _ENTRY_BYTES
 
 
+def places_of(unit: str) -> int:
+    """Return the number of places of a line or a section."""
+    return 1 if unit == "line" else _SECTION
+
+
+def united(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """Return ranges in order, and join those that touch."""
+    joined: list[Range] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
 def record_of(revision: str, ranges: Iterable[Range], total: int) -> ReadRecord:
     """Return the record of a revision with the ranges that were read, in any order."""
-    united: list[Range] = []
-    for first, last in sorted(ranges):
-        if united and first <= united[-1][1] + 1:
-            united[-1] = (united[-1][0], max(united[-1][1], last))
-        else:
-            united.append((first, last))
-    whole = total == 0 or united == [(1, total)]
+    read = united(ranges)
+    whole = total == 0 or read == ((1, total),)
     # A reader of every second line would need a range for each line. Further ranges count as unread.
-    return ReadRecord(revision, tuple(united[:MAX_RANGES]), total, whole)
+    return ReadRecord(revision, read[:MAX_RANGES], total, whole)
 
 
 def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int) -> list[Range]:
@@ -477,6 +525,12 @@ def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int
         )
     ]
     return [*unchanged_ranges(ranges, hunks, total), *replaced]
+
+
+def ranges_of_diff(hunks: Sequence[Hunk], total: int) -> list[Range]:
+    """Return the lines of the new text that a diff shows."""
+    around = [(max(hunk.new_start + 1 - DIFF_CONTEXT, 1), hunk.new_end + DIFF_CONTEXT) for hunk in hunks]
+    return [(first, min(last, total)) for first, last in around if first <= total]
 
 
 def unchanged_ranges(ranges: Sequence[Range], hunks: Sequence[Hunk], total: int) -> list[Range]:

@@ -336,8 +336,6 @@ class ReadResult(Result):
         revision: A hash of the content, 32 hex digits; one that begins with `~` is made from size and time.
         images: Images for the model.
         line_ids: The id of each line shown, if ids were requested.
-        since_shown: Set if the text is a short answer about lines that were shown before, as with
-            `Policy(reread="diff")`.
     """
 
     path: str
@@ -355,7 +353,6 @@ class ReadResult(Result):
     bom: bool = False
     images: tuple[Image, ...] = ()
     line_ids: tuple[str, ...] = ()
-    since_shown: Literal["unchanged", "changed"] | None = None
 
     @property
     def summary(self) -> str:

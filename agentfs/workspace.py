@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import editing, history, reading, search, tools
 from agentfs import watch as watching
+from agentfs.context import Context
 from agentfs.enforcement.guard import check_rules, guard_methods, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
@@ -297,7 +298,8 @@ class Workspace:
 
         Returns:
             The lines, the facts about the file, and the call that shows the following lines. Images are in
-            `images`. In a notebook, `offset` and `limit` count cells; in a PDF, pages. A directory is listed.
+            `images`. In a notebook, `offset` and `limit` count cells; in a PDF, pages; and `column` the
+            lines of the first. A directory is listed.
 
         Raises:
             AgentFSError: `not_found` with the nearest names, `outside_workspace`, `past_end` with the number
@@ -305,8 +307,7 @@ class Workspace:
         """
         numbered = self.policy.line_numbers
         request = reading.page.ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, numbered)
-        known = self._root, self._read_tracker, self.limits
-        return reading.read.read_path(*known, fspath(path), request, self._outputs)
+        return reading.read.read_path(self._context, fspath(path), request, self._outputs)
 
     @tool(effect="read")
     def read_many(self, paths: Files, budget: int | None = None) -> ReadManyResult:
@@ -324,7 +325,7 @@ class Workspace:
                 error of one file is reported in the text, in the place of the file.
         """
         named = search.options.texts(paths)
-        return reading.read.read_paths(self._root, self._read_tracker, self.limits, named, budget)
+        return reading.read.read_paths(self._context, named, budget)
 
     @tool(
         effect="write",
@@ -365,18 +366,8 @@ class Workspace:
                 for one that has changed since, `already_exists`, `encoding`, `read_only`,
                 `outside_workspace`, `not_a_file`.
         """
-        return editing.write.write_file(
-            self._root,
-            self._read_tracker,
-            self.limits,
-            fspath(path),
-            content,
-            overwrite=overwrite,
-            encoding=encoding,
-            newline=newline,
-            preview=preview,
-            raw=raw,
-        )
+        target = self._edit_target(path, encoding, None, preview, raw)
+        return editing.write.write_file(target, content, overwrite=overwrite, newline=newline)
 
     @tool(effect="write")
     def append(
@@ -606,15 +597,16 @@ class Workspace:
         options = editing.replace.ReplaceOptions(
             old_string, new_string, search.options.texts(path), glob, expect, word, regex, preview, raw
         )
-        return editing.replace.replace_in_files(self._root, self._read_tracker, self.limits, options)
+        return editing.replace.replace_in_files(self._context, options)
 
     def _edit_target(
         self, path: Path, encoding: str | None, revision: str | None, preview: bool, raw: bool
     ) -> "editing.change_file.EditTarget":
-        root, tracker = self._root, self._read_tracker
-        return editing.change_file.EditTarget(
-            root, tracker, self.limits, fspath(path), encoding, revision, preview, raw
-        )
+        return editing.change_file.EditTarget(self._context, fspath(path), encoding, revision, preview, raw)
+
+    @property
+    def _context(self) -> Context:
+        return Context(self._root, self._read_tracker, self.limits)
 
     @tool(effect="manage")
     def delete(
@@ -637,7 +629,7 @@ class Workspace:
                 files; `protected`, `refused`, `read_only`. Nothing is deleted then.
         """
         options = editing.delete_move.DeleteOptions(fspath(path), recursive, expect, preview)
-        return editing.delete_move.delete_path(self._root, self.limits, options)
+        return editing.delete_move.delete_path(self._context, options)
 
     @tool(effect="manage")
     def move(self, path: Path, to: Path) -> MoveResult:
@@ -655,9 +647,7 @@ class Workspace:
                 moved into itself, `not_found`, `read_only`. For a file, even inside a moved directory:
                 `protected`, `refused`, `not_regular`, `too_large`, `stale`. Nothing is moved then.
         """
-        return editing.delete_move.move_path(
-            self._root, self._read_tracker, self.limits, fspath(path), fspath(to)
-        )
+        return editing.delete_move.move_path(self._context, fspath(path), fspath(to))
 
     @tool(effect="write")
     def copy(self, path: Path, to: Path, *, overwrite: bool = False) -> CopyResult:
@@ -676,9 +666,7 @@ class Workspace:
                 into itself, `not_found`, `read_only`. For a file, even inside a copied directory:
                 `protected`, `refused`, `not_regular`, `too_large`, `stale`. Nothing is copied then.
         """
-        return editing.delete_move.copy_path(
-            self._root, self._read_tracker, self.limits, fspath(path), fspath(to), overwrite=overwrite
-        )
+        return editing.delete_move.copy_path(self._context, fspath(path), fspath(to), overwrite=overwrite)
 
     @tool(effect="search", for_models=False)
     def exists(self, path: Path) -> bool:

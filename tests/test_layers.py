@@ -22,6 +22,7 @@ LAYERS = [
     {"fs"},
     {"tree", "patterns"},
     {"watch", "read_tracker", "outputs"},
+    {"context"},
     {"search", "history"},
     {"reading"},
     {"editing"},

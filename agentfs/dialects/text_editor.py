@@ -166,7 +166,7 @@ def _follow(call: NextCall) -> Mapping[str, Any] | None:
 def _render(context: RenderContext, limits: Limits) -> ToolResult:
     content = context.result.content
     match context.outcome:
-        case ReadResult(kind="text", since_shown=None) as read:
+        case ReadResult(kind="text") as read:
             content = _numbered_lines(read, limits)
         case ListResult():
             path = one_line(context.arguments["path"])

@@ -4,10 +4,11 @@ No earlier read is required, because nothing in the file is replaced.
 """
 
 from agentfs.advice import ParameterName
-from agentfs.editing.change_file import Draft, Edited, EditTarget, make_change, nul_error
+from agentfs.editing.change_file import Draft, Edited, EditTarget, FileEdit, make_change, nul_error
 from agentfs.editing.rendering import with_diff
 from agentfs.editing.write import write_file
 from agentfs.errors import AlreadyExistsError, NotFoundError
+from agentfs.fs import Changed
 from agentfs.fs.lock import ATTEMPTS
 from agentfs.fs.oserrors import kept_changing
 from agentfs.results import WriteResult
@@ -24,13 +25,7 @@ def append_to_file(target: EditTarget, content: str) -> WriteResult:
         except NotFoundError:
             pass
         try:
-            written = write_file(
-                *(target.root, target.tracker, target.limits, target.path, content),
-                overwrite=False,
-                encoding=target.encoding,
-                preview=target.preview,
-                raw=target.raw,
-            )
+            written = write_file(target, content, overwrite=False)
         except AlreadyExistsError:
             continue  # another program has just created it
         if written.created:
@@ -51,16 +46,18 @@ def _append(target: EditTarget, content: str) -> WriteResult:
         notes = ("the last line of the file had no line end; one was added before the text",)
         return draft.edited("offset")._replace(notes=notes if starts else ())
 
-    changed, _, edited, external, diff, shown = make_change(target, compute)
-    result = WriteResult(
-        path=changed.path,
-        created=False,
-        bytes_written=len(changed.after),
-        diff=diff,
-        revision=changed.revision,
-        notes=(*changed.notes, *edited.notes),
-    )
-    done = "Preview, nothing was written: would append" if target.preview else "Appended"
-    head = f"{done} {shown.where}."
-    # The model has just sent the lines.
-    return with_diff(result, target.limits, head, "", external.diff if external else ())
+    def render(changed: Changed, made: FileEdit) -> WriteResult:
+        result = WriteResult(
+            path=changed.path,
+            created=False,
+            bytes_written=len(changed.after),
+            diff=made.diff,
+            revision=changed.revision,
+            notes=(*changed.notes, *made.notes),
+        )
+        done = "Preview, nothing was written: would append" if target.preview else "Appended"
+        # The model has just sent the lines.
+        after = made.external.diff if made.external else ()
+        return with_diff(result, target.context.limits, f"{done} {made.shown.where}.", "", after)
+
+    return make_change(target, compute, render)

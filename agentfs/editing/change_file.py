@@ -4,11 +4,12 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from io import StringIO
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
-from agentfs.editing.rendering import diff_lines, placeholder_notes, with_diff
+from agentfs.context import Context
+from agentfs.editing.rendering import diff_lines, is_shown, placeholder_notes, with_diff
 from agentfs.errors import (
     BinaryError,
     EncodingError,
@@ -18,12 +19,12 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.fs import Changed, Current, Root, quote
+from agentfs.fs import Changed, Current, quote
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.media import check_notebook, check_text
 from agentfs.reading.notebook import CellView, is_named_notebook, notebook_problem
-from agentfs.results import EditResult
+from agentfs.results import EditResult, Result
 from agentfs.text import (
     UNKNOWN_8BIT,
     Decoded,
@@ -46,6 +47,8 @@ from agentfs.text import (
     unified_diff,
 )
 
+R = TypeVar("R", bound=Result)
+
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _FOUND_BY = {
     "trailing_whitespace": Advice(_OLD, " was found by ignoring white space at line ends"),
@@ -66,9 +69,7 @@ class EditTarget(NamedTuple):
     """The file to change, and the terms of the change.
 
     Attributes:
-        root: The root of the workspace.
-        tracker: The read history.
-        limits: The limits of the workspace.
+        context: The root, the read history and the limits.
         path: The file.
         encoding: Its codec, or None to detect it.
         expect_revision: The only revision to change, or None for any.
@@ -76,9 +77,7 @@ class EditTarget(NamedTuple):
         raw: Edit a notebook as its JSON. Allow a change that breaks a notebook, an image or a PDF.
     """
 
-    root: Root
-    tracker: ReadTracker
-    limits: Limits
+    context: Context
     path: str
     encoding: str | None = None
     expect_revision: str | None = None
@@ -143,12 +142,17 @@ class Draft:
         encoding: str | None = None,
         raw: bool = False,
         by_cell: bool = False,
+        creates: bool = False,
     ) -> None:
-        """Decode a file; `encoding` overrides detection. With `by_cell`, edit the cells of a notebook."""
+        """Decode a file; `encoding` overrides detection.
+
+        With `by_cell`, edit the cells of a notebook. With `creates`, begin a missing file.
+        """
         self.current = current
+        self.is_new = creates and current.data is None
         self.path = current.path
         self.revision = current.revision or ""
-        self.decoded = _decoded(current, encoding)
+        self.decoded = _decoded(current._replace(data=b"") if self.is_new else current, encoding)
         self.by_cell = (
             by_cell
             and not raw
@@ -162,6 +166,22 @@ class Draft:
         self._limits = limits
         self._raw = raw
         self._replacements = 0
+
+    @property
+    def before(self) -> tuple[str, str]:
+        """The revision and the text of the file before the edit."""
+        return self.revision, self.decoded.text
+
+    @property
+    def cell_count(self) -> int | None:
+        """The number of cells if a notebook is edited by cell."""
+        return len(self.original.cells) if self.by_cell else None
+
+    def begin(self, text: str) -> None:
+        """Set the text of a missing file."""
+        self._check_new(text)
+        self.view = self.view.after(text)
+        self._replacements += 1
 
     @property
     def text(self) -> str:
@@ -271,69 +291,110 @@ class Draft:
 
 
 class ExternalChanges(NamedTuple):
-    """The changes of a file since it was last read: a note, the lines of a diff, and the hunks."""
+    """The changes of a file since it was last read: a note, the lines of a diff, the hunks.
+
+    `complete` is True if the diff has all of them.
+    """
 
     note: str
     diff: tuple[str, ...]
     hunks: tuple[Hunk, ...]
+    complete: bool = False
 
 
-class FileChanged(NamedTuple):
-    """The changed file, the edit, and its diff as a program and as a model sees it."""
+class FileEdit(NamedTuple):
+    """An edit of one file that is not yet written, and its diff as a program and as a model sees it."""
 
-    changed: Changed
     draft: Draft
     edited: Edited
     external: ExternalChanges | None
     diff: str
     shown: ShownChange
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the result says about the edit."""
+        return (
+            *self.edited.notes,
+            *self.shown.notes,
+            *placeholder_notes(self.shown.diff),
+            *_encoding_notes(self.draft.decoded, self.edited.text),
+            *([self.external.note] if self.external else ()),
+        )
+
+
+def compute_edit(
+    target: EditTarget,
+    current: Current,
+    compute: Callable[[Draft], Edited],
+    *,
+    by_cell: bool = False,
+    creates: bool = False,
+) -> FileEdit:
+    """Edit the content of a file in memory.
+
+    Args:
+        target: The file and the terms.
+        current: The file as it is.
+        compute: Changes the draft and returns the edit.
+        by_cell: Edit a notebook by its cells.
+        creates: Begin a missing file.
+    """
+    _, tracker, limits = target.context
+    encoding = target.encoding
+    encoding = encoding or tracker.encoding_of(current.real_path, current.data or b"", current.revision)
+    draft = Draft(current, limits, encoding=encoding, raw=target.raw, by_cell=by_cell, creates=creates)
+    if target.expect_revision not in {None, current.revision}:
+        raise _unexpected_revision(draft, tracker, target.expect_revision or "")
+    edited = compute(draft)
+    # Do all slow work now: once the file is being replaced, the deadline no longer ends the call.
+    call_context.check()
+    before = draft.decoded.text
+    external = None if draft.is_new else external_changes(tracker, current, before, draft.original)
+    old = None if draft.is_new else before
+    diff = unified_diff(old, edited.text, current.path, changes=None if draft.is_new else edited.hunks)
+    return FileEdit(draft, edited, external, diff, draft.shown_change(edited, diff))
+
 
 def make_change(
-    target: EditTarget, compute: Callable[[Draft], Edited], *, by_cell: bool = False
-) -> FileChanged:
-    """Change a text file and record the change in the read history.
+    target: EditTarget,
+    compute: Callable[[Draft], Edited],
+    render: Callable[[Changed, FileEdit], R],
+    *,
+    by_cell: bool = False,
+    creates: bool = False,
+) -> R:
+    """Change a text file, render the result, and record the change in the read history.
 
     Args:
         target: The file and the terms.
         compute: Changes the draft and returns the edit. It is called again if another program changes the
             file meanwhile.
+        render: Returns the result.
         by_cell: Edit a notebook by its cells.
+        creates: Begin a missing file.
     """
-    tracker, limits, preview = target.tracker, target.limits, target.preview
+    root, tracker, limits = target.context
 
-    def change(
-        current: Current,
-    ) -> tuple[bytes, tuple[Draft, Edited, ExternalChanges | None, str, ShownChange]]:
-        encoding = target.encoding or tracker.encoding_of(
-            current.real_path, current.data or b"", current.revision
-        )
-        draft = Draft(current, limits, encoding=encoding, raw=target.raw, by_cell=by_cell)
-        if target.expect_revision not in {None, current.revision}:
-            raise _unexpected_revision(draft, tracker, target.expect_revision or "")
-        edited = compute(draft)
-        # Do all slow work now: once the file is being replaced, the deadline no longer ends the call.
-        call_context.check()
-        external = external_changes(tracker, current, draft.decoded.text, draft.original)
-        diff = unified_diff(draft.decoded.text, edited.text, current.path, changes=edited.hunks)
-        shown = draft.shown_change(edited, diff)
-        notes = (
-            *edited.notes,
-            *shown.notes,
-            *placeholder_notes(shown.diff),
-            *_encoding_notes(draft.decoded, edited.text),
-            *([external.note] if external else ()),
-        )
-        return edited.data, (draft, edited._replace(notes=notes), external, diff, shown)
+    def change(current: Current) -> tuple[bytes, FileEdit]:
+        made = compute_edit(target, current, compute, by_cell=by_cell, creates=creates)
+        return made.edited.data, made
 
-    changed, (draft, edited, external, diff, shown) = target.root.update(
-        target.path, change, max_bytes=limits.file_bytes, preview=preview
-    )
-    if not preview and tracker.knows(changed.real_path):
-        before, after = (draft.revision, draft.decoded.text), (changed.revision, edited.text)
-        cells = len(draft.original.cells) if draft.by_cell else None
-        record_edit(tracker, changed.real_path, before, after, edited.hunks, external, cells)
-    return FileChanged(changed, draft, edited, external, diff, shown)
+    changed, made = root.update(target.path, change, max_bytes=limits.file_bytes, preview=target.preview)
+    result = render(changed, made)
+    draft, external = made.draft, made.external
+    after = (changed.revision, made.edited.text)
+    if not target.preview and draft.is_new:
+        tracker.record_write(changed.real_path, *after)
+    elif not target.preview and tracker.knows(changed.real_path):
+        record_edit(
+            *(tracker, changed.real_path, draft.before, after, made.edited.hunks, external, draft.cell_count),
+            seen=is_shown(made.shown.diff, result.text),
+            seen_external=external is not None
+            and external.complete
+            and "\n".join(external.diff) in result.text,
+        )
+    return result
 
 
 def change_file(
@@ -343,6 +404,7 @@ def change_file(
     unit: str,
     diff_if_many: bool = True,
     by_cell: bool = False,
+    creates: bool = False,
 ) -> EditResult:
     """Change a text file and render the result.
 
@@ -352,30 +414,39 @@ def change_file(
         unit: The noun for one replacement.
         diff_if_many: Show the diff even if there are several replacements.
         by_cell: Edit a notebook by its cells.
+        creates: Begin a missing file.
     """
-    limits, preview = target.limits, target.preview
-    changed, draft, edited, external, diff, shown = make_change(target, compute, by_cell=by_cell)
-    result = EditResult(
-        path=changed.path,
-        replacements=edited.replacements,
-        applied_via=edited.applied_via,
-        diff=diff,
-        changed=edited.changed,
-        revision=changed.revision,
-        newline=newline_of(draft.decoded.text),
-        notes=(*changed.notes, *edited.notes),
-        lines_changed=edited.lines,
-    )
-    done = "Preview, nothing was written: would edit" if preview else "Edited"
-    count = f": {edited.replacements} {unit}s" if edited.replacements > 1 else ""
-    head = f"{done} {shown.where}{count}"
-    if edited.applied_via not in _PLAIN:
-        found_by = map(_FOUND_BY.__getitem__, edited.applied_via.split(", "))
-        head = Advice(Joined("; ", head, *found_by), ".")
-    else:
-        head += "."
-    known = edited.replacements > 1 and not diff_if_many and not preview
-    return with_diff(result, limits, head, "" if known else shown.diff, external.diff if external else ())
+    limits, preview = target.context.limits, target.preview
+
+    def render(changed: Changed, made: FileEdit) -> EditResult:
+        draft, edited, external, diff, shown = made
+        result = EditResult(
+            path=changed.path,
+            replacements=edited.replacements,
+            applied_via=edited.applied_via,
+            diff=diff,
+            changed=edited.changed,
+            revision=changed.revision,
+            newline=newline_of(draft.decoded.text),
+            notes=(*changed.notes, *made.notes),
+            lines_changed=edited.lines,
+        )
+        if draft.is_new:
+            done = "Preview, nothing was written: would create" if preview else "Created"
+            lines = plural(count_lines(edited.text), "line")
+            return with_diff(result, limits, f"{done} {quote(changed.path)}: {lines}.", "")
+        done = "Preview, nothing was written: would edit" if preview else "Edited"
+        count = f": {edited.replacements} {unit}s" if edited.replacements > 1 else ""
+        head = f"{done} {shown.where}{count}"
+        if edited.applied_via not in _PLAIN:
+            found_by = map(_FOUND_BY.__getitem__, edited.applied_via.split(", "))
+            head = Advice(Joined("; ", head, *found_by), ".")
+        else:
+            head += "."
+        known = edited.replacements > 1 and not diff_if_many and not preview
+        return with_diff(result, limits, head, "" if known else shown.diff, external.diff if external else ())
+
+    return make_change(target, compute, render, by_cell=by_cell, creates=creates)
 
 
 def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], ...]:
@@ -404,14 +475,18 @@ def record_edit(
     hunks: Sequence[Hunk],
     external: ExternalChanges | None,
     cells: int | None = None,
+    *,
+    seen: bool = False,
+    seen_external: bool = False,
 ) -> None:
     """Record an edit in the read history. `before` and `after` are each a revision and its text.
 
-    `cells` is the number of cells if a notebook was edited by cell.
+    `cells` is the number of cells if a notebook was edited by cell. `seen` and `seen_external` are True if
+    the answer shows the diff of the edit, and that of the external changes.
     """
     if external is not None:
-        tracker.record_external_change(real_path, *before, external.hunks)
-    tracker.record_edit(real_path, before[0], *after, hunks if cells is None else (), cells)
+        tracker.record_external_change(real_path, *before, external.hunks, seen=seen_external)
+    tracker.record_edit(real_path, before[0], *after, hunks if cells is None else (), cells, seen=seen)
 
 
 def external_changes(
@@ -435,7 +510,8 @@ def external_changes(
         diff = unified_diff(last.text, text, "file")
     lines = diff_lines(diff, _EXTERNAL_DIFF_LINES)
     head = [footer("changes since it was shown")] if lines else []
-    return ExternalChanges(f"the file had changed since it was shown: {where}", (*head, *lines), hunks)
+    note = f"the file had changed since it was shown: {where}"
+    return ExternalChanges(note, (*head, *lines), hunks, is_shown(diff, "\n".join(lines)))
 
 
 def _external_cells(before: CellView, after: CellView) -> tuple[str, str]:

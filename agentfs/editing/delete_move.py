@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, plural
+from agentfs.context import Context
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -25,7 +26,6 @@ from agentfs.fs.oserrors import write_protected
 from agentfs.history.report import changed_meanwhile
 from agentfs.history.store import Store
 from agentfs.limits import Limits
-from agentfs.read_tracker import ReadTracker
 from agentfs.results import CopyResult, DeleteResult, Entry, EntryType, MoveResult
 from agentfs.text import footer, with_text
 from agentfs.tree.walk import Walk
@@ -48,8 +48,9 @@ class DeleteOptions(NamedTuple):
     preview: bool = False
 
 
-def delete_path(root: Root, limits: Limits, options: DeleteOptions) -> DeleteResult:
+def delete_path(context: Context, options: DeleteOptions) -> DeleteResult:
     """Delete a file, a link or a directory; a link is not followed."""
+    root, _, limits = context
     entry, real_path = root.entry(options.path), root.real_path(options.path)
     if not real_path:
         raise RefusedError("The workspace root cannot be deleted.", details={"path": options.path})
@@ -125,8 +126,9 @@ def _listed(root: Root, limits: Limits, entry: Entry) -> int:
     return sum(len(visit.files) for visit in walk)
 
 
-def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: str) -> MoveResult:
+def move_path(context: Context, path: str, to: str) -> MoveResult:
     """Move a file, a link or a directory tree to a free path; a link is not followed."""
+    root, tracker, limits = context
     entry, real_path, target = _source_and_target(root, path, to, "moved")
     _check_free(root, entry, to, "move")
     with _about_directory(entry, "moved"):
@@ -144,10 +146,9 @@ def move_path(root: Root, tracker: ReadTracker, limits: Limits, path: str, to: s
     return with_text(result, f"Moved {text}.")
 
 
-def copy_path(
-    root: Root, tracker: ReadTracker, limits: Limits, path: str, to: str, *, overwrite: bool
-) -> CopyResult:
+def copy_path(context: Context, path: str, to: str, *, overwrite: bool) -> CopyResult:
     """Copy a file, a link or a directory tree; a link is not followed."""
+    root, tracker, limits = context
     entry, real_path, target = _source_and_target(root, path, to, "copied")
     replaced = None
     if overwrite and entry.type != "directory":

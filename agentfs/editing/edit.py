@@ -49,7 +49,7 @@ def edit_file(
     target: EditTarget, edits: Sequence[Edit], match: Matching | None, expect: int | None = None
 ) -> EditResult:
     """Replace texts in a file in order, all or none. `match=None` means the setting of the policy."""
-    root, tracker = target.root, target.tracker
+    root, tracker, _ = target.context
     if not edits:
         raise InvalidArgumentError(
             Advice(ParameterName("edits", quoted=True), " is empty."),
@@ -84,7 +84,13 @@ def edit_file(
         return edited
 
     diff_if_many = not all(edit.replace_all for edit in edits)
-    return change_file(target, compute, unit="replacement", diff_if_many=diff_if_many, by_cell=True)
+    return change_file(
+        *(target, compute),
+        unit="replacement",
+        diff_if_many=diff_if_many,
+        by_cell=True,
+        creates=not edits[0].old_string,
+    )
 
 
 def insert_lines(target: EditTarget, line: int, old: str, text: str) -> EditResult:
@@ -235,6 +241,9 @@ def apply_edits(
 
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
     """Apply one edit; return the name of the step that found its old text."""
+    if draft.is_new and edit.new_string and not (draft.text or edit.old_string):
+        draft.begin(edit.new_string)
+        return "exact"
     check_edit(edit)
     view = draft.view
     old, new = view.lf(edit.old_string), view.lf(edit.new_string)
@@ -333,18 +342,23 @@ def _ordered(view: EditView, spans: Sequence[Span], path: str) -> Iterator[Repla
         yield Replacement(start, end, "".join(texts))
 
 
+def _edits(numbers: Sequence[int]) -> str:
+    return f"edit{'s' * (len(numbers) > 1)} {first_names(list(map(str, numbers)), _MOST_NUMBERS)}"
+
+
 def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> AgentFSError:
     """Return the error for failed edits, by their numbers. Of `total` edits, the first `tried` were tried."""
     number, first = next(iter(errors.items()))
     if total == 1:
         return first
     made = [number for number, error in errors.items() if error.details.get("cause") == "already_applied"]
-    none = "None of the edits was applied; pass them all again."
+    wrong = [number for number in errors if number not in made]
+    none = f"None of the edits was applied; correct {_edits(wrong)} and pass them all again."
     if len(made) == total:
         none = "All edits are already applied."
     elif made:
-        edits = f"edit{'s' * (len(made) > 1)} {first_names(list(map(str, made)), _MOST_NUMBERS)}"
-        none = f"None of the edits was applied; leave out {edits} and pass the others again."
+        rest = f"correct {_edits(wrong)} and " if wrong else ""
+        none = f"None of the edits was applied; leave out {_edits(made)}, {rest}pass the others again."
     if len(errors) == 1 and tried == total:
         details = {**first.details, "edit": number, "edits": total}
         message = Advice(f"Edit {number} of {total}: ", first.message)

@@ -53,7 +53,7 @@ class _Lines:
 
 def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditResult:
     """Replace lines named by their ids, all or none."""
-    tracker = target.tracker
+    root, tracker, _ = target.context
     if not changes:
         raise InvalidArgumentError(
             Advice(ParameterName("changes", quoted=True), " is empty."),
@@ -63,7 +63,7 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
 
     def compute(draft: Draft) -> Edited:
         current, revision = draft.current, draft.revision
-        if target.root.policy.line_ids == "fresh":
+        if root.policy.line_ids == "fresh":
             _check_fresh(tracker, current, revision)
         versions = tracker.versions_with_ids(current.real_path)
         if not versions:

@@ -80,6 +80,14 @@ def _ends_of_run(run: re.Match[str]) -> str:
     return "\n".join([*first, omitted, *last])
 
 
+def is_shown(diff: str, text: str) -> bool:
+    """Return True if a rendered text has all of a diff, except lines that the model has sent or removed."""
+    shortened = _SENT_LINES.sub(_ends_of_run, diff)
+    lines = shortened[shortened.find("\n@@ ") + 1 :].split("\n")[:-1]
+    shown = bounded_lines(lines, _DIFF_CHARS)
+    return 0 < len(lines) == len(shown) and "\n".join(shown) in text
+
+
 def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
     """Return the first lines of the diff of one file, without its header."""
     start = diff.find("\n@@ ") + 1

@@ -4,14 +4,22 @@ The files are found as `grep` finds them. Each is changed in memory, then all ar
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, ToolName, call
-from agentfs.editing.change_file import Draft, ExternalChanges, external_changes, nul_error, record_edit
+from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, ToolName
+from agentfs.context import Context
+from agentfs.editing.change_file import (
+    Draft,
+    Edited,
+    EditTarget,
+    ExternalChanges,
+    compute_edit,
+    nul_error,
+    record_edit,
+)
 from agentfs.editing.edit import apply_edits, check_edit
 from agentfs.editing.rendering import placeholder_notes
 from agentfs.errors import (
@@ -35,7 +43,6 @@ from agentfs.history.store import Store
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
-from agentfs.read_tracker import ReadTracker
 from agentfs.reading.notebook import AS_JSON, is_named_notebook
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import Reading, explain_glob_path, other_reading, skip_report
@@ -46,8 +53,6 @@ from agentfs.text import (
     Hunk,
     Replacement,
     Shrink,
-    cut_line,
-    decode,
     decode_in,
     first_names,
     fitted,
@@ -55,8 +60,6 @@ from agentfs.text import (
     notes_of,
     one_line,
     plural,
-    quoted,
-    unified_diff,
     with_note,
     with_text,
 )
@@ -70,8 +73,6 @@ _NARROW = Advice(
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
 _SHARED = {"pattern": "old_string"}  # the parameters of grep with another name in replace
-_SHELL_GROUP = re.compile(r"(?:(?<!\\)\\)?\$(?:([1-9])|\{(\w+)\})")
-_SAMPLE_CHARS = 120
 # If the tool shows no `raw`, a model can still edit the JSON of each file.
 _CHANGE_JSON = FirstOf(
     AS_JSON, Advice("To change the JSON of a file, call ", ToolName("edit"), " with raw=true.")
@@ -99,35 +100,10 @@ class ReplaceOptions(NamedTuple):
         if self.regex:
             if "\x00" in self.new_string:
                 raise nul_error(_NEW)
-            self._check_shell_groups()
         else:
             check_edit(self.edit)
         if self.expect is not None and self.expect < 1:
             raise must_be("expect", "1 or more", self.expect, "Leave it out for any number.")
-
-    def _check_shell_groups(self) -> None:
-        """Refuse `$1`, `${1}`, and `${name}` if the pattern has a group of that name."""
-        found = [
-            group
-            for group in _SHELL_GROUP.finditer(self.new_string)
-            if group[1] or group[2].isdigit() or f"<{group[2]}>" in self.old_string
-        ]
-        if not found:
-            return
-        meant = as_text = self.new_string
-        for group in reversed(found):
-            start, end = group.span()
-            meant = rf"{meant[:start]}\g<{group[1] or group[2]}>{meant[end:]}"
-            as_text = rf"{as_text[:start]}\x24{group[0].partition('$')[2]}{as_text[end:]}"
-        raise InvalidArgumentError(
-            Advice(f"`{found[0][0]}` in ", _NEW, " is not a group here; nothing was changed."),
-            hint=Joined(
-                " ",
-                Advice("For the group, ", Retry({"new_string": meant}), "."),
-                Advice("For the text itself, ", Retry({"new_string": as_text}), "."),
-            ),
-            details={"parameter": "new_string"},
-        )
 
     @property
     def edit(self) -> Edit:
@@ -152,44 +128,6 @@ class ReplaceOptions(NamedTuple):
         )
 
 
-@dataclass
-class _Doubled:
-    """The places in one text that already have the new text, and so would have a part of it twice."""
-
-    text: str
-    new: str
-    count: int = 0
-    start: int = 0  # of the first replaced text within the new text, and its end
-    end: int = 0
-
-    def add(self, start: int, end: int, count: int = 1) -> None:
-        """Count places; `start` and `end` are those of the first."""
-        if not self.count:
-            self.start, self.end = start, end
-        self.count += count
-
-    def noting(self, replacements: Iterable[Replacement]) -> Iterator[Replacement]:
-        """Pass replacements on, and count those within an occurrence of the new text."""
-        size = len(self.new)
-        at = self.text.find(self.new) if self.new else -1
-        for each in replacements:
-            while 0 <= at < each.end - size:
-                at = self.text.find(self.new, at + size)
-            if 0 <= at <= each.start and each.end - each.start < size and each.new == self.new:
-                self.add(each.start, each.end)
-            yield each
-
-    def report(self) -> tuple[int, str, int, str]:
-        """Return the number of places, and for the first: its new text, the number and text of its line."""
-        text, start, end = self.text, self.start, self.end
-        at = text.rfind(self.new, 0, start + len(self.new))
-        became = text[at:start] + self.new + text[end : at + len(self.new)]
-        line_end = text.find("\n", end)
-        rest = text[end:] if line_end < 0 else text[end:line_end]
-        line = text[text.rfind("\n", 0, start) + 1 : start] + self.new + rest
-        return self.count, became, text.count("\n", 0, start) + 1, line
-
-
 class _ChangedFile(NamedTuple):
     path: str
     change: Change
@@ -197,14 +135,13 @@ class _ChangedFile(NamedTuple):
     diff: str
     hunks: tuple[Hunk, ...]
     external: ExternalChanges | None
-    doubled: tuple[int, str, int, str] | None  # see `_Doubled.report`
-    encoding: str | None  # that a read has named
+    encoding: str
+    cells: int | None  # if a notebook was edited by cell
 
 
-def replace_in_files(
-    root: Root, tracker: ReadTracker, limits: Limits, options: ReplaceOptions
-) -> ReplaceResult:
+def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult:
     """Replace a text or a pattern in all files that contain it, all or none."""
+    root, tracker, limits = context
     options.check()
     if root.policy.read_only:
         raise read_only()
@@ -221,7 +158,7 @@ def replace_in_files(
     _check_complete(found, limits)
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
     try:
-        change_of = partial(_changed_file, root, tracker, limits, options, matcher)
+        change_of = partial(_changed_file, context, options, matcher)
         files, in_json = _changed_files(change_of, options, found)
     except TimeoutError as error:
         raise error if isinstance(error, AgentFSError) else _timed_out(limits) from None
@@ -244,16 +181,12 @@ def replace_in_files(
             if tracker.knows(file.change.path):
                 nodes = file.change.before, file.change.after
                 before, after = (
-                    (node.digest, _text_of(node, file.encoding))
+                    (node.digest, decode_in(node.load(), file.encoding).text)
                     for node in nodes
                     if isinstance(node, FileNode)
                 )
-                record_edit(tracker, file.change.path, before, after, file.hunks, file.external)
+                record_edit(tracker, file.change.path, before, after, file.hunks, file.external, file.cells)
     return _result(limits, options, files, total, found, notes, glob_note)
-
-
-def _text_of(node: FileNode, encoding: str | None) -> str:
-    return (decode(node.load()) if encoding is None else decode_in(node.load(), encoding)).text
 
 
 def _changed_files(
@@ -302,58 +235,29 @@ def _in_json(counts: Mapping[str, int]) -> str:
 
 
 def _changed_file(
-    root: Root,
-    tracker: ReadTracker,
-    limits: Limits,
-    options: ReplaceOptions,
-    matcher: LineSearch | None,
-    path: str,
+    context: Context, options: ReplaceOptions, matcher: LineSearch | None, path: str
 ) -> _ChangedFile:
+    root, _, limits = context
     with root.open_file(path) as file:
         real_path = file.real_path
     node = root.node(real_path, max_bytes=limits.file_bytes)
     if not isinstance(node, FileNode):
         raise NotFoundError(f"{quote(path)} is no longer a file.")
+
+    def compute(draft: Draft) -> Edited:
+        if matcher is None:
+            return apply_edits(draft, [options.edit], "exact")
+        new = draft.view.lf(options.new_string)
+        draft.replace(_replacements(draft, matcher, draft.view.text, new, options))
+        return draft.edited("exact")
+
     current = Current(path, real_path, node.load(), node.digest)
-    encoding = tracker.encoding_of(real_path, current.data or b"", node.digest)
-    draft = Draft(current, limits, encoding=encoding, raw=options.raw, by_cell=True)
-    view = draft.view
-    new = view.lf(options.new_string)
-    doubled = _Doubled(view.text, new)
-    if matcher is None:
-        old = view.lf(options.old_string)
-        if old in new and (count := view.text.count(new)):
-            start = view.text.index(new) + new.index(old)
-            doubled.add(start, start + len(old), count)
-        edited = apply_edits(draft, [options.edit], "exact")
-    else:
-        replacements = _replacements(draft, matcher, view.text, new, options)
-        draft.replace(doubled.noting(replacements))
-        edited = draft.edited("exact")
+    made = compute_edit(EditTarget(context, path, raw=options.raw), current, compute, by_cell=True)
+    draft, edited = made.draft, made.edited
     root.check_replaceable(real_path, path)
-    before, hunks = draft.decoded.text, edited.hunks
-    external = external_changes(tracker, current, before)
-    diff = unified_diff(before, edited.text, path, changes=hunks)
     change = Change(real_path, node, FileNode.of(node.mode, edited.data, node.metadata))
-    report = doubled.report() if doubled.count else None
-    return _ChangedFile(path, change, edited.replacements, diff, hunks, external, report, encoding)
-
-
-def _doubled_note(options: ReplaceOptions, files: Sequence[_ChangedFile]) -> str:
-    """Return a warning about places that already had the new text, with the call that restores them."""
-    reports = [file.doubled for file in files if file.doubled is not None]
-    _, became, line, sample = reports[0]
-    places = plural(sum(count for count, *_ in reports), "place")
-    verb = "would become" if options.preview else "became"
-    shown = one_line(cut_line(sample, _SAMPLE_CHARS))
-    fact = f'warning: {places} already had "{quoted(options.new_string)}" and {verb} "{quoted(became)}", '
-    fact += f"as in {one_line(files[0].path)} line {line}: {shown}"
-    if options.preview:
-        return fact
-    scope = {"path": options.path, "glob": options.glob} if options.glob else {"path": options.path}
-    arguments = {name: value for name, value in scope.items() if value != "."}
-    repair = call("replace", old_string=became, new_string=options.new_string, **arguments)
-    return FirstOf(Advice(fact, "; to restore them: ", repair), fact)
+    facts = (edited.replacements, made.diff, edited.hunks, made.external)
+    return _ChangedFile(path, change, *facts, draft.decoded.encoding, draft.cell_count)
 
 
 def _replacements(
@@ -495,9 +399,6 @@ def _result(
     applied: Sequence[str],
     glob_note: str,
 ) -> ReplaceResult:
-    notes = [*applied]
-    if doubled := [file for file in files if file.doubled is not None]:
-        notes.append(_doubled_note(options, doubled))
     diff = "".join(file.diff for file in files)
     result = ReplaceResult(
         files={file.path: file.replacements for file in files},
@@ -505,7 +406,7 @@ def _result(
         diff=diff,
         skipped=found.skipped,
         searched_files=found.searched,
-        notes=(*notes, *placeholder_notes(diff)),
+        notes=(*applied, *placeholder_notes(diff)),
     )
     done = "Preview, nothing was written: would replace" if options.preview else "Replaced"
     head = f"{done} {plural(total, 'occurrence')} in {plural(len(files), 'file')}:"

@@ -5,12 +5,11 @@ from typing import Literal, NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
-from agentfs.editing.change_file import nul_error, stale_error
+from agentfs.editing.change_file import EditTarget, nul_error, stale_error
 from agentfs.editing.match import shown_characters
 from agentfs.editing.rendering import placeholder_notes, with_diff
 from agentfs.errors import AlreadyExistsError, BinaryError, EncodingError, TooLargeError, UnreadError
-from agentfs.fs import Current, Root, quote
-from agentfs.limits import Limits
+from agentfs.fs import Current, quote
 from agentfs.policy import Overwrite
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.media import check_notebook
@@ -52,19 +51,11 @@ class _Content(NamedTuple):
 
 
 def write_file(
-    root: Root,
-    tracker: ReadTracker,
-    limits: Limits,
-    path: str,
-    content: str,
-    *,
-    overwrite: bool | None = None,
-    encoding: str | None = None,
-    newline: LineEnds = "keep",
-    preview: bool = False,
-    raw: bool = False,
+    target: EditTarget, content: str, *, overwrite: bool | None = None, newline: LineEnds = "keep"
 ) -> WriteResult:
     """Create a file, or replace a file whose lines were all read."""
+    context, path, encoding, _, preview, raw = target
+    root, tracker, limits = context
     if "\x00" in content:
         raise nul_error(ParameterName("content"))
     if len(content) > limits.file_bytes:
@@ -221,10 +212,11 @@ def _check_overwrite(current: Current, tracker: ReadTracker, overwrite: Overwrit
         raise stale_error(current, text, last.text, last.revision)
     missing = last.missing()
     count = sum(end - start + 1 for start, end in missing)
-    start, end = missing[0]
+    # One read of all gaps, because a model would follow a call for each.
+    start, end = missing[0][0], missing[-1][1]
     raise UnreadError(
-        f"Only a part of {path} has been read: {line_ranges(missing)} "
-        f"({count} of {plural(last.total, 'line')}) would be replaced unseen.",
+        f"Only a part of {path} has been read: {line_ranges(missing, noun=last.unit)} "
+        f"({count} of {plural(last.items, last.unit)}) would be replaced unseen.",
         hint=_read_or_edit(call("read", path=current.path, offset=start, limit=end - start + 1), "the file"),
         details={**details, "unread_lines": [list(lines) for lines in missing]},
     )

@@ -7,46 +7,11 @@ from itertools import chain
 from typing import NamedTuple
 
 from agentfs.fs import OpenFile, join_returns, text_pieces
+from agentfs.reading.slices import LineSlice
 from agentfs.results import Newline
 from agentfs.text import UNKNOWN_8BIT, bom_of, codec_of, line_start
 
 MAX_PAGE_CHARS = 1024 * 1024  # the most characters of a long line that are loaded
-
-
-class LineSlice(NamedTuple):
-    """Consecutive lines of a file.
-
-    Attributes:
-        first: The number of the first line.
-        bodies: The lines, without the character that ends them.
-        end: The character that ends lines.
-        ended: True if the last line has a line end.
-        not_loaded: If the slice is one long line, how many of its characters were not loaded.
-        ids: The line ids, or ().
-    """
-
-    first: int
-    bodies: Sequence[str]
-    end: str
-    ended: bool = True
-    not_loaded: int = 0
-    ids: Sequence[str] = ()
-
-    @property
-    def last(self) -> int:
-        """The number of the last line."""
-        return self.first + len(self.bodies) - 1
-
-    @property
-    def content(self) -> str:
-        """The exact text."""
-        return self.end.join(self.bodies) + (self.end if self.ended else "")
-
-    def head(self, count: int) -> "LineSlice":
-        """Return the first `count` of the lines."""
-        if count >= len(self.bodies):
-            return self
-        return self._replace(bodies=self.bodies[:count], ids=self.ids[:count], ended=True, not_loaded=0)
 
 
 class LineCount(NamedTuple):

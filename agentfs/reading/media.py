@@ -8,8 +8,9 @@ from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.reading.images import ImageInfo, as_image, image_info, image_problem, scale_down
 from agentfs.reading.notebook import NotANotebookError, is_named_notebook, notebook_problem, read_notebook
-from agentfs.reading.page import ReadRequest
-from agentfs.reading.sections import Pdf, Section, SectionedFile, read_sections
+from agentfs.reading.page import FileInfo, ReadRequest
+from agentfs.reading.sections import Pdf, read_sections
+from agentfs.reading.slices import Section
 from agentfs.results import Image, ReadResult
 from agentfs.text import HEAD, decode, footer, is_binary, plural
 
@@ -161,14 +162,16 @@ def binary_result(file: OpenFile, head: bytes, limits: Limits) -> ReadResult:
 def _read_hex(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResult:
     size = file.stat.st_size
 
-    def row(number: int) -> Section:
+    def row_at(number: int, skipped: int) -> Section:
         start = (number - 1) * _ROW
-        return Section("", [_hex_row(file.read_at(start, _ROW), start)])
+        row = [_hex_row(file.read_at(start, _ROW), start)]
+        return Section("", row[skipped:], skipped=min(skipped, 1))
 
-    rows = SectionedFile(
-        "binary", file.path, size, _revision(file, limits), "row", -(-size // _ROW), row, usual=_HEX_ROWS
+    rows = -(-size // _ROW)
+    info = FileInfo(
+        file.path, _revision(file, limits), size, rows, kind="binary", noun="row", usual=_HEX_ROWS
     )
-    return read_sections(rows, limits, request)
+    return read_sections(info, row_at, limits, request)
 
 
 def _hex_row(row: bytes, position: int) -> str:
@@ -210,8 +213,8 @@ def _read_pdf(file: OpenFile, limits: Limits, request: ReadRequest) -> ReadResul
         )
     data = file.read(limits.file_bytes)
     pdf = Pdf(data, file.path, limits.read_bytes)
-    pages = SectionedFile("pdf", file.path, len(data), revision_of(data), "page", pdf.total, pdf.section)
-    return read_sections(pages, limits, request)
+    info = FileInfo(file.path, revision_of(data), len(data), pdf.total, kind="pdf", noun="page")
+    return read_sections(info, pdf.section, limits, request)
 
 
 def _described(

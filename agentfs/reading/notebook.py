@@ -15,8 +15,9 @@ from agentfs.errors import NoMatchError
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
 from agentfs.reading.images import as_image, image_info, image_problem
-from agentfs.reading.page import ReadRequest
-from agentfs.reading.sections import Section, SectionedFile, mark_lines, read_sections
+from agentfs.reading.page import FileInfo, ReadRequest
+from agentfs.reading.sections import MarkedLines, read_sections
+from agentfs.reading.slices import Section
 from agentfs.results import Image, ReadResult
 from agentfs.text import EditView, Replacement, View, plural
 
@@ -46,12 +47,11 @@ def read_notebook(path: str, data: bytes, limits: Limits, request: ReadRequest) 
     """Return cells of a notebook. Raises NotANotebookError for other content."""
     cells = _read_cells(data)
 
-    def section(number: int) -> Section:
-        return _read_cell(cells[number - 1], number, limits)
+    def cell_at(number: int, skipped: int) -> Section:
+        return _read_cell(cells[number - 1], number, skipped, limits)
 
-    revision = revision_of(data)
-    file = SectionedFile("notebook", path, len(data), revision, "cell", len(cells), section)
-    return read_sections(file, limits, request)
+    info = FileInfo(path, revision_of(data), len(data), len(cells), kind="notebook", noun="cell")
+    return read_sections(info, cell_at, limits, request)
 
 
 def notebook_problem(data: bytes) -> str:
@@ -87,32 +87,27 @@ def _read_cells(data: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def _read_cell(cell: dict[str, Any], number: int, limits: Limits) -> Section:
-    """Return a cell. Lines of its source begin with `|`, lines of its outputs with `>`."""
+def _read_cell(cell: dict[str, Any], number: int, skipped: int, limits: Limits) -> Section:
+    """Return a cell without its first lines. Its source is marked by `|`, its outputs by `>`."""
     kind = str(cell.get("cell_type", "cell"))
     run = cell.get("execution_count", cell.get("prompt_number"))
     title = f"cell {number}, {kind if kind.isidentifier() else 'cell'}"
     if type(run) is int:
         title += f", run {run}"
-    source = _joined(cell.get("source", cell.get("input", "")))
-    lines, more = mark_lines(source, "|", limits.read_bytes)
+    lines = MarkedLines(skipped, limits.read_bytes)
+    lines.add(_joined(cell.get("source", cell.get("input", ""))), "|")
     images: list[Image] = []
     outputs = cell.get("outputs")
     for output in outputs if _is_list(outputs) else []:
         call_context.check()
         if not _is_dict(output):
             continue
-        shown, found = _read_output(output, limits.image_bytes)
-        images += found
-        if len(lines) <= limits.read_bytes:
-            lines += shown
-        else:
-            more += len(shown)
-    return Section(title, lines, images, more)
+        images += _read_output(output, limits.image_bytes, lines)
+    return lines.section(title, images)
 
 
-def _read_output(output: dict[str, Any], image_bytes: int) -> tuple[list[str], list[Image]]:
-    """Return the lines of an output and its images."""
+def _read_output(output: dict[str, Any], image_bytes: int, lines: MarkedLines) -> list[Image]:
+    """Add the lines of an output, and return its images."""
     bundle = output.get("data")
     data: dict[str, Any] = bundle if _is_dict(bundle) else {}
     encoded = [_joined(data.get(each, output.get(each.removeprefix("image/"), ""))) for each in _IMAGES]
@@ -129,10 +124,11 @@ def _read_output(output: dict[str, Any], image_bytes: int) -> tuple[list[str], l
         text = _joined(data["text/plain"])
     else:
         text = "".join(f"[{media_type}, not shown]\n" for media_type in data)
-    lines, more = mark_lines(_COLORS.sub("", text), ">", _MAX_OUTPUT_LINES)
-    rest = [f"> ⟦+{plural(more, 'line')} of output⟧"] if more else []
-    images = [image for _, image in decoded if image is not None]
-    return [*(f"> [{note}]" for note, _ in decoded), *lines, *rest], images
+    for note, _ in decoded:
+        lines.add(f"[{note}]", "> ")
+    if more := lines.add(_COLORS.sub("", text), ">", _MAX_OUTPUT_LINES):
+        lines.add(f"⟦+{plural(more, 'line')} of output⟧", "> ")
+    return [image for _, image in decoded if image is not None]
 
 
 def _read_image(encoded: str, image_bytes: int) -> tuple[str, Image | None]:

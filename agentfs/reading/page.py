@@ -1,15 +1,20 @@
-"""Render one page of a text: choose the lines that fit the budgets, and say how to continue."""
+"""Render one page of a file: choose the lines that fit the budgets, and say how to continue.
 
-from collections.abc import Callable, Sequence
+A page shows lines of a text, or sections: cells of a notebook, pages of a PDF, rows of a hex view. What lies
+before its `next` call was read.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
-from agentfs.advice import Advice, FirstOf, NextCall, ParameterName, Retry
+from agentfs.advice import Advice, FirstOf, NextCall, ParameterName, Retry, call
 from agentfs.errors import InvalidArgumentError, must_be, past_end
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
-from agentfs.reading.large_file import LineSlice, slice_lines
+from agentfs.reading.large_file import slice_lines
+from agentfs.reading.slices import LineSlice
 from agentfs.results import Newline, ReadResult
 from agentfs.text import (
     UNKNOWN_8BIT,
@@ -20,7 +25,6 @@ from agentfs.text import (
     count_lines,
     cut_line,
     end_of,
-    first_names,
     fitted,
     footer,
     line_ranges,
@@ -32,9 +36,10 @@ from agentfs.text import (
     visible_lines,
 )
 
-_MAX_NAMED = 5  # lines that were cut and are named in the footer
+_MAX_IMAGES = 10
 _UNKNOWN = "not UTF-8, and the encoding is not known: bytes above 7F are shown as Latin-1"
 _FULL = ", as many as one answer holds"
+_Reason = Literal["bytes", "tokens", "time"]
 
 
 # A named tuple, as elsewhere in this package, because defining a frozen dataclass takes eight times as long.
@@ -104,27 +109,44 @@ class ReadRequest(NamedTuple):
         return {"name": "read", "arguments": {"path": path, "offset": offset, **given}}
 
 
-class TextInfo(NamedTuple):
-    """Facts about a text that are the same for each page. Unless `exact`, `total` is a lower bound."""
+class FileInfo(NamedTuple):
+    """Facts about a file that are the same for each page.
+
+    Attributes:
+        path: The displayed path.
+        revision: The revision of the content.
+        size: Bytes in the file.
+        total: The number of lines or sections; a lower bound unless `exact`.
+        encoding: The codec of a text.
+        newline: The line end of a text.
+        bom: The byte order mark of a text.
+        exact: True if `total` was counted to the end.
+        kind: The kind of the result.
+        noun: The word for one line or section.
+        usual: The most lines or sections of a read without a limit; 0 for `Limits.read_lines`.
+    """
 
     path: str
     revision: str
     size: int
     total: int
-    encoding: str
-    newline: Newline | None
-    bom: bytes
+    encoding: str | None = None
+    newline: Newline | None = None
+    bom: bytes = b""
     exact: bool = True
+    kind: Literal["text", "notebook", "pdf", "binary"] = "text"
+    noun: str = "line"
+    usual: int = 0
 
     @classmethod
-    def of(cls, path: str, data: bytes, decoded: Decoded) -> "TextInfo":
-        """Return the facts about a loaded file."""
+    def of(cls, path: str, data: bytes, decoded: Decoded) -> "FileInfo":
+        """Return the facts about a loaded text."""
         text, encoding, bom = decoded
         return cls(path, revision_of(data), len(data), count_lines(text), encoding, newline_of(text), bom)
 
 
 class _Page(NamedTuple):
-    """The lines of a page, their text for the model, and the numbers of the lines that were cut."""
+    """The lines of a page, their text for the model, and the indexes of the lines that were cut."""
 
     lines: LineSlice
     formatted: Sequence[str]
@@ -137,19 +159,36 @@ def max_lines(limit: int | None, limits: Limits) -> int:
 
 
 def render_page(
-    info: TextInfo, lines: LineSlice, limits: Limits, request: ReadRequest, notes: Sequence[str] = ()
+    info: FileInfo,
+    lines: LineSlice,
+    limits: Limits,
+    request: ReadRequest,
+    notes: Sequence[str] = (),
+    *,
+    late: bool = False,
 ) -> ReadResult:
-    """Show as many lines as fit the budgets, or as much of the first line as fits."""
+    """Show as many lines as fit the budgets, or as much of the first line as fits.
+
+    Args:
+        info: The file.
+        lines: The lines that the page may show.
+        limits: The budgets.
+        request: The arguments of the call.
+        notes: More notes for the footer.
+        late: True if the time of the call did not suffice for more lines.
+    """
     whole = _fit_bytes(lines, limits, request)
+    reason: _Reason = "time" if late and whole.lines.last == lines.last else "bytes"
 
     def fewer_lines(count: int) -> ReadResult:
         page = whole if count == len(whole.formatted) else _fit_bytes(lines.head(count), limits, request)
-        return _result(info, page, limits, request, notes, by_tokens=count < len(whole.formatted))
+        cut = "tokens" if count < len(whole.formatted) else reason
+        return _result(info, page, limits, request, notes, cut)
 
     def fewer_characters(count: int) -> ReadResult:
         narrow = replace(limits, line_chars=count)
         page = _fit_bytes(lines.head(1), narrow, request)
-        return _result(info, page, narrow, request, notes, by_tokens=len(whole.formatted) > 1)
+        return _result(info, page, narrow, request, notes, "tokens" if len(whole.formatted) > 1 else reason)
 
     return fitted(
         limits, Shrink(len(whole.formatted), fewer_lines), Shrink(limits.line_chars, fewer_characters)
@@ -157,7 +196,7 @@ def render_page(
 
 
 def text_page(
-    info: TextInfo,
+    info: FileInfo,
     text: str,
     limits: Limits,
     request: ReadRequest,
@@ -167,7 +206,7 @@ def text_page(
     """Return a page of a text; `ids` are the ids of all its lines."""
     first = request.first(info.path, info.total)
     if not info.total:
-        return empty_result(info)
+        return empty_result(info, ["empty file"])
     end, count = end_of(text), max_lines(request.limit, limits)
     start = line_start(text, first, end)
     texts = iter([text[start : line_start(text, count + 1, end, start)]])
@@ -177,42 +216,47 @@ def text_page(
     return render_page(info, lines, limits, request, notes)
 
 
-def empty_result(info: TextInfo) -> ReadResult:
-    """Return the result for a file without lines."""
+def empty_result(info: FileInfo, notes: Sequence[str]) -> ReadResult:
+    """Return the result for a file without lines or sections."""
     return ReadResult(
         path=info.path,
-        kind="text",
+        kind=info.kind,
         total_bytes=info.size,
         revision=info.revision,
         encoding=info.encoding,
         bom=info.bom != b"",
-        text=footer("empty file"),
-        notes=("empty file",),
+        text=footer(*notes),
+        notes=tuple(notes),
     )
 
 
 def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
     """Return as many lines as fit in `read_bytes` of formatted text, but at least one."""
-    first, ids, overhead, numbered = lines.first, lines.ids, limits.line_overhead, request.numbered
+    first, ids, least = lines.first, lines.ids, lines.least
+    overhead, numbered = limits.line_overhead, request.numbered
+    if lines.sections:
+        overhead, numbered = None, False
     most = limits.line_chars
     bodies = _without_returns(lines)
     if overhead is not None:  # the caller formats the lines itself
         pairs = zip_longest(bodies, ids[: len(bodies)], fillvalue="")
         shown = [line_id + body[:most] for body, line_id in pairs]
-        bodies = bodies[: len(_fitting(shown, _size, None, limits.read_bytes, overhead))]
+        bodies = bodies[: len(_fitting(shown, _size, None, limits.read_bytes, overhead, least))]
     cut: list[int] = []
     if lines.not_loaded or max(map(len, bodies)) > most:
-        cut = [number for number, body in enumerate(bodies, first) if len(body) > most or lines.not_loaded]
+        cut = [index for index, body in enumerate(bodies) if len(body) > most or lines.not_loaded]
         bodies = [cut_line(body, most, beyond=lines.not_loaded) for body in bodies]
     if overhead is None:
         # A character takes at least a byte: counting characters first saves formatting lines in vain.
         id_width = max(map(len, ids[: len(bodies)]), default=-1) + 1
-        room = (first if numbered else None, limits.read_bytes, id_width + numbered)
+        room = (first if numbered else None, limits.read_bytes, id_width + numbered, least)
         bodies = _fitting(bodies, len, *room)
         formatted = _fitting(visible_lines(bodies), _size, *room)
     else:
         formatted = visible_lines(bodies)
     lines = lines.head(len(formatted))
+    formatted = formatted[: len(lines.bodies)]
+    cut = [index for index in cut if index < len(formatted)]
     if numbered:
         formatted = number_lines(formatted, first)
     if ids:
@@ -220,7 +264,7 @@ def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
             line.replace("|", f" {line_id}|", 1) if numbered else f"{line_id}|{line}"
             for line, line_id in zip(formatted, ids, strict=False)
         ]
-    return _Page(lines, formatted, [number for number in cut if number <= lines.last])
+    return _Page(lines, formatted, cut)
 
 
 def _without_returns(lines: LineSlice) -> Sequence[str]:
@@ -240,9 +284,9 @@ def _size(text: str) -> int:
 
 
 def _fitting(
-    lines: Sequence[str], size: Callable[[str], int], first: int | None, budget: int, beside: int
+    lines: Sequence[str], size: Callable[[str], int], first: int | None, budget: int, beside: int, least: int
 ) -> Sequence[str]:
-    """Return the lines that fit the budget, but at least one.
+    """Return the lines that fit the budget, but at least `least`.
 
     Args:
         lines: The lines.
@@ -250,6 +294,7 @@ def _fitting(
         first: The number of the first line; None if the lines have no numbers.
         budget: The size that all lines may have, with numbers and line feeds.
         beside: The size of everything else in a line.
+        least: The fewest lines to return.
     """
 
     def digits(count: int) -> int:
@@ -261,54 +306,48 @@ def _fitting(
     used = -1  # no line feed follows the last line
     for index, line in enumerate(lines):
         used += size(line) + 1 + beside
-        if index and used + digits(index + 1) > budget:
+        if index >= least and used + digits(index + 1) > budget:
             return lines[:index]
     return lines
 
 
 def _result(
-    info: TextInfo,
-    page: _Page,
-    limits: Limits,
-    request: ReadRequest,
-    notes: Sequence[str],
-    *,
-    by_tokens: bool,
+    info: FileInfo, page: _Page, limits: Limits, request: ReadRequest, notes: Sequence[str], reason: _Reason
 ) -> ReadResult:
-    truncated: Literal["lines", "bytes", "tokens", "line"] | None = "line" if page.cut else None
+    """Return a page; `reason` says why it has no more lines, unless it has as many as were requested."""
+    lines, part, images = page.lines, page.lines.part, page.lines.images
+    truncated: _Reason | Literal["lines", "line"] | None = "line" if page.cut else None
     following: NextCall | None = None
-    lines, budget = page.lines, ""
-    content = lines.content
-    if request.column > 1 and page.cut and lines.first == lines.last:
+    content, budget = lines.content(page.formatted), ""
+    if not lines.sections and request.column > 1 and page.cut and lines.first == lines.last:
         # The caller reads one long line in pieces, and the next call continues in it.
         content = content[: limits.line_chars]
         following = request.next_call(info.path, lines.first, column=request.column + limits.line_chars)
-    elif lines.last < info.total:
-        if by_tokens:
-            truncated, budget = "tokens", _FULL
-        elif len(page.formatted) < (request.limit or limits.read_lines):
-            truncated, budget = "bytes", _FULL
+    elif part is not None or lines.last < info.total:
+        complete = lines.items - (part is not None)
+        if part is not None or complete < (request.limit or info.usual or limits.read_lines):
+            truncated, budget = reason, "" if reason == "time" else _FULL
         elif request.limit is None:
             truncated = "lines"
-        following = request.next_call(info.path, lines.last + 1, shown=len(page.formatted))
-    rest: NextCall | None = None
-    if page.cut and request.column == 1:
-        rest = request._replace(limit=1).next_call(info.path, page.cut[0], column=limits.line_chars + 1)
+        place = (lines.last + 1, 1) if part is None else (lines.last, part.end + 1)
+        following = request.next_call(info.path, place[0], shown=complete, column=place[1])
     body = "\n".join(page.formatted)
     said = notes_of(
         _range_note(lines, info, budget, request),
-        f"from character {request.column} on" if request.column > 1 else "",
-        _cut_note(page, limits.line_chars),
-        "" if rest is None else Advice(f"the rest of line {page.cut[0]}: ", rest),
+        *_cut_notes(page, info, limits.line_chars, request),
         _encoding_note(info.encoding, request),
         carriage_return_note(body),
         *notes,
+        f"only {_MAX_IMAGES} of {len(images)} images are shown" if len(images) > _MAX_IMAGES else "",
+        "there was no time for more" if truncated == "time" else "",
         continuation(following),
     )
     note = footer(*said)
+    # Without numbers, the footer of a text goes above it so that no line can be mistaken for it.
+    below = request.numbered or lines.sections
     return ReadResult(
         path=info.path,
-        kind="text",
+        kind=info.kind,
         content=content,
         start_line=lines.first,
         end_line=lines.last,
@@ -320,31 +359,49 @@ def _result(
         newline=info.newline,
         bom=info.bom != b"",
         total_exact=info.exact,
+        images=tuple(images[:_MAX_IMAGES]),
         line_ids=tuple(lines.ids),
-        text=Advice(*(body, "\n", note) if request.numbered else (note, "\n", body)) if note else body,
+        text=Advice(*(body, "\n", note) if below else (note, "\n", body)) if note else body,
         notes=said,
         next=following,
     )
 
 
-def _range_note(lines: LineSlice, info: TextInfo, budget: str, request: ReadRequest) -> str:
-    if request.numbered and lines.first == 1 and lines.last == info.total and info.exact:
+def _range_note(lines: LineSlice, info: FileInfo, budget: str, request: ReadRequest) -> str:
+    """Name the lines or sections of a page, unless it has all of them."""
+    part = lines.part
+    all_shown = lines.first == 1 and lines.last == info.total and part is None and info.exact
+    if all_shown and (request.numbered or lines.sections):
         return ""
-    shown = line_ranges([(lines.first, lines.last)])
-    return f"{shown} of {info.total if info.exact else f'at least {info.total}'}{budget}"
+    shown = line_ranges([(lines.first, lines.last)], noun=info.noun)
+    shown += f" of {info.total if info.exact else f'at least {info.total}'}"
+    if part is not None:
+        shown += f": its {line_ranges([(part.skipped + 1, part.end)])} of {part.end + part.more}"
+    return f"{shown}{budget}"
 
 
-def _cut_note(page: _Page, limit: int) -> str:
+def _cut_notes(page: _Page, info: FileInfo, limit: int, request: ReadRequest) -> Iterator[str]:
+    """Yield notes on the characters and lines that a page does not show."""
+    lines = page.lines
+    if request.column > 1:
+        what = (
+            f"line {request.column} of the {info.noun}" if lines.sections else f"character {request.column}"
+        )
+        yield f"from {what} on"
     if not page.cut:
-        return ""
-    numbers = first_names([str(number) for number in page.cut], _MAX_NAMED)
-    too_long = f"; the rest of line {page.lines.first} is longer than a page can hold"
-    rest = too_long if page.lines.not_loaded else ""
-    return f"cut after {limit} characters: line{'s' if len(page.cut) > 1 else ''} {numbers}{rest}"
+        return
+    too_long = f"; the rest of line {lines.first} is longer than a page can hold" if lines.not_loaded else ""
+    yield f"cut after {limit} characters: {lines.names(page.cut, info.noun)}{too_long}"
+    if not lines.sections and request.column == 1:
+        number = lines.first + page.cut[0]
+        rest = request._replace(limit=1).next_call(info.path, number, column=limit + 1)
+        yield Advice(f"the rest of line {number}: ", rest)
+    elif info.kind == "notebook":
+        yield Advice("the JSON has the rest: ", call("read", path=info.path, raw=True))
 
 
-def _encoding_note(encoding: str, request: ReadRequest) -> str:
-    if encoding == "utf-8" or request.encoding is not None:
+def _encoding_note(encoding: str | None, request: ReadRequest) -> str:
+    if encoding in {None, "utf-8"} or request.encoding is not None:
         return ""
     if encoding == UNKNOWN_8BIT:
         return FirstOf(Advice(_UNKNOWN, "; if you know it, pass ", ParameterName("encoding")), _UNKNOWN)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from agentfs import call_context, search
 from agentfs.advice import Advice, Joined, NextCall, ParameterName
+from agentfs.context import Context
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
@@ -20,46 +21,39 @@ from agentfs.errors import (
 from agentfs.fs import OpenFile, Root, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.outputs import NO_LINE_IDS, OutputStore
-from agentfs.read_tracker import ReadRecord, ReadTracker
+from agentfs.read_tracker import ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import Media, binary_result, read_media
-from agentfs.reading.page import ReadRequest, TextInfo, empty_result, max_lines, render_page, text_page
+from agentfs.reading.page import FileInfo, ReadRequest, empty_result, max_lines, render_page, text_page
 from agentfs.results import ReadManyResult, ReadResult
 from agentfs.text import (
     HEAD,
     Decoded,
-    continuation,
     decode,
     decode_in,
-    end_of,
     estimate_tokens,
     first_names,
     footer,
-    line_ranges,
-    line_start,
     notes_of,
     one_line,
-    unified_diff,
-    visible,
 )
 
 _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest is for the page
 _MOST_MATCHES = 10_000  # files of one glob, which is more than any budget holds
 _MIN_TOKENS = 40  # if fewer tokens are left, the next call reads the next file
 _MAX_NAMED = 5  # left out files that are named; the next call has all of them
-_UNITS = {"notebook": "cell", "pdf": "page"}
+_UNITS = {"notebook": "cell", "pdf": "page", "binary": "row"}
 _NO_IDS = "no line ids: the file is too large to keep them"
 
 
-def read_path(
-    root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest, outputs: OutputStore
-) -> ReadResult:
+def read_path(context: Context, path: str, request: ReadRequest, outputs: OutputStore) -> ReadResult:
     """Return one page of a file or of a stored result, or the list of a directory."""
+    root, _, limits = context
     kept = outputs.get(path)
     if kept is not None and not kept.path:
         return read_text(path, kept.text, limits, request)
     try:
-        return read_file(root, tracker, limits, kept.path if kept else path, request)
+        return read_file(context, kept.path if kept else path, request)
     except NotAFileError:
         options = search.options.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
         found = search.find.list_directory(root, limits, options)
@@ -75,23 +69,22 @@ def read_path(
         )
 
 
-def read_file(
-    root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest
-) -> ReadResult:
+def read_file(context: Context, path: str, request: ReadRequest) -> ReadResult:
     """Return one page of a file and record what was read. A binary file is described, not shown."""
+    root, tracker, limits = context
     with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
         known = None if request.encoding is not None else _named_encoding(file, head, tracker, limits)
         media = Media() if known is not None else read_media(file, head, limits, request)
         if media.result is not None:
-            return _record_media(tracker, file, media.result, media.text)
+            _record(tracker, file, media.result, media.text, request.column)
+            return media.result
         notes = [*root.link_notes(file.path, file.real_path), *filter(None, [media.note])]
         if file.stat.st_size <= limits.file_bytes:
             data = head if len(head) < HEAD else file.read(limits.file_bytes + 1)
             if len(data) <= limits.file_bytes:
-                shorten = root.policy.reread == "diff"
-                return _read_loaded(file, data, tracker, limits, request, notes, known, shorten=shorten)
-        return _read_large(file, head, tracker, limits, request, notes, known)
+                return _read_loaded(context, file, data, request, notes, known)
+        return _read_large(context, file, head, request, notes, known)
 
 
 def _named_encoding(file: OpenFile, head: bytes, tracker: ReadTracker, limits: Limits) -> str | None:
@@ -117,14 +110,13 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
             hint="Leave it out.",
             details={"argument": "encoding"},
         )
-    info = TextInfo.of(name, text.encode("utf-8", "surrogatepass"), Decoded(text, "utf-8", b""))
+    info = FileInfo.of(name, text.encode("utf-8", "surrogatepass"), Decoded(text, "utf-8", b""))
     return text_page(info, text, limits, request, [NO_LINE_IDS] if request.line_ids else ())
 
 
-def read_paths(
-    root: Root, tracker: ReadTracker, limits: Limits, paths: str | Sequence[str], budget: int | None
-) -> ReadManyResult:
+def read_paths(context: Context, paths: str | Sequence[str], budget: int | None) -> ReadManyResult:
     """Read files in order until the token budget or the time is used up."""
+    root, tracker, limits = context
     if budget is not None and budget < 1:
         raise must_be("budget", "a number of tokens from 1", budget, "Leave it out for the usual number.")
     paths, patterns, notes = _expand_globs(root, limits, [paths] if isinstance(paths, str) else paths)
@@ -140,7 +132,7 @@ def read_paths(
         head = f"== {one_line(path)} =="
         within = replace(limits, output_tokens=max(left - count(head) - 1, 1))
         try:
-            page = read_file(root, tracker, within, path, ReadRequest())
+            page = read_file(context._replace(limits=within), path, ReadRequest())
         except DeadlineExceededError:
             if not parts:
                 raise
@@ -196,33 +188,31 @@ def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[lis
     return list(dict.fromkeys(files)), [], notes
 
 
-def _record_media(
-    tracker: ReadTracker, file: OpenFile, result: ReadResult, text: str | None = None
-) -> ReadResult:
-    """Record which cells, pages or rows were shown, or that an image was shown."""
-    if result.end_line or result.images:
-        lines = (result.start_line, result.end_line, result.total_lines)
-        tracker.record_read(file.real_path, result.revision, text, *lines, _UNITS.get(result.kind, "row"))
-    return result
+def _record(
+    tracker: ReadTracker, file: OpenFile, result: ReadResult, text: str | None, column: int = 1
+) -> None:
+    """Record that a page was read: what lies between the request and the `next` call, or an image."""
+    is_text = result.kind == "text"
+    if column > 1 if is_text else not (result.end_line or result.images):
+        return
+    stop = 0
+    if result.next is not None and result.next["arguments"]["offset"] == result.end_line:
+        stop = result.next["arguments"]["column"] - 1
+    unit = _UNITS.get(result.kind, "line")
+    lines = (result.start_line, result.end_line, result.total_lines)
+    tracker.record_read(file.real_path, result.revision, text, *lines, unit, part=(column, stop))
 
 
 def _read_loaded(
-    file: OpenFile,
-    data: bytes,
-    tracker: ReadTracker,
-    limits: Limits,
-    request: ReadRequest,
-    notes: list[str],
-    known: str | None,
-    *,
-    shorten: bool,
+    context: Context, file: OpenFile, data: bytes, request: ReadRequest, notes: list[str], known: str | None
 ) -> ReadResult:
+    _, tracker, limits = context
     named = request.encoding or known
     try:
         decoded = decode(data) if named is None else decode_in(data, named)
     except BinaryError:  # the first bytes look like a byte order mark, but are not one
-        return _record_media(tracker, file, binary_result(file, data[:HEAD], limits))
-    info, text = TextInfo.of(file.path, data, decoded), decoded.text
+        return binary_result(file, data[:HEAD], limits)
+    info, text = FileInfo.of(file.path, data, decoded), decoded.text
     ids: Sequence[str] = ()
     if request.line_ids and request.first(file.path, info.total):
         ids = tracker.line_ids(file.real_path, info.revision, text, to_model=True)
@@ -230,29 +220,22 @@ def _read_loaded(
     result = text_page(info, text, limits, request, notes, ids)
     if request.column > 1 and info.total:
         return result
-    if shorten and info.total and not request.line_ids:
-        result = _shorten_repeat(tracker, file.real_path, result)
-    tracker.record_read(file.real_path, info.revision, text, result.start_line, result.end_line, info.total)
+    _record(tracker, file, result, text)
     if named is not None:
         tracker.name_encoding(file.real_path, info.revision, decoded.encoding, data)
     return result
 
 
 def _read_large(
-    file: OpenFile,
-    head: bytes,
-    tracker: ReadTracker,
-    limits: Limits,
-    request: ReadRequest,
-    notes: list[str],
-    known: str | None,
+    context: Context, file: OpenFile, head: bytes, request: ReadRequest, notes: list[str], known: str | None
 ) -> ReadResult:
+    _, tracker, limits = context
     revision = revision_of_stat(file.stat)
     seconds = limits.timeout * _COUNTING_SHARE
     named = request.encoding or known
     counted = count_large_file(file, head, named, seconds)
     if counted is None and named is None:
-        return _record_media(tracker, file, binary_result(file, head, limits))
+        return binary_result(file, head, limits)
     if counted is None:
         raise EncodingError(f"{quote(file.path)} is not text in {named}.")
     if not counted.exact:
@@ -267,10 +250,10 @@ def _read_large(
         notes = [*notes, f"counting lines stopped after {seconds:g} s"]
     size = max(counted.size, file.stat.st_size)
     facts = (counted.total, counted.encoding, counted.newline, counted.bom, counted.exact)
-    info = TextInfo(file.path, revision, size, *facts)
+    info = FileInfo(file.path, revision, size, *facts)
     first = request.first(file.path, counted.total)
     if counted.total == 0:
-        return empty_result(info)
+        return empty_result(info, ["empty file"])
     count = min(max_lines(request.limit, limits), counted.total - first + 1)
     try:
         lines = read_lines(file, counted, first, count, request.column)
@@ -287,49 +270,7 @@ def _read_large(
         notes = [*notes, _NO_IDS]
     result = render_page(info, lines, limits, request, notes)
     if request.column == 1 and not changed:
-        tracker.record_read(file.real_path, revision, None, result.start_line, result.end_line, counted.total)
+        _record(tracker, file, result, None)
         if named is not None:
             tracker.name_encoding(file.real_path, revision, counted.encoding, head)
     return result
-
-
-def _shorten_repeat(tracker: ReadTracker, real_path: str, result: ReadResult) -> ReadResult:
-    """Replace a page that was read before by one line or its changes. A second request shows the text."""
-    known = tracker.last(real_path)
-    if known is None or result.truncated_by == "line" or not _was_read(known, result):
-        return result
-    start, end = result.start_line, result.end_line
-    old = result.content
-    if known.revision != result.revision:
-        if known.text is None:
-            return result
-        line_end = end_of(known.text)
-        stop = None if result.next is None else line_start(known.text, end + 1, line_end)
-        old = known.text[line_start(known.text, start, line_end) : stop]
-    subject = f"{line_ranges([(start, end)])} of {result.total_lines} {'is' if start == end else 'are'}"
-    if old == result.content:
-        reply = ("unchanged", real_path)
-        if tracker.was_said(reply, f"{result.revision}:{start}-{end}"):
-            tracker.was_said(reply, "the text")
-            return result
-        notes = notes_of(
-            f"{subject} unchanged since shown; read again to see the text anyway", continuation(result.next)
-        )
-        text = footer(*notes)
-    else:
-        # Replace the lines before the page by blank lines, so that the hunks have the right line numbers.
-        before = "\n" * (start - 1)
-        diff = unified_diff(before + old, before + result.content, result.path)
-        hunks = visible(diff[diff.find("\n@@ ") + 1 :].removesuffix("\n"))
-        notes = notes_of(f"{subject} changed since shown; the difference", continuation(result.next))
-        text = Joined("\n", footer(*notes), *hunks.split("\n"))
-    if len(text) >= len(result.text):
-        return result
-    unchanged = old == result.content
-    return replace(result, text=text, notes=notes, since_shown="unchanged" if unchanged else "changed")
-
-
-def _was_read(known: ReadRecord, result: ReadResult) -> bool:
-    # The version that was read may have had fewer lines.
-    last = min(result.end_line, known.total)
-    return known.whole or any(first <= result.start_line and last <= end for first, end in known.ranges)

@@ -6,29 +6,19 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from agentfs import call_context
-from agentfs.advice import Advice, Joined, NextCall, ToolName
-from agentfs.errors import BinaryError, DeadlineExceededError
+from agentfs.advice import Advice, Retry, ToolName
+from agentfs.errors import BinaryError, DeadlineExceededError, must_be
 from agentfs.fs import quote
 from agentfs.limits import Limits
 from agentfs.reading.images import MEDIA_EXTRA
-from agentfs.reading.page import ReadRequest
+from agentfs.reading.page import FileInfo, ReadRequest, empty_result, render_page
+from agentfs.reading.slices import LineSlice, Section
 from agentfs.results import Image, ReadResult
-from agentfs.text import (
-    Shrink,
-    continuation,
-    cut_line,
-    fitted,
-    footer,
-    lf_view,
-    notes_of,
-    plural,
-    visible_lines,
-)
+from agentfs.text import lf_view, line_start
 
-_MAX_IMAGES = 10
 _EDITED_BY_CELL = Advice(ToolName("edit"), " takes the text after `|`")
 # Limits for one PDF page. With much more text, pypdf takes minutes and GiB, even for a file of a few kB.
 _PDF_LIMITS = {
@@ -45,142 +35,71 @@ _MAX_ARRAY_ELEMENTS = 20_000
 _CHECK_EVERY = 256  # reads between two deadline checks, because pypdf reads byte by byte
 
 
-class Section(NamedTuple):
-    """One cell, page or row: its title, its lines with marks, images, and the number of dropped lines."""
+def read_sections(
+    info: FileInfo, section_at: Callable[[int, int], Section], limits: Limits, request: ReadRequest
+) -> ReadResult:
+    """Return as many sections as fit the budgets, and at least a part of one.
 
-    title: str
-    lines: Sequence[str]
-    images: Sequence[Image] = ()
-    more: int = 0
-
-
-class SectionedFile(NamedTuple):
-    """A file that is read by sections.
-
-    Attributes:
-        kind: The kind of the result.
-        path: The displayed path.
-        size: Bytes in the file.
-        revision: The revision of the content.
-        noun: The word for one section.
-        total: The number of sections.
-        section: Returns the section with a number, from 1.
-        usual: How many sections a read without a limit shows; 0 for as many as fit.
+    Args:
+        info: The file.
+        section_at: Returns the section with a number, from 1, without some of its first lines.
+        limits: The budgets.
+        request: The arguments of the call; `offset` and `limit` count sections, `column` lines of the first.
     """
-
-    kind: Literal["notebook", "pdf", "binary"]
-    path: str
-    size: int
-    revision: str
-    noun: str
-    total: int
-    section: Callable[[int], Section]
-    usual: int = 0
-
-
-def read_sections(file: SectionedFile, limits: Limits, request: ReadRequest) -> ReadResult:
-    """Return as many sections as fit the budgets, and at least a part of one."""
-    first = request.first(file.path, file.total, file.noun)
+    notes = (f"cells of a {info.kind}", _EDITED_BY_CELL) if info.kind == "notebook" else ()
+    first = request.first(info.path, info.total, info.noun)
     if not first:
-        return _result(file, [], 0, request)
+        return empty_result(info, [*notes, f"no {info.noun}s"])
     sections: list[Section] = []
     used = 0
-    most = min(request.limit or file.usual or file.total, file.total - first + 1)
+    most = min(request.limit or info.usual or limits.read_lines, info.total - first + 1)
     late = False
-    while len(sections) < most:
+    while len(sections) < most and used <= limits.read_bytes:
         try:
             call_context.check()
-            section = _cut(file.section(first + len(sections)), limits)
+            section = section_at(first + len(sections), 0 if sections else request.column - 1)
         except DeadlineExceededError:
             if not sections:
                 raise
             late = True
             break
-        used += sum(map(_size, (section.title, *section.lines)))
-        if sections and used > limits.read_bytes:
-            break
+        used += sum(map(len, section.shown))
         sections.append(section)
-
-    def fewer_sections(count: int) -> ReadResult:
-        return _result(file, sections[:count], first, request, late=late and count == len(sections))
-
-    def fewer_lines(count: int) -> ReadResult:
-        only = sections[0]
-        return _result(file, [only._replace(lines=_head(only.lines, count))], first, request)
-
-    return fitted(
-        limits, Shrink(len(sections), fewer_sections), Shrink(max(len(sections[0].lines), 1), fewer_lines)
-    )
+    if request.column > 1 and not sections[0].lines:
+        what = f"a line of {info.noun} {first}, which has {sections[0].skipped}"
+        again = Advice("To begin with its first line, ", Retry({}, ("column",)), ".")
+        raise must_be("column", what, request.column, again)
+    return render_page(info, LineSlice.of(first, sections), limits, request, notes, late=late)
 
 
-def _size(line: str) -> int:
-    return len(line.encode("utf-8", "surrogatepass")) + 1
+class MarkedLines:
+    """Collects the lines of a section: none of the first `skipped`, and `most` of the others."""
 
+    def __init__(self, skipped: int, most: int) -> None:
+        self.lines: list[str] = []
+        self._ahead, self._most = skipped, most
+        self._count = 0
 
-def _head(lines: Sequence[str], count: int, more: int = 0) -> Sequence[str]:
-    left = len(lines) - min(count, len(lines)) + more
-    return [*lines[:count], f"⟦+{plural(left, 'line')}⟧"] if left else lines
+    def add(self, text: str, mark: str, most: int | None = None) -> int:
+        """Add the lines of a text, or `most` of them, each with a mark. Return the number of the others."""
+        if not text:
+            return 0
+        body = lf_view(text).removesuffix("\n")
+        total = body.count("\n") + 1
+        taken = total if most is None else min(total, most)
+        start = min(max(self._ahead - self._count, 0), taken)
+        room = min(taken - start, self._most - len(self.lines))
+        if room > 0:
+            rest = body[line_start(body, start + 1, "\n") :]
+            self.lines += [mark + line for line in rest.split("\n", room)[:room]]
+        self._count += taken
+        return total - taken
 
-
-def _cut(section: Section, limits: Limits) -> Section:
-    """Cut long lines, and a section that is too long for any result."""
-    lines = [cut_line(line, limits.line_chars) for line in visible_lines(section.lines)]
-    left = limits.read_bytes
-    for number, line in enumerate(lines):
-        left -= _size(line)
-        if left < 0 and number:
-            break
-    else:
-        number = len(lines)
-    return section._replace(lines=_head(lines, number, section.more))
-
-
-def _result(
-    file: SectionedFile, sections: Sequence[Section], first: int, request: ReadRequest, *, late: bool = False
-) -> ReadResult:
-    last = first + len(sections) - 1 if sections else 0
-    following: NextCall | None = None
-    if last < file.total:
-        following = request.next_call(file.path, last + 1, shown=len(sections))
-    cut: Literal["time", "lines", "bytes"] = "time" if late else "lines" if file.usual else "bytes"
-    images = [image for section in sections for image in section.images]
-    body = [line for section in sections for line in (section.title, *section.lines) if line]
-    noun = file.noun
-    shown = f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
-    notes = notes_of(
-        f"{shown} of {file.total}" if sections and (first > 1 or following) else "",
-        *((f"{noun}s of a {file.kind}", _EDITED_BY_CELL) if file.kind == "notebook" else ()),
-        f"only the first {_MAX_IMAGES} of {len(images)} images are shown"
-        if len(images) > _MAX_IMAGES
-        else "",
-        "" if sections else f"no {noun}s",
-        "there was no time for more" if late else "",
-        continuation(following),
-    )
-    return ReadResult(
-        path=file.path,
-        kind=file.kind,
-        content="".join(f"{line}\n" for section in sections for line in section.lines),
-        start_line=first,
-        end_line=last,
-        total_lines=file.total,
-        total_bytes=file.size,
-        revision=file.revision,
-        truncated_by=cut if late or (following is not None and request.limit is None) else None,
-        images=tuple(images[:_MAX_IMAGES]),
-        text=Joined("\n", "\n".join(body), footer(*notes)),
-        notes=notes,
-        next=following,
-    )
-
-
-def mark_lines(text: str, mark: str, most: int) -> tuple[list[str], int]:
-    """Put a mark before each of the first `most` lines of a text; also return the number of other lines."""
-    if not text:
-        return [], 0
-    body = lf_view(text).removesuffix("\n")
-    lines = body.split("\n", most)[:most]
-    return [mark + line for line in lines], body.count("\n") + 1 - len(lines)
+    def section(self, title: str, images: Sequence[Image] = ()) -> Section:
+        """Return the section."""
+        skipped = min(self._ahead, self._count)
+        more = self._count - skipped - len(self.lines)
+        return Section(title, self.lines, () if more else images, skipped, more)
 
 
 class _TimedBytes(BytesIO):
@@ -234,8 +153,8 @@ class Pdf:
                 details={"path": path, "encrypted": True},
             )
 
-    def section(self, number: int) -> Section:
-        """Return a page, from 1. If it cannot be read, its text gives the reason."""
+    def section(self, number: int, skipped: int) -> Section:
+        """Return a page, from 1, without its first lines. If it cannot be read, its text gives the reason."""
         title = f"page {number}"
         in_time = (call_context.deadline() - time.monotonic()) * _TOKENS_PER_SECOND
         max_tokens = max(1, int(min(_MAX_TOKENS, in_time)))
@@ -255,8 +174,9 @@ class Pdf:
                     hint="Read fewer pages at once.",
                 ) from None
             return Section(title, [f"|⟦not readable: {_reason(error)}⟧"])
-        lines, more = mark_lines(lf_view(str(text)).strip("\n"), "|", self._max_lines)
-        return Section(title, lines or ["|⟦no text⟧"], more=more)
+        lines = MarkedLines(skipped, self._max_lines)
+        lines.add(lf_view(str(text)).strip("\n") or "⟦no text⟧", "|")
+        return lines.section(title)
 
     def _broken(self, error: Exception) -> BinaryError:
         if type(error).__name__ == "DependencyError":

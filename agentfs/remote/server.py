@@ -366,9 +366,6 @@ class Server:
             views = message.get("views")
             workspace = self._cached_view(base, json.dumps(views)) if views else base
         with self._limited(message, workspace):
-            if message.get("again") is True and workspace.policy.reread == "diff":
-                # The client never received the read that the first sending of this request has recorded.
-                workspace = workspace.view(policy=replace(workspace.policy, reread="full"))
             arguments = self._arguments(message, workspace)
             match message["method"]:
                 case "view":

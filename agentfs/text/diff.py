@@ -10,6 +10,7 @@ from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
 
 # The most lines of both texts that are compared one by one, because longer lists need much memory.
 MOST_LINES = 400_000
+DIFF_CONTEXT = 3  # unchanged lines around a change
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
 
@@ -28,7 +29,7 @@ def unified_diff(
     after: str | None,
     path: str,
     *,
-    context: int = 3,
+    context: int = DIFF_CONTEXT,
     changes: Sequence[Change] | None = None,
 ) -> str:
     r"""Return the diff of one file as git writes it.
@@ -103,7 +104,9 @@ def _quoted(name: str) -> str:
     return f'"{name.translate(str.maketrans(escapes))}"' if escapes else name
 
 
-def hunks(old: str, new: str, context: int = 3, changes: Sequence[Change] | None = None) -> list[str]:
+def hunks(
+    old: str, new: str, context: int = DIFF_CONTEXT, changes: Sequence[Change] | None = None
+) -> list[str]:
     r"""Return the hunks of a unified diff in pieces. Lines end only at `\n`."""
     changes = _line_changes(old, new) if changes is None else changes
     pieces: list[str] = []

@@ -326,19 +326,3 @@ def test_each_command_names_the_path_that_was_meant(do, command, arguments):
     refused = do(command, path="prime.py", **arguments)
     assert refused.content.startswith("The path prime.py does not exist. Please provide a valid path.\n")
     assert 'Did you mean "primes.py"?' in refused.content
-
-
-def test_a_view_of_changes_only_is_not_called_the_result_of_cat(tmp_path):
-    lines = [f"line {number} of the file" for number in range(60)]
-    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
-    view = {"command": "view", "path": "a.txt"}
-    with Workspace(tmp_path, policy=Policy(reread="diff")) as ws:
-        tools = ws.tools(dialect="text-editor")
-        assert "cat -n" in tools.call(NAME, view).content
-        same = tools.call(NAME, view).content
-        assert "unchanged since shown" in same
-        (tmp_path / "a.txt").write_text("\n".join(["new", *lines[1:]]) + "\n")
-        changed = tools.call(NAME, view).content
-        assert "changed since shown" in changed
-        assert "+new" in changed
-        assert "cat -n" not in same + changed

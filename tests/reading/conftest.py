@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from agentfs.context import Context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
@@ -28,7 +29,7 @@ class Reader:
 
     def read(self, offset=1, limit=None, *, path="f", limits=None, **more):
         request = ReadRequest(offset, limit, **more)
-        return read_file(self.root, self.tracker, limits or Limits(), path, request)
+        return read_file(Context(self.root, self.tracker, limits or Limits()), path, request)
 
     def error(self, offset=1, limit=None, **more):
         with pytest.raises(AgentFSError) as caught:

@@ -108,6 +108,77 @@ def test_a_notebook_larger_than_a_page_continues_at_the_next_cell(tmp_path):
     assert numbers == [*range(1, 51)]
 
 
+def read_all(ws, path, **arguments):
+    """Return the lines of all pages, following `next`, and the pages."""
+    pages = [ws.read(path, **arguments)]
+    while pages[-1].next is not None:
+        pages.append(ws.read(**pages[-1].next["arguments"]))
+    return "".join(page.content for page in pages).splitlines(), pages
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(), Limits(read_bytes=3000), Limits(output_tokens=700), Limits(read_bytes=60)]
+)
+@pytest.mark.parametrize("before", [0, 2])
+def test_a_cut_cell_goes_on_line_by_line_and_counts_as_read_at_its_end(tmp_path, limits, before):
+    source = "".join(f"line_{number} = {number}\n" for number in range(700))
+    sources = [*["first"] * before, source, "last"]
+    cells = [{"cell_type": "code", "source": each} for each in sources]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    expected = [f"|{line}" for each in sources for line in each.splitlines()]
+    with Workspace(tmp_path, limits=limits) as ws:
+        lines, pages = read_all(ws, "a.ipynb")
+        assert lines == expected
+        if len(pages) > 1:
+            assert all(page.truncated_by in {"bytes", "tokens"} for page in pages[:-1])
+            by_tokens = limits.output_tokens == 700
+            assert (
+                pages[before > 0].truncated_by == ("tokens" if by_tokens else "bytes") or limits == Limits()
+            )
+        assert pages[-1].truncated_by is None
+        ws.write("a.ipynb", json.dumps({"cells": []}))
+
+
+def test_a_notebook_is_not_replaced_before_all_lines_of_a_cut_cell_were_shown(tmp_path):
+    cell = {"cell_type": "code", "source": "".join(f"line_{number}\n" for number in range(5000))}
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}))
+    with Workspace(tmp_path) as ws:
+        page = ws.read("a.ipynb")
+        shown = page.content.count("\n")
+        assert (page.truncated_by, page.next["arguments"]["column"]) == ("tokens", shown + 1)
+        assert f"its lines 1-{shown} of 5000" in page.text
+        with pytest.raises(AgentFSError) as caught:
+            ws.write("a.ipynb", '{"cells": []}')
+        assert caught.value.code == "unread"
+        assert "cell 1 (1 of 1 cell)" in str(caught.value)
+        ws.read("a.ipynb", column=4000)  # not the lines between
+        with pytest.raises(AgentFSError):
+            ws.write("a.ipynb", '{"cells": []}')
+        read_all(ws, "a.ipynb", column=shown + 1)
+        assert ws.write("a.ipynb", '{"cells": []}').bytes_written == 13
+
+
+def test_a_long_line_of_a_cell_is_cut_and_the_json_has_the_rest(tmp_path):
+    (tmp_path / "a.ipynb").write_text(
+        json.dumps({"cells": [{"cell_type": "code", "source": "a\n" + "x" * 3000}]})
+    )
+    with Workspace(tmp_path) as ws:
+        page = ws.read("a.ipynb")
+        assert page.truncated_by == "line"
+        assert (
+            'cut after 2000 characters: cell 1, line 2; the JSON has the rest: read(path="a.ipynb", raw=true)'
+            in page.text
+        )
+
+
+def test_a_column_past_the_lines_of_a_cell_is_an_error(tmp_path):
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [{"cell_type": "code", "source": "a\nb"}]}))
+    with Workspace(tmp_path) as ws:
+        assert ws.read("a.ipynb", column=2).content == "|b\n"
+        with pytest.raises(AgentFSError, match="which has 2"):
+            ws.read("a.ipynb", column=3)
+
+
 def test_a_notebook_counts_as_read_once_all_its_cells_were_shown(ws, tmp_path):
     cells = [{"cell_type": "markdown", "metadata": {}, "source": f"cell {n}"} for n in range(3)]
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))

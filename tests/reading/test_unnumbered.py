@@ -89,13 +89,11 @@ def test_pages_without_numbers_cost_fewer_tokens(ws, tmp_path):
     assert estimate_tokens(ws.read("f.py", 1000, 600).text) < 0.85 * before
 
 
-def test_ids_stay_and_an_unchanged_page_is_one_line(tmp_path):
-    policy = Policy(line_numbers=False, reread="diff")
-    with Workspace(tmp_path, policy=policy) as ws:
+def test_ids_stay_without_numbers(tmp_path):
+    with Workspace(tmp_path, policy=Policy(line_numbers=False)) as ws:
         ws.write("f", "".join(f"a line of some length {number}\n" for number in range(20)))
         shown = ws.read("f", line_ids=True)
         assert shown.text.split("\n")[1] == f"{shown.line_ids[0]}|a line of some length 0"
-        assert ws.read("f").text.startswith("[lines 1-20 of 20 are unchanged since shown;")
 
 
 def test_the_tool_description_fits_and_dialects_keep_their_form(ws):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import Policy, Workspace, connect
+from agentfs import Workspace, connect
 from agentfs.errors import (
     BusyError,
     DisconnectedError,
@@ -79,16 +79,6 @@ def test_an_answer_lost_with_a_state_directory_is_repeated(root, tmp_path):
             ws.undo()
 
 
-def test_a_repeated_read_shows_the_full_text_if_the_first_answer_was_lost(root):
-    fault = Fault("from_far", 0)
-    with connect(opener(fault), root, push=False, policy=Policy(reread="diff")) as ws:
-        fault.armed = True
-        first = ws.read("a.txt")
-        assert ws.remote.reconnects == 1
-        assert "100|two" in first.text
-        assert "unchanged since shown" in ws.read("a.txt").text
-
-
 def test_a_file_counts_as_unread_if_its_read_was_given_up(root):
     fault = Fault("from_far", 0)
     reachable = threading.Event()
@@ -100,8 +90,7 @@ def test_a_file_counts_as_unread_if_its_read_was_given_up(root):
             raise OSError("no route to host")
         return streams(argv)
 
-    policy = Policy(reread="diff")
-    with connect(open_stream, root, push=False, policy=policy, patience=0.3) as ws:
+    with connect(open_stream, root, push=False, patience=0.3) as ws:
         fault.armed = True
         reachable.clear()
         with pytest.raises(DisconnectedError):
