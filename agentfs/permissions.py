@@ -23,6 +23,13 @@ GROUPS: dict[str, tuple[Effect, ...]] = {
     "*": ("read", "search", *CHANGING),
 }
 _RULE = r"(?P<name>\*|[a-z][a-z0-9_]*)(?:\((?P<glob>[^\n]+)\))?"
+# Patterns that match other files than their author meant, each with its correction.
+_MISTAKES = {
+    r"!.*": "a rule has no exceptions; write another rule",
+    r"['\"`].*": "leave out the quotes",
+    r"(.*/)?\s.*|.*(?<!\\)\s(/.*)?": "leave out the space at the beginning or end of a name",
+    r"~[^/]*/.*|~": "`~` stands for no directory; write a path relative to the root",
+}
 
 
 @frozen
@@ -113,4 +120,22 @@ def parse_rule(text: Any) -> Rule:
             f"{text!r} is not a rule.",
             hint="Write a method or a group, with or without a glob: `edit(src/**)`, `delete`, `*`.",
         )
-    return Rule(found[0], found["name"], found["glob"])
+    glob = found["glob"]
+    if glob is None:
+        return Rule(found[0], found["name"], None)
+    if mistake := mistake_in(glob):
+        raise InvalidArgumentError(f"The rule `{found[0]}` does not match what it seems to: {mistake}.")
+    return Rule(found[0], found["name"], _plain(glob))
+
+
+def mistake_in(pattern: str) -> str:
+    """Return the correction of a pattern that matches other files than its author meant, or ""."""
+    return next((said for mistake, said in _MISTAKES.items() if re.fullmatch(mistake, pattern)), "")
+
+
+def _plain(glob: str) -> str:
+    """Return a glob without the parts of a path that name nothing: `.`, and empty ones."""
+    first, *_ = parts = glob.split("/")
+    names = [part for part in parts if part not in ("", ".")]
+    start = f"{first}/" if first in ("", ".") else ""
+    return start + "/".join(names) + "/" * (parts[-1] in ("", ".")) if names else "**"

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.errors import InvalidArgumentError
 from agentfs.frozen_data import frozen
-from agentfs.permissions import Mode, Permission, Rule, parse_rule
+from agentfs.permissions import Mode, Permission, Rule, mistake_in, parse_rule
 
 Overwrite = Literal["seen", "always", "never"]
 Overflow = Literal["cut", "keep"]
@@ -73,7 +73,17 @@ class Protect:
             patterns = _listed(given)
             if patterns is None or not all(map(_names_something, patterns)):
                 raise _wrong(f"Protect.{each.name}", "a list of name patterns", given)
+            for pattern in map(str, patterns):
+                if mistake := _mistake_in(pattern.removeprefix("!")):
+                    raise InvalidArgumentError(
+                        f"Protect.{each.name}: {pattern!r} does not match what it seems to: {mistake}."
+                    )
             object.__setattr__(self, each.name, patterns)
+
+
+def _mistake_in(pattern: str) -> str:
+    absolute = "leave out the leading `/`; a pattern matches anywhere in the tree"
+    return absolute if pattern.startswith("/") else mistake_in(pattern)
 
 
 def _listed(value: object) -> tuple[object, ...] | None:

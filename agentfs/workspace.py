@@ -131,11 +131,11 @@ class Workspace:
                 tree or program; `busy`; `io` if it is damaged.
         """
         self.policy = policy or Policy()
-        check_rules(self.policy, type(self))
         self.limits = limits or Limits()
         self.on_event = on_event
         self._root = Root(root, self.policy)
         try:
+            self.policy = self._root.policy = check_rules(self.policy, type(self), self._root)
             if watch:
                 most = self.limits.watch_bytes, self.limits.file_bytes
                 self._root.keep_tree(lambda context: watching.kept_tree.Watch(context, *most))

@@ -80,7 +80,13 @@ def test_an_empty_file_sets_nothing(file):
     ("allow = 'read'", ["`allow` is wrong", "a list of rules"]),
     ("deny = ['reed(src/**)']", ["`deny` is wrong", "did you mean `read`", "multi_edit"]),
     ("ask = [1]", ["`ask` is wrong", "1 is not a rule"]),
-    ("deny = ['edit({'  ]", ["`deny` is wrong"]),
+    ("deny = ['edit({)'  ]", ["`deny` is wrong", "The rule `edit({)` has a wrong glob", "never closed"]),
+    ("deny = ['edit(../x)']", ["`deny` is wrong", "The rule `edit(../x)` has", "has a part '..'"]),
+    ("deny = ['read( x)']", ["`deny` is wrong", "leave out the space"]),
+    ("allow = ['read(\"x\")']", ["`allow` is wrong", "leave out the quotes"]),
+    ("[protect]\nread = ['/root/secrets/']", ["`protect.read` is wrong", "leave out the leading `/`"]),
+    ("[protect]\nwrite = ['~/.bashrc']", ["`protect.write` is wrong", "`~` stands for no directory"]),
+    ("[protect]\nread = ['!.env ']", ["`protect.read` is wrong", "leave out the space"]),
     ("mode = 'plann'", ["`mode` is wrong", "'plan'"]),
     ("read_only = 1", ["`read_only` is wrong"]),
     ("protect = []", ["`protect` must be a table", "read, write"]),
@@ -101,6 +107,16 @@ def test_an_error_names_the_file_the_key_and_the_valid_names(file, text, said):
     assert str(path) in message
     for each in said:
         assert each in message
+
+
+def test_an_absolute_rule_of_a_file_protects_or_is_an_error(file, root, tmp_path):
+    """`deny = ["read(/root/secrets/**)"]` was accepted and protected nothing."""
+    settings = PolicyFile.read(file(f"deny = ['read({root}/a.txt)']"))
+    with Workspace(root, policy=settings.policy) as ws, pytest.raises(RefusedError):
+        ws.read("a.txt")
+    settings = PolicyFile.read(file(f"deny = ['read({tmp_path}/a.txt)']"))
+    with pytest.raises(AgentFSError, match="outside the workspace"):
+        Workspace(root, policy=settings.policy)
 
 
 def test_a_file_that_cannot_be_read_is_an_error(file, tmp_path):

@@ -80,11 +80,15 @@ def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> 
         method.__annotations__ = resolve_hints(overridden)[0]
 
 
-def check_rules(policy: Policy, cls: type[Any]) -> None:
-    """Raise `invalid_argument` for a rule whose name is unknown or whose glob is malformed."""
-    if rules := (*policy.allow_rules, *policy.deny_rules, *policy.ask_rules):
-        names = [name for name, declared in declarations(cls).items() if declared.effect != "none"]
-        enforcement.permission_check.check_rules(rules, names)
+def check_rules(policy: Policy, cls: type[Any], root: Root | None = None) -> Policy:
+    """Return a policy with the absolute paths of its rules made relative to the root.
+
+    Raises `invalid_argument` for a rule with an unknown name, a malformed glob, or a path outside the root.
+    """
+    if not (policy.allow or policy.deny or policy.ask):
+        return policy
+    names = [name for name, declared in declarations(cls).items() if declared.effect != "none"]
+    return enforcement.permission_check.check_rules(policy, names, root)
 
 
 def view_of(
@@ -97,8 +101,8 @@ def view_of(
     """Return a copy of a workspace for `Workspace.view`."""
     other = copy(workspace)
     other._guarded_by = ""
-    other.limits, other.policy = limits or workspace.limits, policy or workspace.policy
-    check_rules(other.policy, type(workspace))
+    other.limits = limits or workspace.limits
+    other.policy = check_rules(policy or workspace.policy, type(workspace), workspace._root)
     root = workspace._root.with_policy(other.policy)
     if only is not None:
         root = root.restricted_to([fspath(each) for each in only])

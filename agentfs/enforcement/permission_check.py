@@ -9,11 +9,13 @@ each file.
 
 import functools
 import inspect
+import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,11 +33,22 @@ from agentfs.errors import (
 )
 from agentfs.fs import Root, quote, revision_of
 from agentfs.fs.protect import fold_letters
-from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, Permission, PermissionRequest, Rule
+from agentfs.permissions import (
+    CHANGING,
+    GROUPS,
+    Allow,
+    Deny,
+    Effect,
+    Permission,
+    PermissionRequest,
+    Rule,
+    parse_rule,
+)
+from agentfs.policy import Policy
 from agentfs.results import DeleteResult, ReplaceResult
 from agentfs.text.nearest import nearest
 from agentfs.tools.hints import ArgumentChecker
-from agentfs.tree.globs import compile_globs
+from agentfs.tree.globs import compile_globs, expand
 from agentfs.visible import one_line, visible
 
 _R = TypeVar("_R")
@@ -46,19 +59,82 @@ _WILDCARD = re.compile(r"[*?\[\]{}\\]")
 _Test = Callable[[str], bool]
 
 
-def check_rules(rules: Iterable[Rule], names: Sequence[str]) -> None:
-    """Raise `invalid_argument` for a rule that names no tool, or whose glob is malformed."""
-    for rule in rules:
-        if rule.name not in names and rule.name not in GROUPS:
-            near = nearest(rule.name, (*names, *GROUPS))
-            groups = (group for group in GROUPS if group not in names)
+def check_rules(policy: Policy, names: Sequence[str], root: Root | None) -> Policy:
+    """Return a policy whose rules have relative paths; raise `invalid_argument` for a wrong rule.
+
+    Without a root, absolute paths are not checked.
+    """
+    checked = {
+        field: tuple(_checked_rule(parse_rule(text), names, root).text for text in getattr(policy, field))
+        for field in ("allow", "deny", "ask")
+    }
+    return policy if vars(policy).items() >= checked.items() else replace(policy, **checked)
+
+
+def _checked_rule(rule: Rule, names: Sequence[str], root: Root | None) -> Rule:
+    if rule.name not in names and rule.name not in GROUPS:
+        near = nearest(rule.name, (*names, *GROUPS))
+        groups = (group for group in GROUPS if group not in names)
+        raise InvalidArgumentError(
+            f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",
+            hint=f"The tools are {', '.join(names)}; groups of them are {', '.join(groups)}.",
+            details={"rule": rule.text, "nearest": near},
+        )
+    if rule.glob is None:
+        return rule
+    try:
+        alternatives = expand(rule.glob)
+        _compiled(rule.glob)
+    except AgentFSError as error:
+        raise InvalidArgumentError(
+            f"The rule `{rule.text}` has a wrong glob. {error.message}",
+            hint="" if isinstance(error, AccessError) else error.hint,  # the hint is for a search
+        ) from None
+    for each in alternatives:
+        if parse_rule(f"{rule.name}({each})").glob != each or each[0] == "/" != rule.glob[0]:
             raise InvalidArgumentError(
-                f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",
-                hint=f"The tools are {', '.join(names)}; groups of them are {', '.join(groups)}.",
-                details={"rule": rule.text, "nearest": near},
+                f"The rule `{rule.text}` has {quote(each)} in its braces, not a plain relative path.",
+                hint="Write a rule for each path.",
             )
-        if rule.glob is not None:
-            _compiled(rule.glob)
+    if root is None or not rule.glob.startswith("/"):
+        return rule
+    return _relative_rule(rule, rule.glob, root)
+
+
+def _relative_rule(rule: Rule, glob: str, root: Root) -> Rule:
+    """Return a rule whose glob begins with `/`, with an absolute path made relative to the root.
+
+    As in `.gitignore`, `/src` is `src` in the root. A rule that may mean two paths, or one outside, is
+    refused because it may not protect what its author meant.
+    """
+    parts = glob.strip("/").split("/")
+    names = [*takewhile(lambda part: not search.options.has_wildcard(part), parts)]
+    path = re.sub(r"\\(.)", r"\1", "/" + "/".join(names))
+    top = root.top.unrestricted
+    inside = _path_inside(top, path)
+    in_root = bool(names) and top.exists(path.split("/")[1])
+    if in_root and inside not in (None, path[1:]):
+        problem = f"means both {quote(path[1:])} and {quote(inside or '.')} in the workspace"
+    elif inside is not None:
+        found = "/".join(filter(None, (_WILDCARD.sub(r"\\\g<0>", inside), *parts[len(names) :])))
+        return parse_rule(f"{rule.name}(./{found}{'/' * glob.endswith('/')})")
+    elif in_root or not names or not os.path.lexists(f"/{path.split('/')[1]}"):
+        return rule
+    else:
+        problem = f"is about {quote(path)}, which is outside the workspace"
+    raise InvalidArgumentError(
+        f"The rule `{rule.text}` {problem}.",
+        hint=f"For a path relative to the root write `{rule.name}(.{glob})`.",
+        details={"rule": rule.text},
+    )
+
+
+def _path_inside(root: Root, path: str) -> str | None:
+    """Return the relative path of an absolute one; None if it is outside the root."""
+    for spelling in (path, os.path.realpath(path)):
+        with suppress(AgentFSError):
+            return root.spellings(spelling)[0]
+    return None
 
 
 class _Grant(NamedTuple):

@@ -6,6 +6,7 @@ client's request ends with the question, and the client sends the request again 
 
 import asyncio
 import hashlib
+import inspect
 import json
 from collections.abc import Awaitable
 from typing import Any
@@ -18,13 +19,22 @@ from pydantic import ValidationError
 from agentfs.advice import plural
 from agentfs.errors import RefusedError
 from agentfs.permissions import Allow, Deny, PermissionRequest
-from agentfs.visible import visible
+from agentfs.visible import one_line, visible
+from agentfs.workspace import Workspace
 
 ROOTS_SECONDS = 10.0  # for a client to list its roots
 ANSWER_SECONDS = 600.0  # for a user to answer
 _DIFF_CHARS = 40_000  # shown to the user
 _ARGUMENTS_CHARS = 2000
 _PATHS = 20
+_ACTIONS = {
+    "delete": "delete {named}",
+    "move": "move {named}",
+    "copy": "copy {named}",
+    "undo": "take back {steps} of the journal",
+    "redo": "make {steps} of the journal again",
+    "rollback": "take the files back to the checkpoint {to}",
+}
 _ROOTS, _PERMISSION = "roots", "permission"  # the names of the questions
 _NO_FIELDS: dict[str, Any] = {"type": "object", "properties": {}}  # the user only accepts or declines
 _CANNOT_ASK = (
@@ -149,19 +159,26 @@ def _decided(answer: types.ElicitResult) -> Allow | Deny:
 
 def _text(request: PermissionRequest) -> str:
     """Return the question: the call, its paths, and the diff or the arguments."""
-    wants = "change" if request.changes else "use"
     shown, most = request.diff, _DIFF_CHARS
     if not shown:
-        given = request.arguments.items()
-        shown = visible("\n".join(f"{name}={value!r}" for name, value in given if value not in (None, False)))
-        most = _ARGUMENTS_CHARS
+        method = getattr(Workspace, request.method, None)  # None for a method of a subclass
+        declared = inspect.signature(method).parameters if method else {}
+        defaults = {name: each.default for name, each in declared.items()}
+        given = [each for each in request.arguments.items() if each not in defaults.items()]
+        shown, most = visible("\n".join(f"{name}={value!r}" for name, value in given)), _ARGUMENTS_CHARS
     if len(shown) > most:
         left_out = f"[{plural(len(shown) - most, 'character')} not shown]"
         shown = f"{left_out}\n{shown[:most]}\n{left_out}"
-    return f"{request.tool or request.method} wants to {wants} {_paths(request)}. Allow it?\n\n{shown}"
+    action = _ACTIONS.get(request.method, "change {named}" if request.changes else "use {named}")
+    steps = plural(request.arguments.get("steps", 1), "step")
+    wants = action.format(named=_paths(request), steps=steps, to=one_line(repr(request.arguments.get("to"))))
+    if request.files is not None:
+        wants += f" ({plural(request.files, 'file')})"
+    return f"{request.tool or request.method} wants to {wants}. Allow it?\n\n{shown}".rstrip()
 
 
 def _paths(request: PermissionRequest) -> str:
     more = len(request.paths) - _PATHS
-    shown = ", ".join(request.paths[:_PATHS]) or "files that it finds"
+    names = ("the root directory" if path == "." else path for path in request.paths[:_PATHS])
+    shown = ", ".join(names) or "files that it finds"
     return f"{shown} and {plural(more, 'more file', 'more files')}" if more > 0 else shown

@@ -276,6 +276,10 @@ def tool_schemas(tools: Sequence[Tool], name: str, *, strict: bool = False) -> l
 
 def _output_schema(tool: Tool) -> Schema | None:
     """Return the schema of a result's data, or None if the result is not typed."""
-    if tool.spec.render or not (isinstance(tool.returns, type) and issubclass(tool.returns, Result)):
+    if (
+        tool.spec.render
+        or tool.render
+        or not (isinstance(tool.returns, type) and issubclass(tool.returns, Result))
+    ):
         return None
     return kind_of(tool.returns).schema(_OUTPUT)

@@ -1,6 +1,7 @@
 """The user is asked about calls that ask rules cover, in both ways that the protocol has."""
 
 import asyncio
+import os
 import re
 import subprocess
 import sys
@@ -95,7 +96,7 @@ async def test_a_question_in_a_process_of_its_own(tree, mode):
         assert not (await connected.call_tool("edit", EDIT)).is_error
         assert (await connected.call_tool("delete", {"path": "a.txt"})).is_error
     assert (tree / "a.txt").read_text() == "one\n2\nthree\n"
-    assert user.asked[1].startswith("delete wants to change a.txt. Allow it?")
+    assert user.asked[1].startswith("delete wants to delete a.txt (1 file). Allow it?")
 
 
 @MODES
@@ -254,7 +255,32 @@ async def test_a_question_without_a_diff_shows_the_arguments(tree, mode):
         assert (await connected.call_tool("undo", {"steps": 3})).is_error
     assert "old_string='none'" in user.asked[0]
     assert " and 30 more files. Allow it?" in user.asked[1]
-    assert user.asked[2] == "undo wants to change files that it finds. Allow it?\n\nsteps=3"
+    assert user.asked[2] == "undo wants to take back 3 steps of the journal. Allow it?\n\nsteps=3"
+
+
+@pytest.mark.parametrize(("tool", "arguments", "said"), [
+    ("ls", {"depth": 0}, "ls wants to use the root directory. Allow it?\n\ndepth=0"),
+    ("ls", {"limit": 1, "offset": 0}, "ls wants to use the root directory. Allow it?\n\nlimit=1"),
+    ("grep", {"pattern": "x", "context": 0}, "the root directory. Allow it?\n\npattern='x'\ncontext=0"),
+    ("delete", {"path": "sub", "recursive": True}, "delete wants to delete sub (1 file). Allow it?"),
+    ("delete", {"path": "a.txt"}, "delete wants to delete a.txt (1 file). Allow it?\n\npath='a.txt'"),
+    ("move", {"path": "a.txt", "to": "b.txt"}, "move wants to move a.txt, b.txt. Allow it?\n\npath="),
+    ("move", {"path": "around", "to": "b"}, "move wants to move around, sub, b. Allow it?"),
+    ("copy", {"path": "a.txt", "to": "b.txt"}, "copy wants to copy a.txt, b.txt. Allow it?"),
+    ("undo", {}, "undo wants to take back 1 step of the journal. Allow it?"),
+    ("undo", {"paths": ["sub"]}, "undo wants to take back 1 step of the journal. Allow it?\n\npaths=['sub']"),
+    ("redo", {"steps": 2}, "redo wants to make 2 steps of the journal again. Allow it?\n\nsteps=2"),
+    ("rollback", {"to": "x\x1b"}, "rollback wants to take the files back to the checkpoint 'x\\x1b'"),
+])  # fmt: skip
+async def test_a_question_without_a_diff_says_what_the_call_does(tree, tool, arguments, said):
+    """`depth=0` was dropped, the root was called `..`, and `delete`, `move` and `undo` were all "change"."""
+    os.symlink("sub", tree / "around")
+    user = User("decline")
+    options = ("--ask", "*", "--tools", "ls,grep,delete,move,copy,undo,redo,rollback")
+    async with client(tree, *options, elicitation_callback=user) as connected:
+        assert (await connected.call_tool(tool, arguments)).is_error
+    assert said in user.asked[0]
+    assert "=None" not in user.asked[0]
 
 
 async def test_control_characters_in_a_question_are_visible(tree):
@@ -274,7 +300,7 @@ def test_the_example_of_a_policy_file_asks_about_two_calls():
     lines = done.stdout.splitlines()
     assert [line for line in lines if line[:2] in ("? ", "> ")] == [
         "? edit wants to change README.md. Allow it?", "> yes",
-        "? delete wants to change src/app.py. Allow it?", "> no",
+        "? delete wants to delete src/app.py (1 file). Allow it?", "> no",
     ]  # fmt: skip
     assert [line for line in lines if re.match(r"[a-z]+ \S+: ", line)] == [
         'read notes.private: "notes.private" is protected: its contents are neither shown nor changed.',

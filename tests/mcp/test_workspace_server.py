@@ -80,6 +80,25 @@ async def test_typed_data_is_sent_to_programs_that_ask_for_it(tree):
             Draft202012Validator(tool.output_schema).validate(result.structured_content)
 
 
+@pytest.mark.parametrize(("dialect", "tool", "arguments"), [
+    ("agentfs", "read", {"path": "a.txt"}),
+    ("wave", "Read", {"file_path": "a.txt"}),
+    ("rye", "read", {"path": "a.txt"}),
+    ("codescout", "read_file", {"path": "a.txt"}),
+    ("dominds", "read_file", {"path": "a.txt"}),
+    ("text-editor", "str_replace_based_edit_tool", {"command": "view", "path": "a.txt"}),
+    ("tree-sitter-analyzer", "list_files", {"roots": ["."]}),
+])  # fmt: skip
+async def test_the_official_client_accepts_structured_results_of_a_dialect(tree, dialect, tool, arguments):
+    """The output schema was that of the result before the dialect rendered it."""
+    async with client(tree, "--structured", "--dialect", dialect) as connected:
+        for described in (await connected.list_tools()).tools:
+            assert (described.output_schema is None) == (dialect != "agentfs"), described.name
+        result = await connected.call_tool(tool, arguments)
+    assert not result.is_error, told(result)
+    assert "a.txt" in told(result) or "one" in told(result)
+
+
 async def test_images_are_sent_beside_the_text(tree):
     Pillow.new("RGB", (3, 2)).save(tree / "dot.png")
     async with client(tree) as connected:

@@ -4,11 +4,14 @@ import asyncio
 import os
 import threading
 from fnmatch import fnmatch
+from glob import iglob
 from hashlib import blake2b
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from agentfs import Allow, Deny, PermissionRequest, Policy, Workspace
 from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError, StaleError
@@ -234,6 +237,88 @@ def test_a_deny_rule_covers_every_spelling_of_a_path(tree, rule, path, covered):
     os.symlink("src", tree / "link")
     expected = ["refused" if covered else ""]
     assert codes(tree, Policy(deny=[rule]), [("edit", {"path": path, **EDIT})]) == expected
+
+
+@pytest.mark.parametrize("rule", [
+    "{tree}/src/**", "{tree}//src/./", "/src/**", "./src/**", "src//**", "src/./**", "./src/.", ".", "./",
+    "/", "{link}/src/**", "src/**/.",
+])  # fmt: skip
+def test_a_rule_with_another_spelling_of_a_path_protects_it(tmp_path, rule):
+    tree = tmp_path / "tree"
+    (tree / "src").mkdir(parents=True)
+    (tree / "src" / "a.txt").write_text("one\n")
+    os.symlink(tree, tmp_path / "link")
+    rule = f"read({rule.format(tree=tree, link=tmp_path / 'link')})"
+    for root in (tree, tmp_path / "link"):
+        with Workspace(root, policy=Policy(deny=[rule])) as ws:
+            for view in (
+                ws,
+                ws.view(workdir="src"),
+                ws.view(only=["src"]),
+                ws.view(policy=Policy(deny=[rule])),
+            ):
+                with pytest.raises(RefusedError, match="The rule"):
+                    view.read(f"{tree}/src/a.txt")
+        with Workspace(root, policy=Policy(allow=[rule.replace("read", "edit")])) as ws:
+            assert (
+                ws.edit("src/a.txt", *(("one", "two") if root == tree else ("two", "one"))).replacements == 1
+            )
+
+
+@pytest.mark.parametrize(("glob", "said"), [
+    (" src/**", "leave out the space"), ("src/** ", "leave out the space"), ("src /*", "leave out the space"),
+    ("'src/**'", "leave out the quotes"), ('"src"/**', "leave out the quotes"), ("`a`", "leave out the quo"),
+    ("~/src/**", "`~` stands for no directory"), ("~", "`~` stands for no directory"),
+    ("!src/**", "has no exceptions"), ("{{src, lib}}/**", "leave out the space"),
+    ("{{{outside}/src,lib}}/**", "in its braces"), ("{{src/.,lib}}/**", "in its braces"),
+    ("{outside}/src/**", r"outside the workspace.\nFor a path relative to the root write `read\(\./"),
+    ("/usr", "outside the workspace"), ("[", "has a wrong glob"), ("../src", "has a wrong glob"),
+])  # fmt: skip
+def test_a_rule_that_protects_something_else_than_it_says_is_refused(tree, tmp_path_factory, glob, said):
+    """`deny=["read(/root/secrets/**)"]` was accepted and protected nothing."""
+    rule = f"read({glob.format(outside=tmp_path_factory.mktemp('outside'))})"
+    for setting in ("deny", "ask", "allow"):
+        with pytest.raises(InvalidArgumentError, match=said) as raised:
+            Workspace(tree, policy=Policy(**{setting: [rule]}))
+        assert raised.value.message.startswith("The rule `read(")
+    with Workspace(tree) as ws, pytest.raises(InvalidArgumentError, match=said):
+        ws.view(policy=Policy(deny=[rule]))
+
+
+def test_a_rule_that_may_mean_two_directories_is_refused(tmp_path):
+    tree = tmp_path / "tree"
+    (tree / str(tmp_path).split("/")[1]).mkdir(parents=True)
+    with pytest.raises(InvalidArgumentError, match=r'means both "tmp.*" and "src" in the workspace'):
+        Workspace(tree, policy=Policy(allow=[f"edit({tree}/src)"]))
+
+
+@given(
+    parts=st.lists(
+        st.sampled_from(["src", "a.txt", ".", "", " ", "'", "~", "!", "*", "**", "{src,lib}", "?"]),
+        max_size=6,
+    ),
+    start=st.sampled_from(["", "/", "./", "{tree}/"]),
+)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_rule_that_leads_to_a_file_by_the_rules_of_paths_protects_it_or_is_an_error(tree, parts, start):
+    """The judge is the system: the glob without wildcards as a path, with them expanded by `glob`."""
+    text = start.format(tree=tree) + "/".join(parts)
+    above = "/" if start == "{tree}/" else f"{tree}/"
+    meant = {
+        os.path.realpath(each)
+        for alternative in ("src", "lib")
+        for each in iglob(above + text.replace("{src,lib}", alternative), recursive=True)
+        if os.path.isdir(each) or not each.endswith("/")
+    }
+    try:
+        ws = Workspace(tree, policy=Policy(deny=[f"read({text})"]))
+    except InvalidArgumentError:
+        return
+    with ws:
+        for path in (tree / "src" / "a.txt", tree / "lib" / "b.txt"):
+            if meant & {str(path), str(path.parent), str(tree)}:
+                with pytest.raises(RefusedError):
+                    ws.read(path)
 
 
 def test_rules_apply_to_the_file_of_a_kept_page(tree):
