@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
-from agentfs.advice import Joined
+from agentfs.advice import Joined, Style, Styled, StyleKind
 from agentfs.errors import InvalidPatternError, NotFoundError
 from agentfs.fs import Root, unicode_duplicates_among, watched
 from agentfs.limits import Limits
@@ -38,6 +38,7 @@ from agentfs.visible import one_line
 _LEAST_SIZE = 100 * 1024  # bytes from which on a listing shows the size of a file
 _MOST_WHOLE_PATHS = 20  # more are shown as a tree
 _R = TypeVar("_R", ListResult, GlobResult)
+ShownPath = tuple[str, str, StyleKind]  # a path, the text that follows it in its line, and its kind
 
 
 @watched
@@ -48,13 +49,13 @@ def list_directory(
     meant, glob_note = with_meant_globs(root, limits, options)
     found = find_entries(root, limits, meant)
     least = 0 if options.sort == "size" else _LEAST_SIZE
-    lines = path_lines([(entry.path, _entry_tail(entry, least)) for entry in found.entries])
+    shown = [(entry.path, _entry_tail(entry, least), entry.type) for entry in found.entries]
     nothing = "" if found.entries else _nothing_listed(root, limits, meant, found)
     alike = ", ".join(map(one_line, unicode_duplicates_among(entry.path for entry in found.entries)))
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
     result = ListResult(found.entries, found.total, found.skipped)
-    return _fitted_page(limits, options, found, result, lines, nothing, "entries", tracker, glob_note, alike)
+    return _fitted_page(limits, options, found, result, shown, nothing, "entries", tracker, glob_note, alike)
 
 
 def _nothing_listed(root: Root, limits: Limits, options: ListOptions, found: FoundEntries) -> str:
@@ -116,7 +117,7 @@ def find_files(
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
         hint = explain_no_entries(root, limits, meant, found)
         nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."
-    lines = path_lines([(each.path, "/" if each.type == "directory" else "") for each in found.entries])
+    shown = [(each.path, "/" if each.type == "directory" else "", each.type) for each in found.entries]
     result = GlobResult(
         found.entries,
         found.total,
@@ -125,7 +126,7 @@ def find_files(
         elapsed_ms=int((time.monotonic() - began) * 1000),
         nothing=() if found.total else (nothing,),
     )
-    return _fitted_page(limits, options, found, result, lines, nothing, noun, tracker, glob_note)
+    return _fitted_page(limits, options, found, result, shown, nothing, noun, tracker, glob_note)
 
 
 def _fitted_page(
@@ -133,7 +134,7 @@ def _fitted_page(
     options: ListOptions | GlobOptions | FindOptions,
     found: FoundEntries,
     result: _R,
-    lines: list[str],
+    shown: Sequence[ShownPath],
     nothing: str,
     noun: str,
     tracker: ReadTracker | None,
@@ -141,6 +142,7 @@ def _fitted_page(
 ) -> _R:
     """Return the result with as many entries as fit into the token budget, and the call for the rest."""
     total, skipped, first = found.total, found.skipped, found.page.first
+    lines = path_lines(shown)
     if found.exact and (total or options.method == "ls"):
         check_offset(first, total, noun)
     counted = f"{total}" if found.exact else f"at least {total}"
@@ -157,40 +159,49 @@ def _fitted_page(
             stop_report(skipped, options, limits),
             *remarks,
         )
-        text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, footer(*notes))
+        body = Styled(
+            "\n".join(lines[:count]), lambda style: "\n".join(path_lines(shown, style=style)[:count])
+        )
+        text = Joined("\n", body or nothing, footer(*notes))
         return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
 
     return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))
 
 
-def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
+def path_lines(paths: Sequence[ShownPath], of: int = 0, style: Style | None = None) -> list[str]:
     """Return a line for each path, or a tree if there are many.
 
     In a tree, a name is indented below its directory. A directory that is not listed precedes the first of
     several names below it.
 
     Args:
-        paths: Each path, with the text that follows it in its line.
+        paths: Each path, with the text that follows it in its line, and its kind.
         of: The number of paths in the full list, if `paths` is a part of it.
+        style: Shows the paths.
     """
+
+    def shown(path: str, kind: StyleKind) -> str:
+        return one_line(path) if style is None else style(kind, one_line(path))
+
     if max(len(paths), of) <= _MOST_WHOLE_PATHS:
-        return [one_line(path) + tail for path, tail in paths]
+        return [shown(path, kind) + tail for path, tail, kind in paths]
     lines: list[str] = []
     opened: list[str] = []  # the current directories, each with a trailing `/`
-    for (path, tail), (following, _) in pairwise([*paths, ("", "")]):
+    for (path, tail, kind), (following, *_) in pairwise([*paths, ("", "", "file")]):
         if "/ " in f"/{path}":  # a name that begins with a space would look indented
             opened.clear()
-            lines.append(f"{'./' * path.startswith(' ')}{one_line(path)}{tail}")
+            lines.append(f"{'./' * path.startswith(' ')}{shown(path, kind)}{tail}")
             continue
         while opened and not path.startswith(opened[-1]):
             opened.pop()
         above, header = opened[-1] if opened else "", ""
         parent = path[: path.rfind("/") + 1]
         if parent != above and following.startswith(parent):
-            header = f"{' ' * len(opened)}{one_line(parent[len(above) :])}\n"
+            directory = shown(parent[len(above) : -1], "path" if kind == "path" else "directory")
+            header = f"{' ' * len(opened)}{directory}/\n"
             opened.append(parent)
         name = path[len(opened[-1] if opened else "") :]
-        lines.append(f"{header}{' ' * len(opened)}{one_line(name)}{tail}")
+        lines.append(f"{header}{' ' * len(opened)}{shown(name, kind)}{tail}")
         if tail == "/":
             opened.append(f"{path}/")
     return lines
