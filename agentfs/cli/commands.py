@@ -16,7 +16,7 @@ from typing import Any, cast
 import agentfs
 from agentfs import call_context, history, remote
 from agentfs.advice import METHODS, Names, NextCall
-from agentfs.completion import SHELLS
+from agentfs.cli.completion import SHELLS
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import Root
 from agentfs.fs.settings_file import places_inside, read_settings
@@ -27,7 +27,7 @@ from agentfs.permissions import READING
 from agentfs.policy import Policy
 from agentfs.providers import FORMATS
 from agentfs.results import ToolResult
-from agentfs.terminal import (
+from agentfs.cli.output import (
     COLOR_CHOICES,
     OutputError,
     data_of,
