@@ -1,52 +1,37 @@
-"""Output of the command line: coloured text and progress on a terminal, plain data to a pipe or file."""
+"""Input and output of the command line: text for a terminal, data for programs, progress of long calls."""
 
 import os
-import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from agentfs.errors import EncodingError, FileIOError, InvalidArgumentError
 from agentfs.fs.path import parse_display_name
-from agentfs.text import escape_controls, visible
+from agentfs.text import escape_controls
 from agentfs.visible import one_line
 
-COLOR_CHOICES = ("auto", "always", "never")
+FAILED = 2  # the exit status of a command that failed
 PROGRESS_AFTER = 0.5  # seconds
 _PROGRESS_EVERY = 0.1
 _PROGRESS_WIDTH = 79
-_BOLD, _DIM, _CYAN, _GREEN, _MAGENTA = "1", "2", "36", "32", "35"
-_MATCH = "1;31"
-_DIFF = {"+": _GREEN, "-": "31"}
-_LS = {"di": "01;34", "ln": "01;36"}  # the defaults of `ls`
-_LS_KEYS = {"directory": "di", "symlink": "ln"}
-_NUMBERED = re.compile(r"( *\d+)((?: [0-9a-f]+)?([|:-]))(.*)")
+_MOST_INPUT = 256 * 1024 * 1024
 
 
 class OutputError(Exception):
     """Standard output cannot be written. The cause is the system's error."""
 
 
-def print_text(text: str, color: str = "never", paint: Callable[[str], str] | None = None) -> None:
-    """Print on standard output, with the colours of `paint` if `color` or a terminal asks for them.
-
-    On a terminal, and with colours, other control characters are escaped.
-    """
-    painted = paint is not None and _uses_color(color)
-    if painted or sys.stdout.isatty():
-        text = escape_controls(text)
-    write_output(encoded((paint(text) if paint is not None and painted else text) + "\n"))
+def print_text(text: str) -> None:
+    """Print a line or lines on standard output. On a terminal, control characters are escaped."""
+    write_output(f"{escape_controls(text) if sys.stdout.isatty() else text}\n")
 
 
-def encoded(text: str) -> bytes:
-    """Encode a text for standard output; characters that the encoding lacks are escaped."""
-    return text.encode(getattr(sys.stdout, "encoding", None) or "utf-8", "backslashreplace")
-
-
-def write_output(data: bytes = b"") -> None:
+def write_output(data: bytes | str = b"") -> None:
     """Write to standard output and flush it; raise OutputError on failure."""
+    data = encoded(data) if isinstance(data, str) else data
     try:
         sys.stdout.flush()
         if (
@@ -58,6 +43,36 @@ def write_output(data: bytes = b"") -> None:
             buffer.flush()
     except OSError as error:
         raise OutputError from error
+
+
+def encoded(text: str) -> bytes:
+    """Encode a text for standard output; characters that the encoding lacks are escaped."""
+    return text.encode(getattr(sys.stdout, "encoding", None) or "utf-8", "backslashreplace")
+
+
+def input_bytes() -> bytes:
+    """Return what standard input has up to its end."""
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
+        raise InvalidArgumentError("Standard input is closed.")
+    try:
+        data = sys.stdin.buffer.read(_MOST_INPUT + 1)
+    except OSError as error:
+        raise FileIOError(f"Standard input cannot be read: {error.strerror}.") from None
+    if len(data) > _MOST_INPUT:
+        raise InvalidArgumentError(
+            f"Standard input has more than {_MOST_INPUT} bytes.", hint="Write it to a file."
+        )
+    return data
+
+
+def input_text() -> str:
+    """Return the text of standard input, with its line ends."""
+    try:
+        return input_bytes().decode(sys.stdin.encoding)
+    except UnicodeDecodeError as error:
+        raise EncodingError(
+            f"Standard input is not text in {error.encoding}: byte {error.object[error.start]:#04x}."
+        ) from None
 
 
 def wants_data(color: str) -> bool:
@@ -185,126 +200,3 @@ def progress() -> Generator[Callable[[str], None]]:
     finally:
         ended.set()
         thread.join()
-
-
-def paint_result(text: str, data: Mapping[str, Any]) -> str:
-    """Return the text of a tool's result with colours: of a search, a listing, or line numbers and diffs."""
-    lines = text.split("\n")
-    if "matches" in data and "counts" in data:
-        painted = _search(lines, data["matches"], data["counts"])
-    elif (entries := data.get("entries", data.get("files"))) is not None and "total" in data:
-        painted = _listing(lines, entries)
-    else:
-        painted = _numbers_and_diffs(lines)
-    return "\n".join(painted)
-
-
-def paint_diff(text: str) -> str:
-    """Return a patch with git's colours."""
-    return "\n".join(_numbers_and_diffs(text.split("\n")))
-
-
-def _uses_color(color: str) -> bool:
-    if color != "auto":
-        return color == "always"
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def _colored(color: str, text: str) -> str:
-    return f"\033[{color}m{text}\033[0m" if text else ""
-
-
-def _numbers_and_diffs(lines: Iterable[str]) -> Iterator[str]:
-    in_header = in_hunk = False
-    for line in lines:
-        in_header = line.startswith("diff --git ") or (in_header and not line.startswith("@@ "))
-        in_hunk = not in_header and (in_hunk or line.startswith("@@ "))
-        if in_header:
-            yield _colored(_BOLD, line)
-        elif line.startswith("@@ "):
-            yield _colored(_CYAN, line)
-        elif in_hunk and line[:1] in _DIFF:
-            yield _colored(_DIFF[line[0]], line)
-        elif not in_hunk and (numbered := _NUMBERED.fullmatch(line)):
-            yield _colored(_GREEN, numbered[1]) + numbered[2] + numbered[4]
-        else:
-            yield _footer(line)
-
-
-def _footer(line: str) -> str:
-    return _colored(_DIM, line) if line.startswith("[") and line.endswith("]") else line
-
-
-def _search(
-    lines: Iterable[str], matches: Sequence[Mapping[str, Any]], paths: Iterable[str]
-) -> Iterator[str]:
-    """Color paths, line numbers and matches in the lines of a search."""
-    rows, names = _rows(matches), iter(paths)
-    row, path = next(rows, None), next(names, None)
-    for line in lines:
-        numbered = _NUMBERED.fullmatch(line) if matches else None
-        number, mark, body = (numbered[1], numbered[2], numbered[4]) if numbered else ("", "", line)
-        start = _place(line, path) if path is not None and not numbered else None
-        if row is not None and start is None and visible(row[1]) == body and number.strip() in {"", row[0]}:
-            yield _colored(_GREEN, number) + mark + _with_spans(body, row[1], row[2])
-            row = next(rows, None)
-        elif start is not None:
-            yield line[: start[0]] + _colored(_MAGENTA, line[slice(*start)]) + line[start[1] :]
-            path = next(names, None)
-        elif not matches and line.endswith("/"):  # a directory above the names in it
-            yield _colored(_MAGENTA, line)
-        else:
-            yield _colored(_GREEN, number) + mark + body if numbered else _footer(line)
-
-
-def _rows(matches: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
-    """Yield the number, the text and the spans of each matching line."""
-    for match in matches:
-        at = 0
-        for number, text in enumerate(match["text"].split("\n"), match["line"]):
-            spans = [(max(a - at, 0), min(b - at, len(text))) for a, b in match["spans"]]
-            yield str(number), text, [(a, b) for a, b in spans if a < b]
-            at += len(text) + 1
-
-
-def _with_spans(shown: str, text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Color the spans of a text as it is shown, with its hidden characters visible."""
-    painted = plain = ""
-    at = 0
-    for start, end in [*spans, (len(text), len(text))]:
-        between, found = visible(text[at:start]), visible(text[start:end])
-        plain += between + found
-        painted += between + _colored(_MATCH, found)
-        at = end
-    return painted if plain == shown else shown  # a span may divide an emoji
-
-
-def _listing(lines: Iterable[str], entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Color the names of a listing by their kind, as `ls` does."""
-    codes = dict(re.findall(r"(?:^|:)(di|ln)=([\d;]+)(?=:|$)", os.environ.get("LS_COLORS", "")))
-    codes = {**_LS, **codes}
-    remaining = iter(entries)
-    entry = next(remaining, None)
-    for line in lines:
-        place = None if entry is None else _place(line, entry["path"])
-        if entry is not None and place is not None:
-            key = _LS_KEYS.get(entry["type"])
-            name = line[slice(*place)]
-            yield line[: place[0]] + (_colored(codes[key], name) if key else name) + line[place[1] :]
-            entry = next(remaining, None)
-        elif line.endswith("/"):  # a directory above the names in it
-            yield _colored(codes["di"], line[:-1]) + "/"
-        else:
-            yield _footer(line)
-
-
-def _place(line: str, path: str) -> tuple[int, int] | None:
-    """Return the range of a line that shows a path, or the indented end of a path."""
-    indent = len(line) - len(line.lstrip(" "))
-    parts = path.split("/")
-    below = [(indent, "/".join(parts[number:])) for number in range(len(parts))]
-    for start, part in [(0, path), (0, f"./{path}"), *below]:
-        end = start + len(name := one_line(part))
-        if line.startswith(name, start) and line[end : end + 1] in {"", "/", ":", " "}:
-            return start, end
-    return None

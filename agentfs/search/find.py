@@ -49,7 +49,7 @@ def list_directory(
     meant, glob_note = with_meant_globs(root, limits, options)
     found = find_entries(root, limits, meant)
     least = 0 if options.sort == "size" else _LEAST_SIZE
-    shown = [(entry.path, _entry_tail(entry, least), entry.type) for entry in found.entries]
+    shown: list[ShownPath] = [(entry.path, _entry_tail(entry, least), entry.type) for entry in found.entries]
     nothing = "" if found.entries else _nothing_listed(root, limits, meant, found)
     alike = ", ".join(map(one_line, unicode_duplicates_among(entry.path for entry in found.entries)))
     if alike:
@@ -117,7 +117,9 @@ def find_files(
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
         hint = explain_no_entries(root, limits, meant, found)
         nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."
-    shown = [(each.path, "/" if each.type == "directory" else "", each.type) for each in found.entries]
+    shown: list[ShownPath] = [
+        (each.path, "/" if each.type == "directory" else "", each.type) for each in found.entries
+    ]
     result = GlobResult(
         found.entries,
         found.total,
@@ -187,7 +189,8 @@ def path_lines(paths: Sequence[ShownPath], of: int = 0, style: Style | None = No
         return [shown(path, kind) + tail for path, tail, kind in paths]
     lines: list[str] = []
     opened: list[str] = []  # the current directories, each with a trailing `/`
-    for (path, tail, kind), (following, *_) in pairwise([*paths, ("", "", "file")]):
+    end: ShownPath = ("", "", "file")
+    for (path, tail, kind), (following, *_) in pairwise([*paths, end]):
         if "/ " in f"/{path}":  # a name that begins with a space would look indented
             opened.clear()
             lines.append(f"{'./' * path.startswith(' ')}{shown(path, kind)}{tail}")
