@@ -285,8 +285,10 @@ class Result:
     def in_names(self, names: Names) -> Self:
         """Return the result with its texts and its next call in the names of the available tools."""
         changed: dict[str, Any] = {} if self.next is None else {"next": names.call(self.next)}
+        if isinstance(self.text, Advice):
+            changed["text"] = say(self.text, names.in_style())
         for name, value in vars(self).items():
-            if isinstance(value, Advice):
+            if isinstance(value, Advice) and name != "text":
                 changed[name] = say(value, names)
             elif value and name in ("notes", "nothing"):
                 changed[name] = tuple(filter(None, (say(note, names) for note in value)))

@@ -16,7 +16,8 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
-from agentfs.terminal import paint_diff
+from agentfs.cli.colors import color_style
+from agentfs.text import styled_diff
 from benchmarks.charts import IMAGES, LINE, MARGIN, ROOT, rect, svg, text
 
 SOURCES = ROOT / "scripts" / "diagrams"
@@ -148,7 +149,7 @@ def recording(printed: str) -> str:
     blocks = re.split(r"\n(?=\n>>> |\n=== )", printed)
     lines = ["\033[1m$ python examples/agent_loop.py --repository greeter\033[0m", ""]
     for block in blocks:
-        for line in paint_diff(block.lstrip("\n")).split("\n"):
+        for line in styled_diff(block.lstrip("\n")).render(color_style()).split("\n"):
             is_call = line.startswith((">>> ", "=== "))
             parts = textwrap.wrap(line, COLUMNS, drop_whitespace=False, subsequent_indent="    ") or [""]
             lines += [f"\033[36m{part}\033[0m" for part in parts] if is_call else fold(line)

@@ -15,11 +15,16 @@ from scripts.forked_python import load
 load()
 
 
-def run_command(*arguments: str, cwd: Path, stdin: str = "") -> CompletedProcess[str]:
-    """Run `agentfs` with arguments, and return its status and what it wrote."""
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        given.write(stdin.encode())
-        given.seek(0)
+def run_command(*arguments: str, cwd: Path, stdin: str | None = None) -> CompletedProcess[str]:
+    """Run `agentfs` with arguments, and return its status and what it wrote; None is an empty device."""
+    with (
+        tempfile.TemporaryFile() if stdin is not None else open(os.devnull, "rb") as given,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        if stdin is not None:
+            given.write(stdin.encode())
+            given.seek(0)
         child = forked(lambda: main(arguments), (given.fileno(), out.fileno(), err.fileno()), cwd)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         return CompletedProcess(arguments, status, *map(text_of, (out, err)))

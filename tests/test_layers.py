@@ -33,7 +33,7 @@ LAYERS = [
     {"async_workspace", "policy_file", "otel"},
     {"remote"},
     {"dialects"},
-    {"mcp", "terminal", "completion"},
+    {"mcp"},
     {"frameworks"},
     {"cli"},
     {"__init__", "__main__"},  # the public names and `python -m`

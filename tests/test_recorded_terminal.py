@@ -9,7 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agentfs import cli, terminal
+from agentfs import cli
+from agentfs.cli import output
 from tests.test_terminal import run
 
 RECORDED = Path(__file__).with_name("recorded_terminal.txt")
@@ -45,7 +46,7 @@ COMMANDS = (
 
 def session() -> None:
     """Run the commands, each after a prompt."""
-    terminal.PROGRESS_AFTER = 60  # on a slow machine too
+    output.PROGRESS_AFTER = 60  # on a slow machine too
     for command in COMMANDS:
         sys.stdout.write(f"$ {command}\n")
         sys.stdout.flush()

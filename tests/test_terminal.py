@@ -13,8 +13,8 @@ from contextlib import suppress
 import pytest
 
 from agentfs import Workspace, __version__
-from agentfs import terminal as progress
 from agentfs.cli import main
+from agentfs.cli import output as progress
 from agentfs.tools.toolset import Toolset
 from tests.conftest import needs, program
 from tests.forked import forked, run_command, text_of

@@ -17,6 +17,7 @@ from agentfs.text import (
     footer,
     plural,
     quoted,
+    styled_diff,
     with_text,
 )
 
@@ -97,7 +98,7 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
     end = start
     for _ in range(min(max_lines, count)):
         end = diff.index("\n", end) + 1
-    shown = bounded_lines(diff[start:end].split("\n")[:-1], _DIFF_CHARS)
+    shown: list[str] = [*map(styled_diff, bounded_lines(diff[start:end].split("\n")[:-1], _DIFF_CHARS))]
     if more := count - len(shown):
         way = Advice("call ", ToolName("read"), " to see the file")
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))

@@ -13,7 +13,16 @@ from agentfs.history.renames import renames
 from agentfs.history.take_back import Clash, Lines
 from agentfs.history.timeline import Step
 from agentfs.results import ChangesResult, FileChange, UndoResult
-from agentfs.text import bounded_lines, first_names, footer, hunks, line_ranges, plural
+from agentfs.text import (
+    bounded_lines,
+    first_names,
+    footer,
+    hunks,
+    line_ranges,
+    plural,
+    styled_diff,
+    with_text,
+)
 from agentfs.text.git_patch import Blob, git_patch
 
 _PATCH_BYTES = 32 * 1024 * 1024
@@ -152,8 +161,8 @@ def undo_result(done: str, move: Move, undoable: int, redoable: int) -> UndoResu
     notes += move.notes
     back = " back" if move.undone and done.startswith("Went") else ""
     head = f"{done} {plural(move.steps, 'step')}{back}." if move.steps else f"{done} nothing to do."
-    text = "\n".join([head, *notes, *file_lines(files)])
-    return UndoResult(move.steps, files, undoable, redoable, notes=tuple(notes), text=text)
+    result = UndoResult(move.steps, files, undoable, redoable, notes=tuple(notes))
+    return with_text(result, head, below=file_lines(files))
 
 
 def file_lines(files: Sequence[FileChange]) -> list[str]:
@@ -205,7 +214,7 @@ def patch_lines(patch: bytes) -> list[str]:
     for _ in range(min(count, _PATCH_LINES)):
         end = patch.index(b"\n", end) + 1
     lines = patch[:end].decode("utf-8", "backslashreplace").split("\n")[:-1]
-    shown = bounded_lines(lines, _PATCH_CHARS)
+    shown: list[str] = [*map(styled_diff, bounded_lines(lines, _PATCH_CHARS))]
     if len(shown) < count:
         shown.append(footer(f"{plural(count - len(shown), 'more line')} of the patch"))
     return shown

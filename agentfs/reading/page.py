@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
-from agentfs.advice import Advice, FirstOf, NextCall, ParameterName, Retry, call
+from agentfs.advice import Advice, FirstOf, Joined, NextCall, ParameterName, Retry, Style, Styled, call
 from agentfs.errors import InvalidArgumentError, must_be, past_end
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
@@ -361,10 +361,25 @@ def _result(
         total_exact=info.exact,
         images=tuple(images[:_MAX_IMAGES]),
         line_ids=tuple(lines.ids),
-        text=Advice(*(body, "\n", note) if below else (note, "\n", body)) if note else body,
+        text=_with_numbers(body, lines.last, note) if below else _below(note, body),
         notes=said,
         next=following,
     )
+
+
+def _with_numbers(body: str, last: int, note: str) -> str:
+    """Return numbered lines above a note."""
+    width = len(str(last))
+
+    def render(style: Style) -> str:
+        return "\n".join(style("number", line[:width]) + line[width:] for line in body.split("\n"))
+
+    return Joined("\n", Styled(body, render), note)
+
+
+def _below(note: str, body: str) -> str:
+    """Return lines without numbers below a note, so that no line can be taken for it."""
+    return Advice(note, "\n", body) if note else body
 
 
 def _range_note(lines: LineSlice, info: FileInfo, budget: str, request: ReadRequest) -> str:

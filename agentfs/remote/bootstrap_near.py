@@ -25,9 +25,8 @@ _PACKAGES = ("agentfs", "bracex", "pathspec", "wcmatch")
 # Modules that the server does not import.
 _LEFT_OUT = (
     "agentfs/async_workspace.py",
-    "agentfs/completion.py",
     "agentfs/__main__.py",
-    "agentfs/cli.py",
+    "agentfs/cli/",
     "agentfs/dialects/",
     "agentfs/frameworks/",
     "agentfs/mcp/",
@@ -36,7 +35,6 @@ _LEFT_OUT = (
     "agentfs/remote/bootstrap_",
     "agentfs/remote/client.py",
     "agentfs/remote/connection.py",
-    "agentfs/terminal.py",
     "agentfs/tools/aliases.py",
     "agentfs/tools/arguments.py",
     "agentfs/tools/result.py",

@@ -19,7 +19,18 @@ from os import PathLike, fspath
 from typing import Annotated, Any, TypedDict, get_type_hints
 
 from agentfs import errors, results
-from agentfs.advice import Advice, FirstOf, Joined, NextCall, ParameterName, Part, Retry, ToolName
+from agentfs.advice import (
+    Advice,
+    FirstOf,
+    Footer,
+    Joined,
+    NextCall,
+    Note,
+    ParameterName,
+    Part,
+    Retry,
+    ToolName,
+)
 from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, UnsupportedSystemError
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
@@ -68,7 +79,7 @@ CLASSES: dict[str, type[Any]] = {
     for each in (
         *(each for each in vars(results).values() if isinstance(each, type) and is_dataclass(each)),
         *(PermissionRequest, Allow, Deny, Policy, Protect, Limits),
-        *(ToolName, ParameterName, Retry, Advice, Joined, FirstOf),
+        *(ToolName, ParameterName, Retry, Advice, Joined, FirstOf, Note, Footer),
     )
 }
 _SETTINGS = {Policy, Protect, Limits, Allow, Deny}

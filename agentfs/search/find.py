@@ -7,7 +7,7 @@ from itertools import pairwise
 from os.path import commonprefix
 from typing import TypeVar
 
-from agentfs.advice import Joined, plural
+from agentfs.advice import Joined, Style, Styled, StyleKind, plural
 from agentfs.errors import InvalidPatternError, NotFoundError
 from agentfs.fs import Root, unicode_duplicates_among, watched
 from agentfs.limits import Limits
@@ -41,6 +41,7 @@ _MOST_WHOLE_PATHS = 20  # more are shown as a tree
 _HEADER_CHARS = 2  # of a line for a directory, besides its path
 _ENTRY = ("entry", "entries")
 _R = TypeVar("_R", ListResult, GlobResult)
+ShownPath = tuple[str, str, StyleKind]  # a path, the text that follows it in its line, and its kind
 
 
 @watched
@@ -51,13 +52,15 @@ def list_directory(
     meant, glob_note = with_meant_globs(root, limits, options)
     found = find_entries(root, limits, meant)
     least = 0 if options.sort == "size" else _LEAST_SIZE
-    lines = path_lines([(entry.path, _entry_tail(entry, least, found.unlisted)) for entry in found.entries])
+    shown: list[ShownPath] = [
+        (entry.path, _entry_tail(entry, least, found.unlisted), entry.type) for entry in found.entries
+    ]
     nothing = "" if found.entries else _nothing_listed(root, limits, meant, found)
     alike = ", ".join(map(one_line, unicode_duplicates_among(entry.path for entry in found.entries)))
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
     result = ListResult(found.entries, found.total, found.skipped)
-    return _fitted_page(limits, options, found, result, lines, nothing, _ENTRY, tracker, glob_note, alike)
+    return _fitted_page(limits, options, found, result, shown, nothing, _ENTRY, tracker, glob_note, alike)
 
 
 def _nothing_listed(root: Root, limits: Limits, options: ListOptions, found: FoundEntries) -> str:
@@ -121,7 +124,9 @@ def find_files(
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
         hint = explain_no_entries(root, limits, meant, found)
         nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."
-    lines = path_lines([(each.path, "/" if each.type == "directory" else "") for each in found.entries])
+    shown: list[ShownPath] = [
+        (each.path, "/" if each.type == "directory" else "", each.type) for each in found.entries
+    ]
     result = GlobResult(
         found.entries,
         found.total,
@@ -130,7 +135,7 @@ def find_files(
         elapsed_ms=int((time.monotonic() - began) * 1000),
         nothing=() if found.total else (nothing,),
     )
-    return _fitted_page(limits, options, found, result, lines, nothing, noun, tracker, glob_note)
+    return _fitted_page(limits, options, found, result, shown, nothing, noun, tracker, glob_note)
 
 
 def _fitted_page(
@@ -138,7 +143,7 @@ def _fitted_page(
     options: ListOptions | GlobOptions | FindOptions,
     found: FoundEntries,
     result: _R,
-    lines: list[str],
+    shown: Sequence[ShownPath],
     nothing: str,
     noun: Noun,
     tracker: ReadTracker | None,
@@ -146,6 +151,7 @@ def _fitted_page(
 ) -> _R:
     """Return the result with as many entries as fit into the token budget, and the call for the rest."""
     total, skipped, first = found.total, found.skipped, found.page.first
+    lines = path_lines(shown)
     if found.exact and (total or options.method == "ls"):
         check_offset(first, total, noun)
     counted = f"{total}" if found.exact else f"at least {total}"
@@ -162,45 +168,54 @@ def _fitted_page(
             stop_report(skipped, options, limits),
             *remarks,
         )
-        text = Joined("\n", "\n".join(lines[:count]) if lines else nothing, footer(*notes))
+        body = Styled(
+            "\n".join(lines[:count]), lambda style: "\n".join(path_lines(shown, style=style)[:count])
+        )
+        text = Joined("\n", body or nothing, footer(*notes))
         return replace(result, truncated=following is not None, next=following, text=text, notes=notes)
 
     return fitted(limits, Shrink(max(min(len(lines), limits.output_tokens), 1), answer))
 
 
-def path_lines(paths: Sequence[tuple[str, str]], of: int = 0) -> list[str]:
+def path_lines(paths: Sequence[ShownPath], of: int = 0, style: Style | None = None) -> list[str]:
     """Return a line for each path, or a tree if there are many.
 
     In a tree, a name is indented below its directory. A directory that is not listed precedes the first of
     several paths below it, if that makes the text shorter.
 
     Args:
-        paths: Each path, with the text that follows it in its line.
+        paths: Each path, with the text that follows it in its line, and its kind.
         of: The number of paths in the full list, if `paths` is a part of it.
+        style: Shows the paths.
     """
     if max(len(paths), of) <= _MOST_WHOLE_PATHS:
-        return [one_line(path) + tail for path, tail in paths]
-    full = [f"{path}/" if tail == "/" else path for path, tail in paths]
+        return [_shown(path, kind, style) + tail for path, tail, kind in paths]
+    full = [f"{path}/" if tail == "/" else path for path, tail, _ in paths]
     shared = [*(_shared_directory(*pair) for pair in pairwise(full)), 0]
     lines: list[str] = []
     opened: list[str] = []  # the current directories, each with a trailing `/`
-    for number, (path, tail) in enumerate(paths):
+    for number, (path, tail, kind) in enumerate(paths):
         while opened and not (path.startswith(opened[-1]) and _can_be_indented(path)):
             opened.pop()
         text = ""
         for end in _headers(shared, number, len(opened[-1]) if opened else 0, path.rfind("/") + 1):
-            text += _indented(path[:end], opened) + "\n"
+            above: StyleKind = "path" if kind == "path" else "directory"
+            text += _indented(path[: end - 1], opened, above, style) + "/\n"
             opened.append(path[:end])
-        lines.append(f"{text}{_indented(path, opened)}{tail}")
+        lines.append(f"{text}{_indented(path, opened, kind, style)}{tail}")
         if tail == "/":
             opened.append(f"{path}/")
     return lines
 
 
-def _indented(path: str, opened: Sequence[str]) -> str:
+def _shown(path: str, kind: StyleKind, style: Style | None) -> str:
+    return one_line(path) if style is None else style(kind, one_line(path))
+
+
+def _indented(path: str, opened: Sequence[str], kind: StyleKind, style: Style | None) -> str:
     """Return a path below the directory that was opened last; a leading space does not look like one."""
     name = path[len(opened[-1]) if opened else 0 :]
-    return f"{' ' * len(opened)}{'./' * path.startswith(' ')}{one_line(name)}"
+    return f"{' ' * len(opened)}{'./' * path.startswith(' ')}{_shown(name, kind, style)}"
 
 
 def _can_be_indented(path: str) -> bool:

@@ -5,10 +5,11 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby, islice
 from operator import attrgetter
 
-from agentfs.advice import Advice, Joined, Retry, plural
+from agentfs.advice import Advice, Joined, Retry, Style, Styled, plural
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote, revision_of, watched
 from agentfs.limits import Limits
@@ -196,7 +197,10 @@ def _render(
             *remarks,
             skip_report,
         )
-        body = _body(options, found, matches, counts) if found.total_lines else result.nothing
+        body: Sequence[str] = result.nothing
+        if found.total_lines:
+            shown = partial(_body, options, found, matches, counts)
+            body = [Styled(shown(None), shown)]
         text = Joined("\n", *body, footer(*notes))
         return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
 
@@ -234,20 +238,25 @@ def _nothing(options: GrepOptions, found: Finding) -> str:
 
 
 def _body(
-    options: GrepOptions, found: Finding, matches: Sequence[Match], counts: Mapping[str, FileCount]
-) -> list[str]:
+    options: GrepOptions,
+    found: Finding,
+    matches: Sequence[Match],
+    counts: Mapping[str, FileCount],
+    style: Style | None,
+) -> str:
     """Return the text above the footer."""
     match options.output_mode:
         case "content":
-            return ["\n".join(_content_lines(matches, numbers=options.line_numbers))]
+            lines = _content_lines(matches, style, numbers=options.line_numbers)
         case "files_with_matches":
-            return path_lines([(path, "") for path in counts], len(found.counts))
+            lines = path_lines([(path, "", "path") for path in counts], len(found.counts), style)
         case "count":
-            return _count_lines(counts, len(found.counts))
+            lines = _count_lines(counts, style, len(found.counts))
         case "summary":
-            return _summary_lines(matches, counts, len(found.counts))
+            lines = _summary_lines(matches, counts, style, len(found.counts))
         case _:
-            return [_sentence(_totals(found))]
+            lines = [_sentence(_totals(found))]
+    return "\n".join(lines)
 
 
 def _most_rendered(matches: Sequence[Match], limits: Limits) -> int:
@@ -290,23 +299,25 @@ def _empty_group_note(options: GrepOptions) -> str:
     return Advice("() in a pattern matches nothing: to match it, ", Retry({"pattern": meant}))
 
 
-def _content_lines(matches: Sequence[Match], *, numbers: bool) -> list[str]:
+def _content_lines(matches: Sequence[Match], style: Style | None, *, numbers: bool) -> list[str]:
     """Return matches by file: `{n}|{line}` for a matching line, `{n}-{line}` for one around it."""
     lines: list[str] = []
     for path, group in _by_file(matches).items():
-        lines += ["", one_line(path)] if lines else [one_line(path)]
-        lines += _numbered_matches(group, numbers=numbers)
+        lines += [""] * bool(lines) + path_lines([(path, "", "path")], style=style)
+        lines += _numbered_matches(group, style, numbers=numbers)
     return lines
 
 
-def _summary_lines(matches: Sequence[Match], counts: Mapping[str, FileCount], of: int) -> list[str]:
+def _summary_lines(
+    matches: Sequence[Match], counts: Mapping[str, FileCount], style: Style | None, of: int
+) -> list[str]:
     """Return the counts of each file with its first matches."""
     samples = _by_file(matches)
     lines: list[str] = []
-    for path, head in zip(counts, _count_lines(counts, of), strict=True):
+    for path, head in zip(counts, _count_lines(counts, style, of), strict=True):
         name = head.rpartition("\n")[2]
         indent = " " * (len(name) - len(name.lstrip(" ")) + 2)
-        lines += [head, *(indent + line for line in _numbered_matches(samples.get(path, [])))]
+        lines += [head, *(indent + line for line in _numbered_matches(samples.get(path, []), style))]
     return lines
 
 
@@ -314,7 +325,9 @@ def _by_file(matches: Sequence[Match]) -> dict[str, list[Match]]:
     return {path: list(group) for path, group in groupby(matches, key=attrgetter("path"))}
 
 
-def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list[str]:
+def _numbered_matches(
+    matches: Sequence[Match], style: Style | None = None, *, numbers: bool = True
+) -> list[str]:
     """Return the numbered lines of the matches of one file, with `--` between lines that are not adjacent."""
     rows: dict[int, tuple[str, str]] = {}  # a line near several matches is shown once
     ids: dict[int, str] = {}
@@ -330,26 +343,53 @@ def _numbered_matches(matches: Sequence[Match], *, numbers: bool = True) -> list
     ordered = sorted(rows)
     width = len(str(ordered[-1])) if ordered else 1
     bodies = visible("\n".join(rows[number][1] for number in ordered)).split("\n")
+    if style is not None:
+        bodies = _with_spans(bodies, ordered, matches, style)
     has_context = any(mark == "-" for mark, _ in rows.values())
     lines: list[str] = []
     last = ordered[0] if ordered else 0
     for number, line in zip(ordered, bodies, strict=bool(ordered)):
         if has_context and number > last + 1:
             lines.append("--")
-        head = f"{number:>{width}}{ids.get(number, '')}{rows[number][0]}" if numbers else ""
+        head = ""
+        if numbers:
+            head = f"{number:>{width}}" if style is None else style("number", f"{number:>{width}}")
+            head += f"{ids.get(number, '')}{rows[number][0]}"
         lines.append(head + line)
         last = number
     return lines
 
 
-def _count_lines(counts: Mapping[str, FileCount], of: int) -> list[str]:
+def _with_spans(
+    shown: Sequence[str], numbers: Sequence[int], matches: Sequence[Match], style: Style
+) -> list[str]:
+    """Show the matches in visible lines in a style."""
+    styled = dict(zip(numbers, shown, strict=False))
+    for match in matches:
+        at = 0
+        for number, line in enumerate(match.text.split("\n"), match.line):
+            plain = made = ""
+            done = 0
+            for start, end in [*match.spans, (at + len(line), at + len(line))]:
+                first, last = (min(max(each - at, 0), len(line)) for each in (start, end))
+                between, found = visible(line[done:first]), visible(line[first:last])
+                plain += between + found
+                made += between + (style("match", found) if found else "")
+                done = last
+            if plain == styled[number]:  # a match may divide an emoji
+                styled[number] = made
+            at += len(line) + 1
+    return list(styled.values())
+
+
+def _count_lines(counts: Mapping[str, FileCount], style: Style | None, of: int) -> list[str]:
     """Return `path: 3` for each file, with the number of matches if it differs from that of lines."""
     tails = [
         f": {each.lines}"
         + ("" if each.matches == each.lines else f" ({plural(each.matches, 'match', 'matches')})")
         for each in counts.values()
     ]
-    return path_lines(list(zip(counts, tails, strict=True)), of)
+    return path_lines([(path, tail, "path") for path, tail in zip(counts, tails, strict=True)], of, style)
 
 
 def _totals(found: Finding) -> str:

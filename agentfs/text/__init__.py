@@ -19,6 +19,7 @@ from agentfs.text.diff import Hunk as Hunk
 from agentfs.text.diff import bounded_lines as bounded_lines
 from agentfs.text.diff import hunks as hunks
 from agentfs.text.diff import line_changes as line_changes
+from agentfs.text.diff import styled_diff as styled_diff
 from agentfs.text.diff import unified_diff as unified_diff
 from agentfs.text.display import CUT_MARK as CUT_MARK
 from agentfs.text.display import LineNames as LineNames

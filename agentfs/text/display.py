@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
-from agentfs.advice import Advice, FirstOf, Joined, NextCall, plural
+from agentfs.advice import Advice, FirstOf, Footer, Joined, NextCall, Note, plural
 from agentfs.limits import Limits
 from agentfs.results import Result
 from agentfs.text.lines import without_end
@@ -83,7 +83,7 @@ def notes_of(*parts: str) -> tuple[str, ...]:
 def footer(*parts: str) -> str:
     """Join parts to one line in square brackets, or return "" if all are empty."""
     present = [part for part in parts if part]
-    return Advice("[", Joined("; ", *present), "]") if present else ""
+    return Footer("[", Joined("; ", *present), "]") if present else ""
 
 
 def continuation(call: NextCall | None) -> str:
@@ -155,7 +155,7 @@ class Shrink(NamedTuple, Generic[R]):
 
 def with_text(result: R, head: str, above: Sequence[str] = (), below: Sequence[str] = ()) -> R:
     """Render a result: a head line, the lines `above`, the notes, and the lines `below`."""
-    return replace(result, text=Joined("\n", head, *above, *result.notes, *below))
+    return replace(result, text=Joined("\n", head, *above, *map(Note, result.notes), *below))
 
 
 def with_note(result: R, note: str) -> R:

@@ -1,0 +1,85 @@
+"""`agentfs log` and `agentfs diff`: what a state directory has recorded."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from agentfs import history
+from agentfs.cli.colors import color_style, uses_color
+from agentfs.cli.command_options import CommandOptions
+from agentfs.cli.output import print_error, print_text, write_output
+from agentfs.errors import InvalidArgumentError
+from agentfs.fs import Root
+from agentfs.history import Timeline
+from agentfs.history.timeline import Step
+from agentfs.limits import Limits
+from agentfs.policy import Policy
+from agentfs.text import escape_controls, styled_diff, to_json
+
+_TIME = "%Y-%m-%d %H:%M:%S"
+
+
+def show_log(options: CommandOptions) -> int:
+    """List the steps, the latest first."""
+    if options.limit is not None and options.limit < 1:
+        raise InvalidArgumentError(f"--limit must be 1 or more, not {options.limit}.")
+    timeline = history.state.read_journal(options.state or "", options.root).timeline
+    rows = list(_rows(timeline))[: options.limit]
+    if options.json:
+        print_text(to_json([row for row, _ in rows]))
+        return 0
+    width = len(str(rows[0][0]["step"])) if rows else 1
+    for row, description in rows:
+        for name in row["checkpoints"]:
+            print_text(f"{'':{width}}  checkpoint {json.dumps(name, ensure_ascii=False)}")
+        if row["step"]:
+            when = time.strftime(_TIME, time.localtime(row["time"])) if row["time"] else f"{'earlier':19}"
+            undone = "undone: " if row["undone"] else ""
+            print_text(f"{row['step']:{width}}  {when}  {undone}{description}")
+    return 0
+
+
+def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield each step, the latest first, with the checkpoints after it; then the merged steps."""
+    first, last = timeline.merged, timeline.position
+    checkpoints: dict[int, list[str]] = {}
+    for name, position in timeline.checkpoints.items():
+        checkpoints.setdefault(position, []).append(name)
+
+    def row(number: int, step: Step, seconds: float | None) -> dict[str, Any]:
+        return {
+            "step": number,
+            "time": seconds,
+            "label": step.label,
+            "undone": number > last,
+            "checkpoints": checkpoints.get(number, []),
+            "files": [vars(file) for file in history.report.file_changes(step.changes, count_lines=False)],
+        }
+
+    for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
+        yield row(number, step, step.time), history.report.describe_step(step)
+    if first or 0 in checkpoints:
+        yield row(first, Step(timeline.base.changes, 0.0), None), "earlier steps, merged"
+
+
+def show_diff(options: CommandOptions) -> int:
+    """Print all changes as one patch."""
+    state = options.state or ""
+    # With the default policy, because the workspace that made the changes may have protected fewer names.
+    journal = history.state.read_journal(state, options.root)
+    with Root(history.state.root_of(state), Policy(read_only=True)) as root:
+        changes = history.methods.changes(journal, root, options.since, options.paths, Limits().file_bytes)
+    for note in changes.notes:
+        print_error(f"agentfs: {note}")
+    if options.json:
+        print_text(to_json(changes.to_dict()))
+    elif sys.stdout.isatty() or options.color == "always":
+        patch = styled_diff(
+            escape_controls(changes.patch.decode("utf-8", "backslashreplace").removesuffix("\n"))
+        )
+        write_output(f"{patch.render(color_style()) if uses_color(options.color) else patch}\n")
+    else:
+        write_output(changes.patch)  # byte for byte
+    return 0
