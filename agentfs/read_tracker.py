@@ -211,9 +211,8 @@ class ReadTracker:
                 return
             total = count_lines(text)
             read = versions[-1].read_ranges if versions[-1].unit == "line" else ()
-            ranges = unchanged_ranges(read, hunks, total)
-            record = record_of(revision, ranges, total)
-            self._put(real_path, record._replace(whole=False, text=text))
+            record = record_of(revision, unchanged_ranges(read, hunks, total), total)
+            self._put(real_path, record._replace(text=text))
 
     def record_restore(self, real_path: str, revision: str) -> None:
         """Record that an undo or redo restored a revision. It then counts as the last one read."""

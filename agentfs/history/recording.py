@@ -11,7 +11,7 @@ from agentfs.advice import Advice, Joined, call
 from agentfs.errors import RefusedError
 from agentfs.fs import Change, DirectoryNode, Root, directories_above
 from agentfs.history.database import Damage, Statement, checksum, to_json
-from agentfs.history.report import MayShow, bounded_patch, file_changes, file_lines, name_paths, patch_notes
+from agentfs.history.report import bounded_patch, file_changes, file_lines, name_paths, patch_notes
 from agentfs.history.snapshot import Difference, Snapshot
 from agentfs.history.store import Store
 from agentfs.history.take_back import is_same_node, merge_nodes
@@ -188,13 +188,13 @@ def _total(parts: Iterable[Step]) -> list[Change]:
     return [change for change in total.values() if not change.changes_nothing]
 
 
-def recorded_result(opened: OpenRecording, may_show: MayShow, limits: Limits) -> RecordedResult:
+def recorded_result(opened: OpenRecording, root: Root, limits: Limits) -> RecordedResult:
     """Return the result of a recording that has ended."""
-    changes = _total(opened.parts)
+    changes, may_show = _total(opened.parts), root.may_show_recorded
     patch, missing = bounded_patch(changes, may_show)
-    files = file_changes(changes, count_lines=True, may_show=may_show)
+    files = file_changes(changes, count_lines=True, may_show=may_show, display=root.display_path)
     notes = patch_notes(files, missing)
-    lost = tuple(sorted(opened.lost))
+    lost = tuple(map(root.display_path, sorted(opened.lost)))
     if lost:
         notes.append(f"also changed, but undo cannot restore it, as no content is kept: {name_paths(lost)}")
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}

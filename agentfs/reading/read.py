@@ -55,7 +55,7 @@ def read_path(
     root: Root, tracker: ReadTracker, limits: Limits, path: str, request: ReadRequest, outputs: OutputStore
 ) -> ReadResult:
     """Return one page of a file or of a stored result, or the list of a directory."""
-    kept = outputs.get(path)
+    kept = outputs.get(path, root)
     if kept is not None and not kept.path:
         return read_text(path, kept.text, limits, request)
     try:
