@@ -4,11 +4,12 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentfs.advice import Advice, Joined, call
-from agentfs.errors import RefusedError
+from agentfs.errors import AgentFSError, RefusedError
 from agentfs.fs import Change, DirectoryNode, Root, directories_above
 from agentfs.history.database import Damage, Statement, checksum, to_json
 from agentfs.history.report import bounded_patch, file_changes, file_lines, name_paths, patch_notes
@@ -131,6 +132,9 @@ class Recordings:
             # An undo may change a file that others have changed too; their part stays to be recorded.
             merged = merge_nodes(path, before, after, None if seen is None else seen.node)
             node = after if merged.clash is not None else merged.node
+            if isinstance(node, DirectoryNode) and node.mode is None:  # the system has decided the mode
+                with suppress(AgentFSError):
+                    node = self._open[-1].root.node(path, max_bytes=0)
             statements += self._snapshot.put(path, node and self._store.keep_node(node))
             parent = os.path.dirname(path)
             if node is not None and parent and parent not in self._snapshot.paths:  # an ignored directory
