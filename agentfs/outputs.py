@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeVar
 
 from agentfs.advice import Advice, call
 from agentfs.forks import watch_forks
+from agentfs.fs import Root
 from agentfs.lazy import hashlib
-from agentfs.policy import Policy
 from agentfs.results import ReadResult, Result
 from agentfs.text import with_note
 
@@ -19,7 +19,7 @@ R = TypeVar("R", bound=Result)
 
 
 class Output(NamedTuple):
-    """A kept text, or the path of a file if `path` is set."""
+    """A kept text, or a file if `path` is set."""
 
     text: str
     path: str = ""
@@ -37,15 +37,16 @@ class OutputStore:
         """Replace the lock, because a thread of the parent may hold it."""
         self._lock = Lock()
 
-    def keep(self, kept: Result | str, kind: str = "out") -> str:
+    def keep(self, kept: Result | str, root: Root, kind: str = "out") -> str:
         """Return the name of a text or a result, and keep it if it is new.
 
         Args:
             kept: The text or result; the name of a page of a file refers to the file.
+            root: The view in which the result names its file.
             kind: The name begins with `@` and this word.
         """
-        if isinstance(kept, ReadResult) and self.get(kept.path) is None:
-            output = Output("", kept.path)
+        if isinstance(kept, ReadResult) and self.get(kept.path, root) is None:
+            output = Output("", root.real_path(kept.path, creating=True))
         else:
             output = Output(kept if isinstance(kept, str) else kept.whole or kept.text)
         digest = hashlib.blake2b(f"{output.path}\0{output.text}".encode("utf-8", "surrogatepass")).hexdigest()
@@ -62,13 +63,14 @@ class OutputStore:
                 self._outputs.popitem(last=False)
             return name
 
-    def keep_full_text(self, result: R, policy: Policy) -> R:
+    def keep_full_text(self, result: R, root: Root) -> R:
         """Keep the full text of a result that was cut, if the policy says so, and note its name."""
-        if result.whole is None or policy.overflow != "keep":
+        if result.whole is None or root.policy.overflow != "keep":
             return result
-        return with_note(result, Advice("full text: ", call("read", path=self.keep(result))))
+        return with_note(result, Advice("full text: ", call("read", path=self.keep(result, root))))
 
-    def get(self, name: str) -> Output | None:
-        """Return the output of a name, or None if it is unknown or was dropped."""
+    def get(self, name: str, root: Root) -> Output | None:
+        """Return the output of a name, or None if it is unknown or was dropped. `root` displays the path."""
         with self._lock:
-            return self._outputs.get(name)
+            found = self._outputs.get(name)
+        return found._replace(path=root.display_path(found.path)) if found and found.path else found

@@ -250,7 +250,7 @@ class ReadTracker:
             read = versions[-1].read_ranges if versions[-1].unit == "line" else ()
             ranges = unchanged_ranges(read, hunks, total) + (ranges_of_diff(hunks, total) if seen else [])
             record = record_of(revision, ranges, total)
-            self._put(real_path, record._replace(whole=False, text=text))
+            self._put(real_path, record._replace(text=text))
 
     def record_restore(self, real_path: str, revision: str) -> None:
         """Record that an undo or redo restored a revision. It then counts as the last one read."""

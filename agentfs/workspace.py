@@ -733,7 +733,7 @@ class Workspace:
             search.options.texts(path), depth, limit, offset, include_ignored, ignore, hidden, sort
         )
         found = search.find.list_directory(self._root, self.limits, options, self._read_tracker)
-        return self._outputs.keep_full_text(found, self.policy)
+        return self._outputs.keep_full_text(found, self._root)
 
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
     def glob(
@@ -786,7 +786,7 @@ class Workspace:
             timeout,
         )
         found = search.find.find_files(self._root, self.limits, options, self._read_tracker)
-        return self._outputs.keep_full_text(found, self.policy)
+        return self._outputs.keep_full_text(found, self._root)
 
     @tool(effect="search")
     def find(
@@ -871,7 +871,7 @@ class Workspace:
             timeout=timeout,
         )
         found = search.find.find_files(self._root, self.limits, options, self._read_tracker)
-        return self._outputs.keep_full_text(found, self.policy)
+        return self._outputs.keep_full_text(found, self._root)
 
     @tool(effect="search", default=True, advice="Search contents with {grep} before you read.")
     def grep(
@@ -994,7 +994,7 @@ class Workspace:
             line_ids=line_ids,
         )
         found = search.grep.grep_files(self._root, self.limits, options, self._read_tracker, self._outputs)
-        return self._outputs.keep_full_text(found, self.policy)
+        return self._outputs.keep_full_text(found, self._root)
 
     @tool(effect="manage")
     def undo(self, steps: int = 1, paths: Files | None = None) -> UndoResult:
@@ -1097,8 +1097,8 @@ class Workspace:
         """Record all changes that any process makes in the tree during the block, as one step of the journal.
 
         The step can be shown, undone and rolled back like any other. It is made even if the block raises.
-        A change through the workspace during the block is still a step of its own. If it follows a change by a
-        command of the same file, the changes of commands so far become a step before it.
+        A change through the workspace during the block is still a step of its own. If a command has changed
+        the same file before, the changes of commands so far become a step before it.
 
         Args:
             label: A name for the step, such as a command; at most 200 characters.
@@ -1160,4 +1160,4 @@ class Workspace:
         Returns:
             The name, such as `@out_1f3a`. The oldest are dropped first.
         """
-        return self._outputs.keep(kept, kind)
+        return self._outputs.keep(kept, self._root, kind)

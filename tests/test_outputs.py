@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Workspace, outputs
@@ -108,20 +110,40 @@ def test_an_unknown_name_is_not_found(ws):
     assert caught.value.code == "not_found"
 
 
-def test_the_oldest_outputs_are_dropped(monkeypatch):
+def test_the_oldest_outputs_are_dropped(monkeypatch, ws):
+    root = ws._root
     monkeypatch.setattr(outputs, "MAX_OUTPUTS", 3)
     monkeypatch.setattr(outputs, "MAX_CHARS", 10)
     kept = OutputStore()
-    names = [kept.keep(str(number)) for number in range(5)]
-    assert [kept.get(name) is not None for name in names] == [False, False, True, True, True]
-    large = kept.keep("x" * 11)
-    assert [kept.get(name) for name in names] == [None] * 5
-    assert kept.get(large) is not None
+    names = [kept.keep(str(number), root) for number in range(5)]
+    assert [kept.get(name, root) is not None for name in names] == [False, False, True, True, True]
+    large = kept.keep("x" * 11, root)
+    assert [kept.get(name, root) for name in names] == [None] * 5
+    assert kept.get(large, root) is not None
 
 
-def test_a_name_grows_until_it_is_unique(monkeypatch):
+def test_a_name_grows_until_it_is_unique(monkeypatch, ws):
+    root = ws._root
     monkeypatch.setattr(outputs, "MAX_OUTPUTS", 10**6)
     kept = OutputStore()
-    names = {kept.keep(str(number)) for number in range(2000)}
+    names = {kept.keep(str(number), root) for number in range(2000)}
     assert len(names) == 2000
-    assert all(kept.get(name) is not None for name in names)
+    assert all(kept.get(name, root) is not None for name in names)
+
+
+@pytest.mark.parametrize("kept_in", [".", "d", "d/e"])
+@pytest.mark.parametrize("read_in", [".", "d", "d/e"])
+@pytest.mark.parametrize("target", ["f", "d/f", "d/e/f", "d/link", "d/caf\u00e9"])
+def test_a_name_of_a_file_means_the_same_file_in_each_view(tmp_path, kept_in, read_in, target):
+    (tmp_path / "d/e").mkdir(parents=True)
+    for path in ("f", "d/f", "d/e/f", "d/caf\u00e9"):
+        (tmp_path / path).write_text(f"{path}\n")
+    (tmp_path / "d/link").symlink_to("e/f")
+    with Workspace(tmp_path) as ws:
+        one, other = ws.view(workdir=kept_in), ws.view(workdir=read_in)
+        shown = one.read(os.path.relpath(target, kept_in))
+        name = one.keep(shown)
+        again = other.read(name)
+        assert again.content == shown.content
+        assert other.read(again.path).content == shown.content
+        assert other.grep(shown.content.strip(), path=name).total_lines == 1

@@ -124,7 +124,7 @@ class Recorder(Protocol):
     """Records changes before they are made."""
 
     def prepare(self, changes: Sequence[Change]) -> None:
-        """Called before anything is changed, for `recording` of about these changes."""
+        """Called before anything is changed. `recording` then gets these changes as they were made."""
         ...
 
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
@@ -138,8 +138,11 @@ class Recorder(Protocol):
         """Return a reentrant lock that blocks the recorded changes of other threads."""
         ...
 
-    def origin(self, path: str, node: Node | None) -> str:
-        """Return who made the node at a path: "another program" or "another call of this workspace"."""
+    def origin(self, path: str, node: Node | None, display: Callable[[str], str]) -> str:
+        """Return who made the node at a path: "another program" or "another call of this workspace".
+
+        `display` converts the real paths of that call to displayed ones.
+        """
         ...
 
 

@@ -175,7 +175,7 @@ class OverlayRoot(Root):
                 return open_regular(context, resolved.open(syscalls.open_file), displayed, real_path)
         if context.access is not None:
             context.access.check_read(real_path)
-        return open_staged(self._staged, path, real_path)
+        return open_staged(self._staged, displayed, real_path)
 
     def open_directory(self, path: str) -> OverlayDirectory:
         """Open a directory."""

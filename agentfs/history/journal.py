@@ -19,7 +19,7 @@ from agentfs.text import plural
 
 if TYPE_CHECKING:
     from agentfs.history.recording import OpenRecording, Recordings
-    from agentfs.history.report import MayShow
+    from agentfs.history.report import Display, MayShow
     from agentfs.history.take_back import NodeReader
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
@@ -183,13 +183,13 @@ class Journal:
             merged = [Step(timeline.base.changes, 0.0)] if start < timeline.merged else []
             return [*merged, *timeline.between(max(start, timeline.merged), timeline.position)]
 
-    def origin(self, path: str, node: Node | None) -> str:
+    def origin(self, path: str, node: Node | None, display: "Display") -> str:
         """Return a text that names the author of a node at a path."""
         with self._lock:
             step = self.timeline.last_step_that_left(path, node)
         if step is None or step.label:
             return "another program"
-        return f"another call of this workspace ({history.report.describe_step(step)})"
+        return f"another call of this workspace ({history.report.describe_step(step, display)})"
 
     def visible_since(self, checkpoint: str | None, may_show: "MayShow") -> "MayShow":
         """Return a test that is True for a path whose recorded contents may be shown.

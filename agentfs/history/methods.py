@@ -28,13 +28,13 @@ def undo(
 ) -> UndoResult:
     """Undo the last steps."""
     move = undo_steps(journal, root, steps, real_paths(root, paths), max_bytes=limits.file_bytes)
-    return _result("Undid", move, journal, tracker)
+    return _result("Undid", move, journal, root, tracker)
 
 
 def redo(journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, steps: int) -> UndoResult:
     """Redo steps that were undone."""
     move = redo_steps(journal, root, steps, max_bytes=limits.file_bytes)
-    return _result("Redid", move, journal, tracker)
+    return _result("Redid", move, journal, root, tracker)
 
 
 def rollback(
@@ -42,13 +42,13 @@ def rollback(
 ) -> UndoResult:
     """Take the files back to a checkpoint."""
     move = roll_back(journal, root, name, real_paths(root, paths), max_bytes=limits.file_bytes)
-    return _result(f"Went to checkpoint {quote(name)}:", move, journal, tracker)
+    return _result(f"Went to checkpoint {quote(name)}:", move, journal, root, tracker)
 
 
-def _result(done: str, move: Move, journal: Journal, tracker: ReadTracker) -> UndoResult:
+def _result(done: str, move: Move, journal: Journal, root: Root, tracker: ReadTracker) -> UndoResult:
     record_restored(tracker, ((change.path, change.after) for change in move.changes))
     timeline = journal.timeline
-    return undo_result(done, move, len(timeline.done_steps), len(timeline.undone_steps))
+    return undo_result(done, move, len(timeline.done_steps), len(timeline.undone_steps), root.display_path)
 
 
 def real_paths(root: Root, paths: Paths) -> list[str] | None:
@@ -109,7 +109,7 @@ def end_recording(journal: Journal, root: Root, limits: Limits, opened: OpenReco
     """End a recording and return what changed."""
     journal.end_recording(opened, opened.label)
     with call_context.limited(limits.timeout):
-        return recorded_result(opened, root.may_show_recorded, limits)
+        return recorded_result(opened, root, limits)
 
 
 def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_bytes: int) -> ChangesResult:
@@ -129,4 +129,5 @@ def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_b
     marks = Marks(present.others, {c.path: step.label for step in steps if step.label for c in step.changes})
     notes = present.notes(net.omitted)
     may_show = journal.visible_since(since, root.may_show_recorded)
-    return changes_result([each for each in now if not each.changes_nothing], since, may_show, marks, notes)
+    shown = [each for each in now if not each.changes_nothing]
+    return changes_result(shown, since, may_show, marks, notes, root.display_path)

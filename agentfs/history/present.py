@@ -46,15 +46,18 @@ class Present:
         """Return notes on paths that the changes alone do not explain."""
         notes: list[str] = []
         if self._restored:
-            notes.append(f"changed back by another program: {name_paths(self._restored)}")
+            notes.append(f"changed back by another program: {self._names(self._restored)}")
         if self._gone:
-            notes.append(f"deleted by another program: {name_paths(self._gone)}")
+            notes.append(f"deleted by another program: {self._names(self._gone)}")
         if self._unknown:
-            notes.append(f"not compared with the disk: {name_paths(self._unknown)}")
+            notes.append(f"not compared with the disk: {self._names(self._unknown)}")
         if omitted:
             paths = plural(omitted, "path")
             notes.append(f"left out: {paths} changed long ago; the content from before is no longer kept")
         return notes
+
+    def _names(self, paths: Sequence[str]) -> str:
+        return name_paths([self._root.display_path(path) for path in paths])
 
     def _node(self, net: Change) -> Node | None:
         if time.monotonic() < call_context.deadline():

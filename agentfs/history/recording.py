@@ -4,14 +4,15 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentfs.advice import Advice, Joined, call
-from agentfs.errors import RefusedError
+from agentfs.errors import AgentFSError, RefusedError
 from agentfs.fs import Change, DirectoryNode, Root, directories_above
 from agentfs.history.database import Damage, Statement, checksum, to_json
-from agentfs.history.report import MayShow, bounded_patch, file_changes, file_lines, name_paths, patch_notes
+from agentfs.history.report import bounded_patch, file_changes, file_lines, name_paths, patch_notes
 from agentfs.history.snapshot import Difference, Snapshot
 from agentfs.history.store import Store
 from agentfs.history.take_back import is_same_node, merge_nodes
@@ -131,6 +132,9 @@ class Recordings:
             # An undo may change a file that others have changed too; their part stays to be recorded.
             merged = merge_nodes(path, before, after, None if seen is None else seen.node)
             node = after if merged.clash is not None else merged.node
+            if isinstance(node, DirectoryNode) and node.mode is None:  # the system has decided the mode
+                with suppress(AgentFSError):
+                    node = self._open[-1].root.node(path, max_bytes=0)
             statements += self._snapshot.put(path, node and self._store.keep_node(node))
             parent = os.path.dirname(path)
             if node is not None and parent and parent not in self._snapshot.paths:  # an ignored directory
@@ -188,13 +192,13 @@ def _total(parts: Iterable[Step]) -> list[Change]:
     return [change for change in total.values() if not change.changes_nothing]
 
 
-def recorded_result(opened: OpenRecording, may_show: MayShow, limits: Limits) -> RecordedResult:
+def recorded_result(opened: OpenRecording, root: Root, limits: Limits) -> RecordedResult:
     """Return the result of a recording that has ended."""
-    changes = _total(opened.parts)
+    changes, may_show = _total(opened.parts), root.may_show_recorded
     patch, missing = bounded_patch(changes, may_show)
-    files = file_changes(changes, count_lines=True, may_show=may_show)
+    files = file_changes(changes, count_lines=True, may_show=may_show, display=root.display_path)
     notes = patch_notes(files, missing)
-    lost = tuple(sorted(opened.lost))
+    lost = tuple(map(root.display_path, sorted(opened.lost)))
     if lost:
         notes.append(f"also changed, but undo cannot restore it, as no content is kept: {name_paths(lost)}")
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}

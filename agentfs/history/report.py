@@ -33,6 +33,7 @@ _NAMES_SHOWN = 5
 _MOST_OFFERED = 50  # paths in a suggested call
 
 MayShow = Callable[[str], bool]
+Display = Callable[[str], str]  # converts a real path to one that the caller can pass back
 
 
 class Marks(NamedTuple):
@@ -63,6 +64,7 @@ def file_changes(
     count_lines: bool,
     may_show: MayShow = lambda _: True,
     marks: Marks = _NO_MARKS,
+    display: Display = display_name,
 ) -> tuple[FileChange, ...]:
     """Return changes, at most one for each path, as results in order of path; a moved file is one result."""
     listed: list[FileChange] = []
@@ -72,10 +74,10 @@ def file_changes(
         lines = _line_counts(change) if count_lines and visible and not _is_late() else None
         listed.append(
             FileChange(
-                path=display_name(path),
+                path=display(path),
                 action="moved" if origin else _action(change),
                 type=entry_type(change.after or change.before),
-                moved_from=display_name(origin) if origin else None,
+                moved_from=display(origin) if origin else None,
                 added=lines[0] if lines else None,
                 removed=lines[1] if lines else None,
                 protected=not visible,
@@ -108,12 +110,13 @@ def changes_result(
     changes: Sequence[Change],
     since: str | None,
     may_show: MayShow,
-    marks: Marks = _NO_MARKS,
-    notes: Sequence[str] = (),
+    marks: Marks,
+    notes: Sequence[str],
+    display: Display,
 ) -> ChangesResult:
     """Return the result of `changes`."""
     patch, missing = bounded_patch(changes, may_show)
-    files = file_changes(changes, count_lines=True, may_show=may_show, marks=marks)
+    files = file_changes(changes, count_lines=True, may_show=may_show, marks=marks, display=display)
     notes = (*notes, *patch_notes(files, missing))
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing is changed."
     lines = [head, *notes, *file_lines(files), *patch_lines(patch)]
@@ -149,15 +152,16 @@ def _is_late() -> bool:
     return time.monotonic() > call_context.deadline()
 
 
-def undo_result(done: str, move: Move, undoable: int, redoable: int) -> UndoResult:
+def undo_result(done: str, move: Move, undoable: int, redoable: int, display: Display) -> UndoResult:
     """Return the result of `undo`, `redo` and `rollback`; its text begins with `done`."""
     changed = [change for change in move.changes if change.path not in move.remaining]
-    files = file_changes(changed, count_lines=False)
-    notes = [f"the directory {quote(path)} stays, because it is not empty" for path in move.remaining]
-    if move.merged:
-        notes.append(f"merged with changes by another program: {name_paths(sorted(move.merged))}")
-    if move.lost:
-        notes.append(f"not restored, as the recording could not keep the content: {name_paths(move.lost)}")
+    files = file_changes(changed, count_lines=False, display=display)
+    remaining, merged, lost = ([*map(display, paths)] for paths in (move.remaining, move.merged, move.lost))
+    notes = [f"the directory {quote(path)} stays, because it is not empty" for path in remaining]
+    if merged:
+        notes.append(f"merged with changes by another program: {name_paths(sorted(merged))}")
+    if lost:
+        notes.append(f"not restored, as the recording could not keep the content: {name_paths(lost)}")
     notes += move.notes
     back = " back" if move.undone and done.startswith("Went") else ""
     head = f"{done} {plural(move.steps, 'step')}{back}." if move.steps else f"{done} nothing to do."
@@ -187,9 +191,9 @@ def file_lines(files: Sequence[FileChange]) -> list[str]:
     return lines
 
 
-def describe_step(step: Step) -> str:
+def describe_step(step: Step, display: Display = display_name) -> str:
     """Return what a step did, in one line."""
-    files = file_changes(step.changes, count_lines=False)
+    files = file_changes(step.changes, count_lines=False, display=display)
     # Directories are created on the way to files; they are named only if there is nothing else.
     files = tuple(file for file in files if file.type != "directory") or files
     parts = [f"moved {quote(file.moved_from)} to {quote(file.path)}" for file in files if file.moved_from][
@@ -222,8 +226,8 @@ def patch_lines(patch: bytes) -> list[str]:
 
 def changed_meanwhile(change: Change, found: Node | None, root: Root) -> AgentFSError:
     """Return the error for a path that was changed just before a call could change it."""
-    happened = _what_happened(change.path, change.before, found)
-    by = "another program" if root.recorder is None else root.recorder.origin(change.path, found)
+    happened = _what_happened(root, change.path, change.before, found)
+    by = root.recorder.origin(change.path, found, root.display_path) if root.recorder else "another program"
     details = _shown_difference(change.path, change.before, found, root)
     return StaleError(
         f"{happened} by {by}; nothing was changed." + (" This is what changed:" if details["places"] else ""),
@@ -234,7 +238,7 @@ def changed_meanwhile(change: Change, found: Node | None, root: Root) -> AgentFS
 
 def clash_error(
     clashes: Sequence[Clash],
-    origin: Callable[[str, Node | None], str],
+    origin: Callable[[str, Node | None, Display], str],
     root: Root,
     rest: NextCall | None,
     done: str,
@@ -242,12 +246,13 @@ def clash_error(
     """Return the error for steps that clash; `rest` is the call for the other paths, `done` a participle."""
     first = clashes[0]
     happened = [
-        f"{_what_happened(path, expected, found, lines)} by {origin(path, found)}"
+        f"{_what_happened(root, path, expected, found, lines)} by {origin(path, found, root.display_path)}"
         for path, expected, found, lines in clashes[:_FILES_SHOWN]
     ]
     details = _shown_difference(first.path, first.expected, first.found, root)
     details["conflicts"] = [
-        {"path": display_name(each.path), "lines": [list(lines) for lines in each.lines]} for each in clashes
+        {"path": root.display_path(each.path), "lines": [list(lines) for lines in each.lines]}
+        for each in clashes
     ]
     message = f"{happened[0]}; nothing was {done}."
     if len(clashes) > 1:
@@ -261,7 +266,9 @@ def clash_error(
     )
 
 
-def rest_of_call(again: NextCall, steps: Sequence[Step], clashes: Sequence[Clash]) -> NextCall | None:
+def rest_of_call(
+    again: NextCall, steps: Sequence[Step], clashes: Sequence[Clash], display: Display
+) -> NextCall | None:
     """Return the same call for the paths that do not clash; None if there are none, or too many."""
     clashing = {each.path for each in clashes}
     for step in steps:
@@ -274,14 +281,13 @@ def rest_of_call(again: NextCall, steps: Sequence[Step], clashes: Sequence[Clash
         return None
     count = sum(not clashing.issuperset(step) for step in left)
     steps_left = {"steps": count} if again["name"] == "undo" and count > 1 else {}
-    shown = [display_name(path) for path in paths]
-    return call(again["name"], **again["arguments"], **steps_left, paths=shown)
+    return call(again["name"], **again["arguments"], **steps_left, paths=[*map(display, paths)])
 
 
 def _shown_difference(path: str, expected: Node | None, found: Node | None, root: Root) -> dict[str, Any]:
     diff = _patch_of(Change(path, expected, found)) if root.may_show_recorded(path) else b""
     return {
-        "path": display_name(path),
+        "path": root.display_path(path),
         "diff": diff.decode("utf-8", "backslashreplace"),
         "places": patch_lines(diff),
     }
@@ -290,12 +296,14 @@ def _shown_difference(path: str, expected: Node | None, found: Node | None, root
 def _look_hint(path: str, found: Node | None, root: Root) -> str:
     action = "change what should be different."
     if isinstance(found, FileNode) and root.may_show_recorded(path):
-        return Advice("Call ", call("read", path=display_name(path)), f" to see it, and {action}")
+        return Advice("Call ", call("read", path=root.display_path(path)), f" to see it, and {action}")
     return f"Look at what is there now, and {action}"
 
 
-def _what_happened(path: str, expected: Node | None, found: Node | None, lines: Lines = ()) -> str:
-    name = quote(path)
+def _what_happened(
+    root: Root, path: str, expected: Node | None, found: Node | None, lines: Lines = ()
+) -> str:
+    name = quote(root.display_path(path))
     if found is None:
         return f"{name} was deleted"
     if expected is None:

@@ -79,7 +79,7 @@ def _move(
         outcome = take_steps(way.changes, read, journal.store.keep_node)
         try:
             if outcome.clashes:
-                rest = None if again is None else rest_of_call(again, way.taken, outcome.clashes)
+                rest = again and rest_of_call(again, way.taken, outcome.clashes, root.display_path)
                 raise clash_error(
                     outcome.clashes, journal.origin, root, rest, "undone" if undoing else "redone"
                 )
@@ -125,8 +125,8 @@ class _MoveRecorder(NamedTuple):
     def alone(self) -> AbstractContextManager[object]:
         return self.journal.alone()
 
-    def origin(self, path: str, node: Node | None) -> str:
-        return self.journal.origin(path, node)
+    def origin(self, path: str, node: Node | None, display: Callable[[str], str]) -> str:
+        return self.journal.origin(path, node, display)
 
 
 def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int:

@@ -49,7 +49,7 @@ _NO_IDS = "no line ids: the file is too large to keep them"
 def read_path(context: Context, path: str, request: ReadRequest, outputs: OutputStore) -> ReadResult:
     """Return one page of a file or of a stored result, or the list of a directory."""
     root, _, limits = context
-    kept = outputs.get(path)
+    kept = outputs.get(path, root)
     if kept is not None and not kept.path:
         return read_text(path, kept.text, limits, request)
     try:

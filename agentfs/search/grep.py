@@ -65,7 +65,7 @@ def grep_files(
         AgentFSError: As `Workspace.grep`.
     """
     began = time.monotonic()
-    kept = outputs.get(options.path) if outputs is not None and isinstance(options.path, str) else None
+    kept = outputs.get(options.path, root) if outputs is not None and isinstance(options.path, str) else None
     text = None if kept is None or kept.path else kept.text
     if kept is not None and kept.path:
         options = replace(options, path=kept.path)

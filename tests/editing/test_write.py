@@ -286,3 +286,23 @@ def test_unknown_options_are_refused(env, options):
         env.write("b\n", **options)
     assert caught.value.code == "invalid_argument"
     assert os.listdir(env.path) == []
+
+
+@pytest.mark.parametrize("outside", ["a\nc\n", "c\n", "a\n", ""])
+@pytest.mark.parametrize("way", ["append", "edit", "multi_edit"])
+def test_write_after_another_program_removed_lines_and_an_undo(ws, tmp_path, outside, way):
+    """All lines that are left were read before, so none would be replaced unseen."""
+    file = tmp_path / "f"
+    file.write_text("a\nb\nc\n")
+    ws.read("f")
+    file.write_text(outside)
+    if way == "append" or not outside:
+        ws.append("f", "d\n")
+    elif way == "edit":
+        ws.edit("f", outside[0], "x")
+    else:
+        ws.multi_edit("f", [{"old_string": outside[0], "new_string": "x\nx"}])
+    ws.undo()
+    assert file.read_text() == outside
+    ws.write("f", "new\n")
+    assert file.read_text() == "new\n"

@@ -17,7 +17,7 @@ from agentfs.errors import (
     ReadOnlyError,
     RefusedError,
 )
-from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, syscalls
+from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, quote, syscalls
 from agentfs.history import report, store
 from agentfs.history.store import Store
 from tests.conftest import needs
@@ -496,3 +496,30 @@ def test_a_file_that_is_already_as_after_counts_as_redone(ws, tmp_path):
     (tmp_path / "moved").rename(tmp_path / "to")
     assert ws.redo().steps == 1
     assert snapshot(tmp_path) == after
+
+
+@pytest.mark.parametrize("workdir", ["d", "d/e", "."])
+def test_every_path_in_a_view_can_be_passed_back_to_it(ws, tmp_path, workdir):
+    """Results, errors and suggestions of the history name paths from the directory of the view."""
+    (tmp_path / "d/e").mkdir(parents=True)
+    for path in ("top", "d/f", "d/e/g"):
+        (tmp_path / path).write_text("old\n")
+    view = ws.view(workdir=workdir)
+    with view.transaction() as tx:
+        for path in ("top", "d/f", "d/e/g"):
+            tx.edit(os.path.relpath(path, workdir), "old", "new")
+    (tmp_path / "d/f").write_text("other\n")
+    shown = {file.path for file in view.changes().files}
+    assert sorted(view.read(path).content for path in shown) == ["new\n", "new\n", "other\n"]
+    with pytest.raises(ConflictError) as caught:
+        view.undo()
+    error = caught.value
+    rest, read = error.details["suggested_calls"]
+    assert view.read(**read["arguments"]).content == "other\n"
+    assert quote(read["arguments"]["path"]) in error.message
+    assert error.details["path"] == error.details["conflicts"][0]["path"] == read["arguments"]["path"]
+    undone = view.undo(**rest["arguments"])
+    assert {view.read(file.path).content for file in undone.files} == {"old\n"}
+    with view.recording("shell") as recorded:
+        (tmp_path / "d/e/g").write_text("shell\n")
+    assert view.read(recorded.result.files[0].path).content == "shell\n"

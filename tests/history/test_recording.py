@@ -209,6 +209,11 @@ MIXED = {
         lambda ws: ws.edit("src", "x", "y"),
         "rm src; mkdir src; echo z > src/one.py",
     ),
+    "the mode of a directory of the workspace": (
+        "mkdir made",
+        lambda ws: ws.write("made/deep/y", "y\n"),
+        "chmod 700 made/deep",
+    ),
     "an ignored file": (
         "echo .hidden > .gitignore; echo x > .hidden",
         lambda ws: ws.write(".hidden", "y\n"),

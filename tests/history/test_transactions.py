@@ -466,3 +466,16 @@ def test_undo_and_views_within_a_transaction_see_what_is_staged(ws, tmp_path):
     assert (tmp_path / "a").read_text() == "two\n"
     assert (tmp_path / "b").read_text() == "new\n"
     assert ws.undo(2).undoable == 0
+
+
+@pytest.mark.parametrize("spelling", ["n.txt", "./n.txt", "d/../n.txt", "d//./f"])
+def test_a_read_of_a_staged_file_shows_the_path_as_on_disk(ws, tmp_path, spelling):
+    (tmp_path / "d").mkdir()
+    for path in ("n.txt", "d/f"):
+        (tmp_path / path).write_text("old\n")
+    shown = ws.read(spelling).path
+    with ws.transaction() as tx:
+        for path in ("n.txt", "d/f"):
+            tx.write(path, "new\n", overwrite=True)
+        assert tx.read(spelling).path == shown
+        assert tx.view(workdir="d").read("f").path == "f"
