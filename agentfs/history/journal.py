@@ -125,7 +125,7 @@ class Journal:
     def recordings(self) -> "Recordings":
         """The open recordings, and their snapshot."""
         if self._recordings is None:
-            self._recordings = history.recording.Recordings(self.store)
+            self._recordings = history.recording.Recordings(self.store, self.timeline, self._lock)
         return self._recordings
 
     def _observe(self, changes: Sequence[Change]) -> None:
@@ -134,21 +134,19 @@ class Journal:
 
     def begin_recording(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> "OpenRecording":
         """Open a recording of changes that any process makes in the tree."""
-        with self._lock:
-            self._add(self.recordings.settle(root, limits, self.timeline.position))
-            return self.recordings.begin(root, limits, label, ignored=ignored)
+        self.end_late_recordings()
+        return self.recordings.begin(root, limits, label, ignored=ignored)
 
-    def end_recording(self, opened: "OpenRecording", root: Root, limits: Limits, label: str) -> Step | None:
+    def end_recording(self, opened: "OpenRecording") -> Step | None:
         """End a recording; return its step, or None if nothing can be undone."""
+        step = self.recordings.end(opened)
         with self._lock:
-            step = self.recordings.end(opened, root, limits, self.timeline.position, label)
-            self._add(step)
-            return step
-
-    def _add(self, step: Step | None) -> None:
-        if step is not None:
-            self.timeline.add(step)
             self._merge()
+        return step
+
+    def end_late_recordings(self) -> "list[tuple[OpenRecording, Step | None]]":
+        """End the recordings whose end has failed before; return their steps."""
+        return [] if self._recordings is None else self._recordings.end_late()
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
         """Name the current position; return the name, and True if it named another position before.

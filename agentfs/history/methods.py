@@ -102,12 +102,14 @@ def begin_recording(
             "A view of some directories cannot record, because a recording covers the whole tree.",
             hint="Start the recording on the workspace itself.",
         )
-    return journal.begin_recording(root, limits, label, ignored=include_ignored)
+    with call_context.limited(limits.timeout):
+        return journal.begin_recording(root, limits, label, ignored=include_ignored)
 
 
 def end_recording(journal: Journal, root: Root, limits: Limits, opened: OpenRecording) -> RecordedResult:
     """End a recording and return what changed."""
-    step = journal.end_recording(opened, root, limits, opened.label)
+    with call_context.limited(limits.timeout):
+        step = journal.end_recording(opened)
     with call_context.limited(limits.timeout):
         return recorded_result(opened, step, root.may_show_recorded, limits)
 

@@ -2,24 +2,30 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
+from agentfs import call_context
 from agentfs.advice import Advice, Joined, call
-from agentfs.errors import RefusedError
-from agentfs.fs import Change, Node, Root
+from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, RefusedError
+from agentfs.fs import Change, Node, Root, quote
+from agentfs.fs.context import file_clock
 from agentfs.history.database import Damage, Statement, checksum, to_json
 from agentfs.history.report import MayShow, bounded_patch, file_changes, file_lines, name_paths, patch_notes
 from agentfs.history.snapshot import Difference, Snapshot
 from agentfs.history.store import Store
 from agentfs.history.take_back import is_same_node, merge_nodes
-from agentfs.history.timeline import Step, net_changes
+from agentfs.history.timeline import Step, Timeline, net_changes
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import Shrink, fitted, footer, plural
 
 MAX_LABEL = 200  # characters
+_WAIT_SECONDS = 0.05  # between two checks for the end of another thread's scan
+_CLOCK_STEP = 0.0005  # seconds, less than one step of the file clock
 _READ = "SELECT number, payload, checksum FROM recordings ORDER BY number"
 _PUT = "INSERT OR REPLACE INTO recordings VALUES (?, ?, ?)"
 _DROP = "DELETE FROM recordings WHERE number = ?"
@@ -27,12 +33,18 @@ _DROP = "DELETE FROM recordings WHERE number = ?"
 
 @dataclass
 class OpenRecording:
-    """A recording whose block is still running."""
+    """A recording whose step is not in the journal yet.
+
+    It is late if its block has ended, but its end failed.
+    """
 
     number: int
     label: str
-    began: int  # in nanoseconds since 1970
+    root: Root
+    limits: Limits
     ignored: bool  # True if it includes ignored files
+    began: int = 0  # by the file clock
+    is_late: bool = False
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
     earlier: list[Step] = field(default_factory=list[Step])  # ended by the begin of another recording
     lost: dict[str, None] = field(default_factory=dict[str, None])
@@ -48,96 +60,134 @@ class OpenRecording:
 class Recordings:
     """The open recordings of one journal, and the snapshot that they compare with.
 
-    Used under the lock of the journal. Each change belongs to one recording. When a recording ends, it gets
-    all changes since the last begin or end of any recording. When another one begins, the innermost open
-    recording gets them, as a step. Changes by the workspace itself belong to no recording.
+    Each change belongs to one recording. When a recording ends, it gets all changes since the last begin or
+    end of any recording. When another one begins, the innermost open recording gets them, as a step. Changes
+    by the workspace itself belong to no recording.
+
+    One thread at a time scans the tree. It does not hold the lock of the journal, so that other threads can
+    change files. The changes by the workspace during a scan are excluded afterwards.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, timeline: Timeline, lock: AbstractContextManager[object]) -> None:
+        self._store, self._timeline, self._lock = store, timeline, lock
         self._snapshot = Snapshot(store)
         self._open: list[OpenRecording] = []
-
-    def settle(self, root: Root, limits: Limits, position: int) -> Step | None:
-        """End the step of the innermost open recording before another one begins, and store it."""
-        if not self._open:
-            return None
-        opened = self._open[-1]
-        difference = self._difference(root, limits, opened.began)
-        self._absorb(opened, difference)
-        if (step := opened.step(opened.label)) is not None:
-            opened.changes.clear()
-            opened.earlier.append(step)
-        self._write(step, position, [*difference.statements, self._row(opened)])
-        self._snapshot.take_over(difference)
-        return step
+        self._scan_lock = Lock()
+        self._own: set[str] | None = None  # paths that the workspace changes during a scan; None: no scan
 
     def begin(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
-        """Open a recording, after `settle`."""
-        number = max((each.number for each in self._open), default=0) + 1
-        opened = OpenRecording(number, label, time.time_ns(), ignored)
-        self._open.append(opened)
-        try:
-            difference = self._difference(root, limits, None)
-            self._write(None, 0, [*difference.statements, self._row(opened)])
-        except BaseException:
-            self._open.remove(opened)
-            raise
-        self._snapshot.take_over(difference)
+        """Open a recording; end the step of the innermost open one before."""
+        with self._scanning():
+            if self._open:
+                self._settle(self._open[-1])
+            number = max((each.number for each in self._open), default=0) + 1
+            opened = OpenRecording(number, label, root, limits, ignored)
+            with self._scanned(opened, None) as difference:
+                opened.began = file_clock()
+                self._write(None, [*difference.statements, self._row(opened)])
+                self._snapshot.take_over(difference)
+                self._open.append(opened)
+        while file_clock() <= opened.began:  # then every file of the block is younger than all others
+            time.sleep(_CLOCK_STEP)
         return opened
 
-    def end(
-        self, opened: OpenRecording, root: Root, limits: Limits, position: int, label: str
-    ) -> Step | None:
-        """End a recording, and write its step down for a position of the timeline."""
+    def end(self, opened: OpenRecording) -> Step | None:
+        """End a recording, and add its step to the timeline. If this fails, the recording is late."""
         if opened not in self._open:
             raise RefusedError(
                 "This recording belongs to the process from which this one was forked.", hint="It ends there."
             )
+        label = opened.label
+        if opened.is_late:
+            label = f"{label} (recorded until {time.strftime('%Y-%m-%d %H:%M:%S')})"
+        opened.is_late = True
         try:
-            difference = self._difference(root, limits, opened.began)
-            self._absorb(opened, difference)
-            opened.not_covered = difference.not_covered
-            step = opened.step(label)
-            drop: Statement = (_DROP, (opened.number,))
-            self._write(step, position, [*difference.statements, drop])
-            self._snapshot.take_over(difference)
-        finally:
-            self._open.remove(opened)
+            with self._scanning(), self._scanned(opened, opened.began) as difference:
+                self._absorb(opened, difference)
+                opened.not_covered = difference.not_covered
+                step = opened.step(label)
+                self._write(step, [*difference.statements, (_DROP, (opened.number,))])
+                self._snapshot.take_over(difference)
+                self._open.remove(opened)
+                if step is not None:
+                    self._timeline.add(step)
+        except (ClosedError, RefusedError):
+            raise
+        except AgentFSError as error:
+            raise _late_error(opened, error) from None
         return step
+
+    def end_late(self) -> list[tuple[OpenRecording, Step | None]]:
+        """End the recordings whose end has failed before, the innermost first; return their steps."""
+        return [(each, self.end(each)) for each in self._open[::-1] if each.is_late]
 
     def observe(self, changes: Iterable[Change]) -> None:
         """Exclude changes by the workspace itself from the open recordings."""
-        if not self._open:
+        if not self._open and self._own is None:
             return
         statements: list[Statement] = []
         for change in changes:
             seen = self._snapshot.paths.get(change.path)
             before = None if seen is None else seen.node
             if (seen is None or before is not None) and not is_same_node(before, change.before):
-                self._add(self._open[-1], Change(change.path, before, change.before))
-                statements.append(self._row(self._open[-1]))
+                if self._open:
+                    self._add(self._open[-1], Change(change.path, before, change.before))
+                    statements.append(self._row(self._open[-1]))
             statements += self._snapshot.put(change.path, change.after)
+            if self._own is not None:
+                self._own.add(change.path)
         if not self._store.database.temporary:
             self._store.database.defer(statements)
 
-    def restore(self) -> list[OpenRecording]:
-        """Reopen the recordings that a dead process left open; return them, the innermost first."""
+    def restore(self, root: Root, limits: Limits) -> None:
+        """Open the recordings that a dead process left open; they are late."""
         (rows,) = self._store.database.read(_READ)
         for number, payload, check in rows:
             if check != checksum(payload):
                 raise Damage("a recording has a wrong checksum")
             plain: dict[str, Any] = json.loads(payload)
             step = self._store.step_from_json(plain["step"])
-            opened = OpenRecording(number, step.label, plain["began"], plain["ignored"])
+            opened = OpenRecording(number, step.label, root, limits, plain["ignored"], plain["began"], True)
             opened.changes = {change.path: change for change in step.changes}
             opened.lost = dict.fromkeys(step.lost)
             self._open.append(opened)
-        return self._open[::-1]
 
-    def _difference(self, root: Root, limits: Limits, since: int | None) -> Difference:
-        ignored = any(each.ignored for each in self._open)
-        return self._snapshot.difference(root, limits, ignored=ignored, since=since)
+    @contextmanager
+    def _scanning(self) -> Generator[None]:
+        """Keep other scans out of the block, until the deadline of the call."""
+        while not self._scan_lock.acquire(timeout=_WAIT_SECONDS):
+            call_context.check()
+        try:
+            yield
+        finally:
+            self._scan_lock.release()
+
+    @contextmanager
+    def _scanned(self, opened: OpenRecording, since: int | None) -> Generator[Difference]:
+        """Scan the tree for a recording, then run the block with its difference and the lock of the journal."""
+        with self._lock:
+            old = self._snapshot.paths.copy()
+            self._own = set()
+        try:
+            ignored = any(each.ignored for each in (*self._open, opened))
+            found = self._snapshot.difference(old, opened.root, opened.limits, ignored=ignored, since=since)
+            with self._lock:
+                yield self._snapshot.amended(found, opened.root, opened.limits, self._own) if self._own else found
+        finally:
+            self._own = None
+
+    def _settle(self, opened: OpenRecording) -> None:
+        """End the step of an open recording before another one begins."""
+        with self._scanned(opened, opened.began) as difference:
+            self._absorb(opened, difference)
+            step = opened.step(opened.label)
+            if step is not None:
+                opened.changes.clear()
+                opened.earlier.append(step)
+            self._write(step, [*difference.statements, self._row(opened)])
+            self._snapshot.take_over(difference)
+            if step is not None:
+                self._timeline.add(step)
 
     def _absorb(self, opened: OpenRecording, difference: Difference) -> None:
         for change in difference.changes:
@@ -164,8 +214,20 @@ class Recordings:
         payload = to_json(plain)
         return _PUT, (opened.number, payload, checksum(payload))
 
-    def _write(self, step: Step | None, position: int, statements: Sequence[Statement]) -> None:
-        self._store.add_recorded(step, position, statements)
+    def _write(self, step: Step | None, statements: Sequence[Statement]) -> None:
+        self._store.add_recorded(step, self._timeline.position, statements)
+
+
+def _late_error(opened: OpenRecording, error: AgentFSError) -> AgentFSError:
+    """Return the error for a recording that could not be ended."""
+    reason = error.message
+    if isinstance(error, DeadlineExceededError):
+        reason = f"looking at the tree takes longer than {error.details['seconds']:g} seconds."
+    return type(error)(
+        f"The recording {quote(opened.label)} has no step yet: {reason}",
+        hint="Its changes are kept. The next recording, undo, rollback, checkpoint or changes makes the step.",
+        details=error.details,
+    )
 
 
 def recorded_result(

@@ -58,6 +58,8 @@ class Walk:
     key: Callable[[DirEntry], Any] = entry_name  # sort key within a directory, with `listing`
     stops: bool = False  # the iteration may end early, so names must not be counted ahead
     filters: Hashable = None  # identifies `hidden`, `enter` and `exclude`; None: do not reuse
+    # Gets the ignored names and the version control directories that are left out.
+    on_left_out: Callable[[Directory, list[DirEntry]], None] | None = None
 
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
@@ -407,6 +409,7 @@ class Walk:
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
                 self._skip("vcs")
+                self._report_left_out(visit, [entry])
             elif self.hidden is True or (self.hidden and self.hidden(name)):
                 visible.append(entry)
             else:
@@ -421,7 +424,9 @@ class Walk:
             self._reached = "timeout"
         if rules:
             stay = set(map(id, kept))
-            self._exclude(visit, [entry for entry in entries[:decided] if id(entry) not in stay])
+            left_out = [entry for entry in entries[:decided] if id(entry) not in stay]
+            self._exclude(visit, left_out)
+            self._report_left_out(visit, left_out)
             self._skip("ignored", len(rules))
             if self._counting:
                 self._part().rules.update(rules)
@@ -433,6 +438,10 @@ class Walk:
             path, below, excluded = with_slash(visit.directory.path), visit.below, self._part().excluded
             for entry in entries[: MAX_EXCLUDED - len(excluded)]:
                 excluded.append(Excluded(path + entry.name, below + entry.name, entry))
+
+    def _report_left_out(self, visit: Visit, entries: list[DirEntry]) -> None:
+        if self.on_left_out is not None:
+            self.on_left_out(visit.directory, entries)
 
     def _divide(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
         """Add the directories to the visit and return the files."""
