@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import editing, history, reading, search, tools
 from agentfs import watch as watching
-from agentfs.enforcement.guard import check_rules, guard_methods, view_of
+from agentfs.enforcement.guard import check_rules, guard_methods, may_show_recorded, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history.opening import open_history
@@ -1128,7 +1128,8 @@ class Workspace:
         try:
             yield recorded
         finally:
-            recorded.result = history.methods.end_recording(*given, opened)
+            ended = self._journal, self.limits, opened, may_show_recorded(self)
+            recorded.result = history.methods.end_recording(*ended)
 
     def recorded(self, function: _Function) -> _Function:
         """Return a function that records each of its calls; wrap the shell tool of a loop with it.

@@ -189,8 +189,7 @@ class Journal:
         A file that was moved since the checkpoint is tested with `may_show` at its new path.
         """
         with self._lock:
-            hidden = self.timeline.moved_to_hidden(self._start(checkpoint), lambda path: not may_show(path))
-        return lambda path: path not in hidden and may_show(path)
+            return self.timeline.visible_since(self._start(checkpoint), may_show)
 
     def _start(self, checkpoint: str | None) -> int:
         start = 0 if checkpoint is None else self.position_of(checkpoint)

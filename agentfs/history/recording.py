@@ -18,7 +18,7 @@ from agentfs.history.report import MayShow, bounded_patch, file_changes, file_li
 from agentfs.history.snapshot import Difference, Snapshot
 from agentfs.history.store import Store
 from agentfs.history.take_back import is_same_node, merge_nodes
-from agentfs.history.timeline import Step, Timeline, net_changes
+from agentfs.history.timeline import Step, Timeline
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import Shrink, fitted, footer, plural
@@ -234,14 +234,21 @@ def recorded_result(
     opened: OpenRecording, step: Step | None, may_show: MayShow, limits: Limits
 ) -> RecordedResult:
     """Return the result of a recording that has ended."""
-    steps = [each.changes for each in (*opened.earlier, step) if each is not None]
-    changes = net_changes(steps).effective
+    steps = [each for each in (*opened.earlier, step) if each is not None]
+    timeline = Timeline(bounded=False)
+    for each in steps:
+        timeline.add(each)
+    changes = timeline.since(0).effective
+    may_show = timeline.visible_since(0, may_show)
     patch, missing = bounded_patch(changes, may_show)
     files = file_changes(changes, count_lines=True, may_show=may_show)
     notes = patch_notes(files, missing)
     lost = tuple(sorted(opened.lost))
     if lost:
-        notes.append(f"also changed, but undo cannot restore it, as no content is kept: {name_paths(lost)}")
+        notes.append(
+            "also changed; undo leaves it, because its content is not kept or may be older than the"
+            f" recording: {name_paths(lost)}"
+        )
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
     left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(not_covered.items()))
     advice = Advice("undo takes it back: ", call("undo")) if step is not None and len(steps) == 1 else ""

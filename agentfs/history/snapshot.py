@@ -578,8 +578,8 @@ def _status(found: os.stat_result) -> Status:
 
 
 def _have_same_content(change: Change) -> bool:
-    files = isinstance(change.before, FileNode) and isinstance(change.after, FileNode)
-    return files and change.before.digest == change.after.digest
+    before, after = change.before, change.after
+    return isinstance(before, FileNode) and isinstance(after, FileNode) and before.digest == after.digest
 
 
 def _status_of_entry(entry: DirEntry) -> Status | None:
