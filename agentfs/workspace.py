@@ -56,6 +56,7 @@ _Spans: TypeAlias = Sequence[tuple[int, int, str]]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
 Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(str)]
+_RECORDED_AT_ONCE = 8  # async calls of one recorded function that begin or end at the same time
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 
@@ -1135,15 +1136,17 @@ class Workspace:
         """Return a function that records each of its calls; wrap the shell tool of a loop with it.
 
         The label is the name of the function with its first text argument. If the function returns a text,
-        a list of the changes is added to the text.
+        a list of the changes is added to the text. If it returns an awaitable or a generator, the recording
+        lasts until that has ended.
 
         Args:
-            function: A function, or an async function, with any parameters.
+            function: A function or callable object with any parameters, async or not.
 
         Returns:
             A function with the same signature and documentation.
         """
-        return history.recorded_calls.record_calls(function, self.recording)
+        enter_off_loop = tools.run.Runner(_RECORDED_AT_ONCE).entered
+        return history.recorded_calls.record_calls(function, self.recording, enter_off_loop)
 
     @tool(effect="read")
     def changes(self, since: str | None = None, paths: Files | None = None) -> ChangesResult:

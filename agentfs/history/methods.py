@@ -114,7 +114,7 @@ def end_recording(
     journal: Journal, limits: Limits, opened: OpenRecording, may_show: MayShow
 ) -> RecordedResult:
     """End a recording and return what changed."""
-    with call_context.limited(limits.timeout):
+    with call_context.detached(), call_context.limited(limits.timeout):
         step = journal.end_recording(opened)
     with call_context.limited(limits.timeout):
         return recorded_result(opened, step, may_show, limits)

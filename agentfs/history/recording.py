@@ -172,7 +172,11 @@ class Recordings:
             ignored = any(each.ignored for each in (*self._open, opened))
             found = self._snapshot.difference(old, opened.root, opened.limits, ignored=ignored, since=since)
             with self._lock:
-                yield self._snapshot.amended(found, opened.root, opened.limits, self._own) if self._own else found
+                yield (
+                    self._snapshot.amended(found, opened.root, opened.limits, self._own)
+                    if self._own
+                    else found
+                )
         finally:
             self._own = None
 
@@ -254,6 +258,8 @@ def recorded_result(
     advice = Advice("undo takes it back: ", call("undo")) if step is not None and len(steps) == 1 else ""
     ending = footer(advice, f"not recorded: {left_out}" if left_out else "")
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing was changed."
+    if lost and not files:
+        head = "Nothing was changed that undo takes back."
     lines = file_lines(files)
 
     def answer(count: int) -> RecordedResult:

@@ -165,9 +165,7 @@ class Snapshot:
             tuple(comparison.changes), tuple(comparison.lost), scan.left_out, paths, scan.basis, statements
         )
 
-    def amended(
-        self, difference: Difference, root: Root, limits: Limits, own: Iterable[str]
-    ) -> Difference:
+    def amended(self, difference: Difference, root: Root, limits: Limits, own: Iterable[str]) -> Difference:
         """Return a difference with the present state of paths that the workspace changed during the scan."""
         own = set(own)
         changes = [each for each in difference.changes if each.path not in own]
@@ -277,7 +275,6 @@ class _Comparison:
                     continue
             self.changes.append(change)
 
-
     def _present(self, path: str) -> Seen | None:
         """Return the present state of a changed path, also if the scan left it out."""
         before, now = self._old.get(path), self._paths.get(path)
@@ -288,7 +285,6 @@ class _Comparison:
         if now is None and self._scan.status_of(path) is not None:
             return Seen(None, before.status, reason=_IGNORED)
         return now
-
 
     def _has_vanished(self, now: dict[str, Seen | None]) -> bool:
         """Return True if content that was not kept is at no path any more that is not kept."""
@@ -531,6 +527,7 @@ class _Scan:
             elif not isinstance(outcome, FileNotFoundError):
                 reason = "protected" if isinstance(outcome, ProtectedError) else "unreadable"
                 self._leave_out(path, to_read[entry], reason)
+
     def _read(self, fd: int) -> tuple[os.stat_result, bytes | None]:
         """Return the status and content of a file, or no content if the file is too large."""
         status = os.fstat(fd)
