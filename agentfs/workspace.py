@@ -1110,7 +1110,8 @@ class Workspace:
         """Record all changes that any process makes in the tree during the block, as one step of the journal.
 
         The step can be shown, undone and rolled back like any other. It is made even if the block raises.
-        A change through the workspace during the block is still a step of its own.
+        A change through the workspace during the block is still a step of its own. If it follows a change of
+        the same file by a command, the changes of commands so far become a step before it.
 
         Args:
             label: A name for the step, such as a command; at most 200 characters.

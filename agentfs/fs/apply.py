@@ -305,7 +305,10 @@ class Batch:
     def apply(self, changes: Sequence[Change]) -> Applied:
         """Make the changes, or undo those that were made."""
         notes: dict[str, list[str]] = {}  # each with the paths it is about
+        recorder = self._terms.recorder
         try:
+            if recorder is not None:
+                recorder.prepare(changes)
             steps = steps_of(self._plans)
             # The temporary of a single file lies in the directory of the file, which is created first.
             first = steps[:-1] if self._is_single else []
@@ -317,7 +320,6 @@ class Batch:
                     notes.setdefault(note, []).append(plan.change.path)
             if self._settled:
                 changes = [self._settled.get(change.path, change) for change in changes]
-            recorder = self._terms.recorder
             with nullcontext() if recorder is None else recorder.recording(tuple(changes)):
                 try:
                     call_context.complete()  # a call that is cancelled during the recording changes nothing
@@ -606,8 +608,8 @@ class Batch:
         if isinstance(present, FileNode | LinkNode) and not (made and self._created(plan)):
             return False
         if isinstance(before, DirectoryNode):
-            if made:
-                if isinstance(after, FileNode | LinkNode):
+            if made or present is None:
+                if isinstance(present, FileNode | LinkNode):
                     self._remove_at(path)
                 self._set_directory(path, present, before)
             return True

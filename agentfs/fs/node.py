@@ -4,7 +4,7 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
 from functools import partial
@@ -122,6 +122,10 @@ Conflict = Callable[[Change, Node | None], AgentFSError | ConcurrentChange]
 
 class Recorder(Protocol):
     """Records changes before they are made."""
+
+    def prepare(self, changes: Sequence[Change]) -> None:
+        """Called before anything is changed, for `recording` of about these changes."""
+        ...
 
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
         """Record changes that the block will make.

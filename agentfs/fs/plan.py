@@ -60,12 +60,12 @@ def is_single(changes: Sequence[Change]) -> bool:
     """Return True for one change, or for a new file with the new directories above it.
 
     A single rename or removal makes the change, so no recovery log is needed. If the process is killed, only
-    empty directories can remain.
+    empty directories can remain. No single rename replaces a file by a directory, or the reverse.
     """
+    if len(changes) == 1:
+        return not _is_turning(changes[0])
     files = [each for each in changes if not _is_made_on_the_way(each)]
-    if len(changes) == 1 or len(files) != 1:
-        return len(changes) == 1
-    return all(each in files or _is_above(each.path, files[0].path) for each in changes)
+    return len(files) == 1 and all(each in files or _is_above(each.path, files[0].path) for each in changes)
 
 
 def plan_single(changes: Sequence[Change]) -> list[PlannedChange]:
@@ -95,11 +95,7 @@ def plan_changes(
 ) -> list[PlannedChange]:
     """Return the plan of each change."""
     paths = {change.path for change in changes}
-    turning = {
-        change.path
-        for change in changes
-        if change.before and change.after and _is_directory(change.before) is not _is_directory(change.after)
-    }
+    turning = {change.path for change in changes if _is_turning(change)}
     plans = _plan_renames(context, changes, turning) if rename_directories else []
     moved = {path for plan in plans for path in (plan.change.path, plan.source)}
     changes = [each for each in changes if moved.isdisjoint([each.path, *directories_above(each.path)])]
@@ -169,8 +165,12 @@ def _contents_of(nodes: Mapping[str, Node | None]) -> dict[str, list[tuple[str, 
     return contents
 
 
-def _is_directory(node: Node | None) -> bool:
-    return isinstance(node, DirectoryNode)
+def _is_turning(change: Change) -> bool:
+    """Return True if a file or link becomes a directory, or the reverse."""
+    before, after = change.before, change.after
+    return bool(before and after) and isinstance(before, DirectoryNode) is not isinstance(
+        after, DirectoryNode
+    )
 
 
 def steps_of(plans: Sequence[PlannedChange]) -> list[tuple[StepKind, PlannedChange]]:

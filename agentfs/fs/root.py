@@ -168,6 +168,13 @@ class Root:
         """Return a view that neither uses nor names paths outside the given directories."""
         return self._with(only=tuple(self.resolve(path)[1] for path in only))
 
+    @property
+    def unrecorded(self) -> Self:
+        """The view that records nothing. A journal may keep it without a cycle of references."""
+        other = copy(self)
+        other.recorder = None
+        return other
+
     def for_call(self, access: FileAccess) -> Self:
         """Return a view with the permission rules of one call. Closing one closes both."""
         return self._with(access=access)

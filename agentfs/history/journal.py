@@ -3,7 +3,7 @@
 import time
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from copy import copy
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -73,6 +73,13 @@ class Journal:
     def alone(self) -> AbstractContextManager[object]:
         """Return a context in which no other thread makes a recorded change."""
         return self._lock
+
+    def prepare(self, changes: Sequence[Change]) -> None:
+        """Store what others have changed within a recording, if these changes follow it."""
+        if self._recordings is not None:
+            with self._lock:
+                self._recordings.settle_before(changes)
+                self._merge()
 
     @contextmanager
     def recording(self, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
@@ -282,10 +289,7 @@ class RecoveryState:
 
 def node_reader(root: Root) -> "NodeReader":
     """Return a function that reads the node at a path of the tree."""
-    # Read through a copy: the root refers to its journal, and a reference cycle would keep both alive.
-    unrecorded = copy(root)
-    unrecorded.recorder = None
-    return lambda path: unrecorded.node(path, max_bytes=MAX_FILE_BYTES)
+    return partial(root.unrecorded.node, max_bytes=MAX_FILE_BYTES)
 
 
 def _prepares_directory(change: Change) -> bool:

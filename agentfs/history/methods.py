@@ -115,9 +115,9 @@ def end_recording(
 ) -> RecordedResult:
     """End a recording and return what changed."""
     with call_context.detached(), call_context.limited(limits.timeout):
-        step = journal.end_recording(opened)
+        journal.end_recording(opened)
     with call_context.limited(limits.timeout):
-        return recorded_result(opened, step, may_show, limits)
+        return recorded_result(opened, may_show, limits)
 
 
 def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_bytes: int) -> ChangesResult:

@@ -1,6 +1,7 @@
 """Recordings: the changes that any process makes during a block become one step of the journal."""
 
 import json
+import os
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -11,7 +12,7 @@ from typing import Any
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, call
 from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, RefusedError
-from agentfs.fs import Change, Node, Root, quote
+from agentfs.fs import Change, DirectoryNode, Root, directories_above, quote
 from agentfs.fs.context import file_clock
 from agentfs.history.database import Damage, Statement, checksum, to_json
 from agentfs.history.report import MayShow, bounded_patch, file_changes, file_lines, name_paths, patch_notes
@@ -45,24 +46,18 @@ class OpenRecording:
     ignored: bool  # True if it includes ignored files
     began: int = 0  # by the file clock
     is_late: bool = False
-    changes: dict[str, Change] = field(default_factory=dict[str, Change])
-    earlier: list[Step] = field(default_factory=list[Step])  # ended by the begin of another recording
+    parts: list[Step] = field(default_factory=list[Step])
     lost: dict[str, None] = field(default_factory=dict[str, None])
     not_covered: Mapping[str, int] = field(default_factory=dict[str, int])
-
-    def step(self, label: str) -> Step | None:
-        """Return the recorded changes as a step; None if nothing can be undone."""
-        if not self.changes:
-            return None
-        return Step(tuple(self.changes.values()), time.time(), label, tuple(self.lost))
 
 
 class Recordings:
     """The open recordings of one journal, and the snapshot that they compare with.
 
     Each change belongs to one recording. When a recording ends, it gets all changes since the last begin or
-    end of any recording. When another one begins, the innermost open recording gets them, as a step. Changes
-    by the workspace itself belong to no recording.
+    end of any recording. When another one begins, the innermost open recording gets them, as a step. So it
+    does before the workspace itself changes one of the same paths: changes by the workspace are steps of
+    their own.
 
     One thread at a time scans the tree. It does not hold the lock of the journal, so that other threads can
     change files. The changes by the workspace during a scan are excluded afterwards.
@@ -81,7 +76,7 @@ class Recordings:
             if self._open:
                 self._settle(self._open[-1])
             number = max((each.number for each in self._open), default=0) + 1
-            opened = OpenRecording(number, label, root, limits, ignored)
+            opened = OpenRecording(number, label, root.unrecorded, limits, ignored)
             with self._scanned(opened, None) as difference:
                 opened.began = file_clock()
                 self._write(None, [*difference.statements, self._row(opened)])
@@ -103,14 +98,9 @@ class Recordings:
         opened.is_late = True
         try:
             with self._scanning(), self._scanned(opened, opened.began) as difference:
-                self._absorb(opened, difference)
                 opened.not_covered = difference.not_covered
-                step = opened.step(label)
-                self._write(step, [*difference.statements, (_DROP, (opened.number,))])
-                self._snapshot.take_over(difference)
+                step = self._end_part(opened, difference, label, (_DROP, (opened.number,)))
                 self._open.remove(opened)
-                if step is not None:
-                    self._timeline.add(step)
         except (ClosedError, RefusedError):
             raise
         except AgentFSError as error:
@@ -121,21 +111,51 @@ class Recordings:
         """End the recordings whose end has failed before, the innermost first; return their steps."""
         return [(each, self.end(each)) for each in self._open[::-1] if each.is_late]
 
+    def settle_before(self, changes: Sequence[Change]) -> None:
+        """Settle if these changes by the workspace follow changes by others of the same paths."""
+        # The caller may hold the lock of the journal, so it cannot wait for the scan of another thread.
+        if self._open and self._follow_others(changes) and self._scan_lock.acquire(blocking=False):
+            try:
+                self._settle(self._open[-1])
+            finally:
+                self._scan_lock.release()
+
+    def _follow_others(self, changes: Sequence[Change]) -> bool:
+        """Return True if a path, or its directory, is not as it was last seen, or an entry below is gone."""
+        seen, paths = self._snapshot.paths, {change.path for change in changes}
+        removed: set[str] = set()
+        for path, before, after in ((each.path, each.before, each.after) for each in changes):
+            known = seen.get(path)
+            if known is None:
+                if before is not None:
+                    return True
+            elif known.node is not None and not is_same_node(known.node, before):
+                return True
+            parent = os.path.dirname(path)
+            if parent and parent not in seen and parent not in paths:
+                return True
+            if isinstance(before, DirectoryNode) and not isinstance(after, DirectoryNode):
+                removed.add(path)
+        return bool(removed) and any(
+            path not in paths and not removed.isdisjoint(directories_above(path)) for path in seen
+        )
+
     def observe(self, changes: Iterable[Change]) -> None:
         """Exclude changes by the workspace itself from the open recordings."""
         if not self._open and self._own is None:
             return
         statements: list[Statement] = []
-        for change in changes:
-            seen = self._snapshot.paths.get(change.path)
-            before = None if seen is None else seen.node
-            if (seen is None or before is not None) and not is_same_node(before, change.before):
-                if self._open:
-                    self._add(self._open[-1], Change(change.path, before, change.before))
-                    statements.append(self._row(self._open[-1]))
-            statements += self._snapshot.put(change.path, change.after)
+        for path, before, after in ((each.path, each.before, each.after) for each in changes):
+            seen = self._snapshot.paths.get(path)
+            # An undo may change a file that others have changed too; their part stays to be recorded.
+            merged = merge_nodes(path, before, after, None if seen is None else seen.node)
+            node = after if merged.clash is not None else merged.node
+            statements += self._snapshot.put(path, node and self._store.keep_node(node))
+            parent = os.path.dirname(path)
+            if node is not None and parent and parent not in self._snapshot.paths:  # an ignored directory
+                statements += self._snapshot.put(parent, DirectoryNode())
             if self._own is not None:
-                self._own.add(change.path)
+                self._own.add(path)
         if not self._store.database.temporary:
             self._store.database.defer(statements)
 
@@ -147,8 +167,8 @@ class Recordings:
                 raise Damage("a recording has a wrong checksum")
             plain: dict[str, Any] = json.loads(payload)
             step = self._store.step_from_json(plain["step"])
-            opened = OpenRecording(number, step.label, root, limits, plain["ignored"], plain["began"], True)
-            opened.changes = {change.path: change for change in step.changes}
+            given = root.unrecorded, limits, plain["ignored"], plain["began"]
+            opened = OpenRecording(number, step.label, *given, is_late=True)
             opened.lost = dict.fromkeys(step.lost)
             self._open.append(opened)
 
@@ -164,7 +184,7 @@ class Recordings:
 
     @contextmanager
     def _scanned(self, opened: OpenRecording, since: int | None) -> Generator[Difference]:
-        """Scan the tree for a recording, then run the block with its difference and the lock of the journal."""
+        """Scan the tree for a recording, then run the block with the difference and the journal's lock."""
         with self._lock:
             old = self._snapshot.paths.copy()
             self._own = set()
@@ -172,48 +192,34 @@ class Recordings:
             ignored = any(each.ignored for each in (*self._open, opened))
             found = self._snapshot.difference(old, opened.root, opened.limits, ignored=ignored, since=since)
             with self._lock:
-                yield (
-                    self._snapshot.amended(found, opened.root, opened.limits, self._own)
-                    if self._own
-                    else found
-                )
+                if self._own:
+                    found = self._snapshot.amended(found, opened.root, opened.limits, self._own)
+                yield found
         finally:
             self._own = None
 
     def _settle(self, opened: OpenRecording) -> None:
-        """End the step of an open recording before another one begins."""
+        """Store what was recorded so far as a step of an open recording."""
         with self._scanned(opened, opened.began) as difference:
-            self._absorb(opened, difference)
-            step = opened.step(opened.label)
-            if step is not None:
-                opened.changes.clear()
-                opened.earlier.append(step)
-            self._write(step, [*difference.statements, self._row(opened)])
-            self._snapshot.take_over(difference)
-            if step is not None:
-                self._timeline.add(step)
+            self._end_part(opened, difference, opened.label)
 
-    def _absorb(self, opened: OpenRecording, difference: Difference) -> None:
-        for change in difference.changes:
-            self._add(opened, change)
+    def _end_part(
+        self, opened: OpenRecording, difference: Difference, label: str, drop: Statement | None = None
+    ) -> Step | None:
+        """Store a difference as a step, unless it is empty; with `drop`, the recording is not kept."""
         opened.lost |= dict.fromkeys(difference.lost)
-
-    def _add(self, opened: OpenRecording, change: Change) -> None:
-        """Add a later change, without the lines that the workspace itself changed in between."""
-        path, known = change.path, opened.changes.get(change.path)
-        if known is not None:
-            before: Node | None = known.before
-            if not is_same_node(known.after, change.before):
-                merged = merge_nodes(path, known.after, known.before, change.before)
-                if merged.clash is None:
-                    before = merged.node and self._store.keep_node(merged.node)
-            change = Change(path, before, change.after)
-        opened.changes[path] = change
-        if change.changes_nothing:
-            del opened.changes[path]
+        step: Step | None = None
+        if difference.changes:
+            step = Step(difference.changes, time.time(), label, tuple(opened.lost))
+        self._write(step, [*difference.statements, drop or self._row(opened)])
+        self._snapshot.take_over(difference)
+        if step is not None:
+            opened.parts.append(step)
+            self._timeline.add(step)
+        return step
 
     def _row(self, opened: OpenRecording) -> Statement:
-        step = Step(tuple(opened.changes.values()), 0.0, opened.label, tuple(opened.lost))
+        step = Step((), 0.0, opened.label, tuple(opened.lost))
         plain = {"began": opened.began, "ignored": opened.ignored, "step": self._store.step_to_json(step)}
         payload = to_json(plain)
         return _PUT, (opened.number, payload, checksum(payload))
@@ -229,20 +235,29 @@ def _late_error(opened: OpenRecording, error: AgentFSError) -> AgentFSError:
         reason = f"looking at the tree takes longer than {error.details['seconds']:g} seconds."
     return type(error)(
         f"The recording {quote(opened.label)} has no step yet: {reason}",
-        hint="Its changes are kept. The next recording, undo, rollback, checkpoint or changes makes the step.",
+        hint="Its changes are kept: the next recording, undo, rollback, checkpoint or changes makes it.",
         details=error.details,
     )
 
 
-def recorded_result(
-    opened: OpenRecording, step: Step | None, may_show: MayShow, limits: Limits
-) -> RecordedResult:
+def _total(parts: Iterable[Step]) -> list[Change]:
+    """Return the net changes of a recording, without lines that the workspace itself changed in between."""
+    total: dict[str, Change] = {}
+    for change in (each for part in parts for each in part.changes):
+        path, known = change.path, total.get(change.path)
+        before = change.before if known is None else known.before
+        if known is not None and not is_same_node(known.after, change.before):
+            merged = merge_nodes(path, known.after, known.before, change.before)
+            before = known.before if merged.clash is not None else merged.node
+        total[path] = Change(path, before, change.after)
+    return [change for change in total.values() if not change.changes_nothing]
+
+
+def recorded_result(opened: OpenRecording, may_show: MayShow, limits: Limits) -> RecordedResult:
     """Return the result of a recording that has ended."""
-    steps = [each for each in (*opened.earlier, step) if each is not None]
-    timeline = Timeline(bounded=False)
-    for each in steps:
+    changes, timeline = _total(opened.parts), Timeline(bounded=False)
+    for each in opened.parts:
         timeline.add(each)
-    changes = timeline.since(0).effective
     may_show = timeline.visible_since(0, may_show)
     patch, missing = bounded_patch(changes, may_show)
     files = file_changes(changes, count_lines=True, may_show=may_show)
@@ -255,7 +270,7 @@ def recorded_result(
         )
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
     left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(not_covered.items()))
-    advice = Advice("undo takes it back: ", call("undo")) if step is not None and len(steps) == 1 else ""
+    advice = Advice("undo takes it back: ", call("undo")) if len(opened.parts) == 1 else ""
     ending = footer(advice, f"not recorded: {left_out}" if left_out else "")
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing was changed."
     if lost and not files:

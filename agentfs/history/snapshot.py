@@ -425,6 +425,8 @@ class _Scan:
         """Scan only some directories; return False if a full scan is necessary."""
         old = self._old
         touched = {path for path in touched if not path or _is_directory(old.get(path))}
+        if any(self.status_of(path or ".") is None for path in touched):
+            return False
         children = [path for path in old if path.rpartition("/")[0] in touched]
         self._paths = old.copy()
         for path in children:

@@ -115,6 +115,9 @@ class _MoveRecorder(NamedTuple):
     move: PendingMove
     generation: int
 
+    def prepare(self, changes: Sequence[Change]) -> None:
+        """Do nothing: an undo is not a step, so none comes before it."""
+
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
         del changes  # the changes of `move`, except directories that exist already
         return self.journal.moving(self.move, self.generation)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,12 +53,14 @@ def act(number, one, other, draw):
         case 19:
             data = open(one).read(); status = os.stat(one)
             open(one, "w").write(data[::-1]); os.utime(one, ns=(status.st_atime_ns, status.st_mtime_ns))
+        case 20: os.unlink(one); os.mkdir(one)
+        case 21: os.rmdir(one); open(one, "w").write(text)
 
 def outside(seed):
     draw, names = random.Random(seed), sys.argv[1:]
     for _ in range(draw.randrange(1, 6)):
         with suppress(OSError, UnicodeDecodeError):
-            act(draw.randrange(20), draw.choice(names), draw.choice(names), draw)
+            act(draw.randrange(22), draw.choice(names), draw.choice(names), draw)
     os._exit(0)
 
 for line in sys.stdin:
@@ -134,14 +137,43 @@ def check_round(others: subprocess.Popen[str], top: Path, seed: int) -> None:
     assert not list(root.rglob(".agentfs-*"))
 
 
+def check_mixed_round(others: subprocess.Popen[str], top: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    root, state = top / "root", top / "state"
+    root.mkdir()
+    outside(others, root, draw)
+    before = snapshot(root)
+    policy = Policy(overwrite="always", durability="fast")
+    kept = state if draw.random() < 0.5 else None
+    with Workspace(root, policy=policy, state=kept, watch=draw.random() < 0.5) as ws:
+        with ws.recording("outside"):
+            for _ in range(draw.randrange(2, 8)):
+                if draw.random() < 0.5:
+                    outside(others, root, draw)
+                else:
+                    with suppress(AgentFSError):
+                        own_change(ws, draw)
+        after = snapshot(root)
+        steps = len(ws._journal.timeline.done_steps)
+        for _ in range(2):
+            for _ in range(steps):
+                ws.undo()
+            assert snapshot(root) == before
+            for _ in range(steps):
+                ws.redo()
+            assert snapshot(root) == after
+    assert not list(root.rglob(".agentfs-*"))
+
+
 @pytest.mark.parametrize("count", [12, pytest.param(2000, marks=pytest.mark.long)])
-def test_each_step_back_gives_the_tree_before_it(others, count, monkeypatch):
+@pytest.mark.parametrize("check", [check_round, check_mixed_round])
+def test_each_step_back_gives_the_tree_before_it(others, check, count, monkeypatch):
     for seed in range(count):
         # 0 lists only changed directories even in a small tree.
         monkeypatch.setattr(snapshot_module, "_LISTING_COSTS", random.Random(-seed).choice([0, 32]))
         top = Path(tempfile.mkdtemp(prefix="agentfs-test-"))
         try:
-            check_round(others, top, seed)
+            check(others, top, seed)
         except Exception as error:
             error.add_note(f"seed {seed}")
             raise

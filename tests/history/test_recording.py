@@ -160,11 +160,82 @@ def test_changes_of_the_workspace_within_the_block_are_its_own_steps(root, reope
     assert b"-9\n" in recorded.result.patch
     assert b"+seven\n" in recorded.result.patch
     assert b"+two\n" not in recorded.result.patch
-    ws.undo()  # the recording
-    assert (root / "a.txt").read_text() == TEN.replace("2\n", "two\n").replace("5\n", "five\n")
+    assert b"+five\n" not in recorded.result.patch
+    ws.undo()  # the last part of the recording
+    assert (root / "a.txt").read_text() == (
+        TEN.replace("2\n", "two\n").replace("5\n", "five\n").replace("9\n", "nine\n")
+    )
     assert (root / "mine").read_text() == "x\n"
-    ws.undo(3)
+    ws.undo(4)  # the steps of the workspace, and the part of the command before them
     assert snapshot(root) == before
+
+
+MIXED = {
+    "the lines of a command": (
+        "sed -i s/^2$/two/ a.txt",
+        lambda ws: ws.edit("a.txt", "two\n", "zwei\n"),
+        "sed -i s/zwei/deux/ a.txt",
+    ),
+    "a file of a command": ("echo x > new", lambda ws: ws.edit("new", "x", "y"), "echo z >> new"),
+    "a file of a command, deleted": ("echo x > new", lambda ws: ws.delete("new"), "echo z > new"),
+    "a file that a command deleted": ("rm a.txt", lambda ws: ws.write("a.txt", "x\n"), "rm a.txt"),
+    "a file that a command moved": (
+        "mv a.txt b.txt",
+        lambda ws: ws.edit("b.txt", "3\n", "three\n"),
+        "mv b.txt a.txt",
+    ),
+    "a directory of a command": (
+        "mkdir -p made/deep; echo x > made/deep/x",
+        lambda ws: ws.write("made/deep/y", "y\n"),
+        "rm made/deep/x",
+    ),
+    "a directory that a command deleted": (
+        "rm -r src",
+        lambda ws: ws.write("src/deep/y", "y\n"),
+        "rm -r src; mkdir src",
+    ),
+    "a directory that a command emptied": ("rm -r src/*", lambda ws: ws.delete("src"), "echo x > src"),
+    "a directory with a file of a command": (
+        "echo x > src/x",
+        lambda ws: ws.move("src", "moved"),
+        "rm moved/x; mv moved/deep deep",
+    ),
+    "a file that a command made a directory": (
+        "rm a.txt; mkdir a.txt; echo x > a.txt/x",
+        lambda ws: ws.edit("a.txt/x", "x", "y"),
+        "rm -r a.txt; echo z > a.txt",
+    ),
+    "a directory that a command made a file": (
+        "rm -r src; echo x > src",
+        lambda ws: ws.edit("src", "x", "y"),
+        "rm src; mkdir src; echo z > src/one.py",
+    ),
+    "an ignored file": (
+        "echo .hidden > .gitignore; echo x > .hidden",
+        lambda ws: ws.write(".hidden", "y\n"),
+        "echo z >> a.txt",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_what_a_command_changed_before_the_workspace_is_a_step_of_its_own(root, reopened, case):
+    first, act, last = MIXED[case]
+    states = [snapshot(root)]
+    ws = reopened(policy=Policy(overwrite="always"))
+    ws.checkpoint("start")
+    with ws.recording("shell"):
+        for change in (lambda: run(first, root), lambda: act(ws), lambda: run(last, root)):
+            change()
+            states.append(snapshot(root))
+    for wanted in states[-2::-1]:
+        ws.undo()
+        assert snapshot(root) == wanted
+    for wanted in states[1:]:
+        ws.redo()
+        assert snapshot(root) == wanted
+    ws.rollback("start")
+    assert snapshot(root) == states[0]
 
 
 def test_an_undo_within_the_block_is_not_recorded(root, reopened):
@@ -219,6 +290,28 @@ def test_concurrent_recordings_are_one_step_each(root, reopened):
     assert (root / "other").exists()
     ws.undo()
     assert not (root / "other").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm a.txt; mkdir a.txt",
+        "rmdir empty; echo new > empty",
+        "rm link; mkdir link",
+        "rmdir empty; ln -s a.txt empty",
+        "mv a.txt b; mkdir a.txt; mv b a.txt/a.txt",
+        "mv src t; mv a.txt src; mv t a.txt",
+    ],
+)
+def test_a_file_that_became_a_directory_or_the_reverse_comes_back(root, reopened, command):
+    before = snapshot(root)
+    with reopened().recording("turn"):
+        run(command, root)
+    after = snapshot(root)
+    reopened().undo()
+    assert snapshot(root) == before
+    reopened().redo()
+    assert snapshot(root) == after
 
 
 def test_checkpoints_and_rollback_cover_recordings(root, reopened):
@@ -297,10 +390,9 @@ def test_a_file_that_is_too_large_is_reported_and_not_restored(root, reopened):
     assert '"large"' in recorded.result.text
     undone = ws.undo()
     assert (root / "large").stat().st_size == 3000
-    assert undone.notes == (
-        "left as it is, because the recording did not keep its content, or it may be older than the"
-        ' recording: "large"',
-    )
+    (note,) = undone.notes
+    reason = "because the recording did not keep its content, or it may be older than the recording"
+    assert note == f'left as it is, {reason}: "large"'
 
 
 def test_the_bytes_of_a_snapshot_are_bounded(root, reopened):
