@@ -1,8 +1,7 @@
 """`AsyncWorkspace`: the methods of a workspace, to be awaited."""
 
-import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -37,6 +36,12 @@ def _viewing(method: _Method[_P, Workspace]) -> Callable[Concatenate["AsyncWorks
     return view
 
 
+def _outer_tool() -> str | None:
+    """Return the name of the tool whose function uses the workspace, if any."""
+    outer = call_context.current.get()
+    return None if outer is None else outer.tool
+
+
 class AsyncWorkspace:
     """A workspace whose methods are awaited; each runs in a thread, off the event loop of asyncio or trio.
 
@@ -69,9 +74,7 @@ class AsyncWorkspace:
         Returns:
             Its result.
         """
-        outer = call_context.current.get()  # of a tool that uses this workspace
-        tool = None if outer is None else outer.tool
-        return await self._runner.run_off_loop(partial(function, *args, **kwargs), tool=tool)
+        return await self._runner.run_off_loop(partial(function, *args, **kwargs), tool=_outer_tool())
 
     read = _awaitable(Workspace.read)
     read_many = _awaitable(Workspace.read_many)
@@ -101,29 +104,15 @@ class AsyncWorkspace:
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator["AsyncWorkspace"]:
         """Make several changes as one, as `Workspace.transaction` does, in an `async with` block."""
-        async with self._entered(self.workspace.transaction()) as inner:
+        async with self._runner.entered(self.workspace.transaction(), tool=_outer_tool()) as inner:
             yield self._of(inner)
 
     @asynccontextmanager
     async def recording(self, label: str, include_ignored: bool = False) -> AsyncGenerator[Recording]:
         """Record what any process changes, as `Workspace.recording` does, in an `async with` block."""
-        async with self._entered(self.workspace.recording(label, include_ignored)) as recorded:
+        block = self.workspace.recording(label, include_ignored)
+        async with self._runner.entered(block, tool=_outer_tool()) as recorded:
             yield recorded
-
-    @asynccontextmanager
-    async def _entered(self, block: AbstractContextManager[_R]) -> AsyncGenerator[_R]:
-        """Enter and leave a block in threads."""
-        entered = await self.run(block.__enter__)
-        try:
-            yield entered
-        except Exception:
-            if not await self.run(block.__exit__, *sys.exc_info()):
-                raise
-        except BaseException:  # cancelled: nothing can be awaited
-            block.__exit__(*sys.exc_info())
-            raise
-        else:
-            await self.run(block.__exit__, None, None, None)
 
     def _of(self, workspace: Workspace) -> "AsyncWorkspace":
         other = AsyncWorkspace(workspace)

@@ -213,6 +213,17 @@ def check() -> None:
         )
 
 
+@contextmanager
+def detached() -> Generator[None]:
+    """Run the block as a call of its own, even if the current call is cancelled or has no time left."""
+    execution, enclosing = current.set(None), _deadline.set(None)
+    try:
+        yield
+    finally:
+        _deadline.reset(enclosing)
+        current.reset(execution)
+
+
 def complete() -> None:
     """Check the deadline and mark the start of a change. From here on, no deadline stops the change."""
     check()

@@ -541,7 +541,8 @@ class RecordedResult(ChangesResult):
 
     Attributes:
         label: The label of the recording.
-        lost: Changed paths that undo cannot restore, because their old or new content is not kept.
+        lost: Changed paths that undo leaves as they are, because their old or new content is not kept, or
+            because they may have existed before the recording at a place that it does not cover.
         not_covered: Numbers of paths that the recording only watches or leaves out, by reason, such as
             "ignored", "protected" or "too large".
     """

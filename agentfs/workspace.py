@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 from agentfs import editing, history, reading, search, tools
 from agentfs import watch as watching
 from agentfs.context import Context
-from agentfs.enforcement.guard import check_rules, guard_methods, view_of
+from agentfs.enforcement.guard import check_rules, guard_methods, may_show_recorded, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history.opening import open_history
@@ -57,6 +57,7 @@ _Spans: TypeAlias = Sequence[tuple[int, int, str]]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
 Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(str)]
+_RECORDED_AT_ONCE = 8  # async calls of one recorded function that begin or end at the same time
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
 
@@ -1097,8 +1098,8 @@ class Workspace:
         """Record all changes that any process makes in the tree during the block, as one step of the journal.
 
         The step can be shown, undone and rolled back like any other. It is made even if the block raises.
-        A change through the workspace during the block is still a step of its own. If a command has changed
-        the same file before, the changes of commands so far become a step before it.
+        A change through the workspace during the block is still a step of its own. If it follows a change of
+        the same file by a command, the changes of commands so far become a step before it.
 
         Args:
             label: A name for the step, such as a command; at most 200 characters.
@@ -1117,21 +1118,24 @@ class Workspace:
         try:
             yield recorded
         finally:
-            recorded.result = history.methods.end_recording(*given, opened)
+            ended = self._journal, self._root, self.limits, opened, may_show_recorded(self)
+            recorded.result = history.methods.end_recording(*ended)
 
     def recorded(self, function: _Function) -> _Function:
         """Return a function that records each of its calls; wrap the shell tool of a loop with it.
 
         The label is the name of the function with its first text argument. If the function returns a text,
-        a list of the changes is added to the text.
+        a list of the changes is added to the text. If it returns an awaitable or a generator, the recording
+        lasts until that has ended.
 
         Args:
-            function: A function, or an async function, with any parameters.
+            function: A function or callable object with any parameters, async or not.
 
         Returns:
             A function with the same signature and documentation.
         """
-        return history.recorded_calls.record_calls(function, self.recording)
+        enter_off_loop = tools.run.Runner(_RECORDED_AT_ONCE).entered
+        return history.recorded_calls.record_calls(function, self.recording, enter_off_loop)
 
     @tool(effect="read")
     def changes(self, since: str | None = None, paths: Files | None = None) -> ChangesResult:

@@ -245,7 +245,7 @@ class _OneOrMore(argparse.Action):
         parser: argparse.ArgumentParser,
         namespace: argparse.Namespace,
         values: Any,
-        *_: Any,  # noqa: ARG002
+        *_: Any,
     ) -> None:
         setattr(namespace, self.dest, values[0] if len(values) == 1 else values)
 

@@ -112,6 +112,13 @@ def view_of(
     return other
 
 
+def may_show_recorded(workspace: Guarded) -> Callable[[str], bool]:
+    """Return a test that is True for a path whose recorded contents may be shown without asking the user."""
+    if not workspace.policy.guards:
+        return workspace._root.may_show_recorded
+    return enforcement.permission_check.may_show_unasked(workspace)
+
+
 def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
     """Make a method check that the workspace is open, and the types of its arguments."""
     needs_open = method.__name__ not in ("__init__", "close", "tool_names")

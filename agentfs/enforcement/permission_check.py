@@ -414,6 +414,17 @@ class Access:
             raise _refusal(reason, self._name, [real_path])
 
 
+def may_show_unasked(workspace: Guarded) -> Callable[[str], bool]:
+    """Return a test for the paths whose recorded contents `changes` would show without asking the user."""
+    method: Callable[..., Any] = getattr(type(workspace), "changes")  # noqa: B009
+    checker = ArgumentChecker(method)
+    call = GuardedCall(workspace, method, "read", checker.signature.bind(workspace), checker)
+    for rule in (*call.deny_rules, *call.ask_rules):
+        if rule.glob is None and (rule.names("changes", "read") or rule.names("read", "read")):
+            return lambda _: False
+    return workspace._root.for_call(Access(call, _Grant(unasked=call.ask_rules))).may_show_recorded
+
+
 def _refusal(reason: str, method: str, paths: Sequence[str], hint: str = "") -> RefusedError:
     hint = hint or "Do not try again in any way; tell the user, or go on without it."
     return RefusedError(f"{reason.rstrip('.')}.", hint=hint, details={"method": method, "paths": list(paths)})

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +15,20 @@ from agentfs.fs.path import display_name, path_from
 from agentfs.fs.protect import NameMatcher
 
 TIME_RESOLUTION = 3_000_000_000  # nanoseconds: two changes this far apart get different file times
+_TICK = 20_000_000  # nanoseconds, longer than one step of the clock below
+_COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, the clock of file times
 _Identities = dict[tuple[int, int], str]  # names by device and inode
+
+
+def file_clock() -> int:
+    """Return the time that a local file system gives to a change that is made now."""
+    return time.clock_gettime_ns(_COARSE_CLOCK) if sys.platform == "linux" else time.time_ns()
+
+
+def is_settled(changed: int, now: int) -> bool:
+    """Return True if changes after `now` get a later time than `changed`, the latest time of a file."""
+    fine = changed % 1_000_000  # the file system stores times finer than milliseconds
+    return now - changed >= (min(_TICK, TIME_RESOLUTION) if fine else TIME_RESOLUTION)
 
 
 class RootHandle:

@@ -64,10 +64,6 @@ class KeptTree(Protocol):
         """Return the kept directory at a real path, displayed as `path`; None if it is not kept."""
         ...
 
-    def take_touched(self) -> set[str] | None:
-        """Return the real paths of directories with events since the last call; None if that is unknown."""
-        ...
-
     def close(self) -> None:
         """Free all resources."""
 

@@ -28,14 +28,15 @@ NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, err
 _LIST_SECONDS = 0.1
 _OPENAT2 = 437  # on every architecture that CPython supports
 _RENAME_NOREPLACE = 1
-_AT_EMPTY_PATH, _STATX_BTIME = 0x1000, 0x800
+_AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH, _STATX_BTIME = 0x100, 0x1000, 0x800
 _RESOLVE_FLAGS = 0x02 | 0x04 | 0x08  # no magic links, no symbolic links, beneath
 _MOUNTS = "/proc/self/mountinfo"
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2})")
 # File system types in statfs: ext, XFS, Btrfs, tmpfs, ramfs, F2FS, ZFS, overlay, bcachefs, JFS, SquashFS,
 # EROFS.
+OVERLAY = 0x794C7630
 _LOCAL = frozenset({
-    0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x858458F6, 0xF2F52010, 0x2FC12FC1, 0x794C7630, 0xCA451A4E,
+    0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x858458F6, 0xF2F52010, 0x2FC12FC1, OVERLAY, 0xCA451A4E,
     0x3153464A, 0x73717368, 0xE0F5E1E2,
 })  # fmt: skip
 
@@ -293,18 +294,19 @@ def file_system(handle: int) -> int:
     return status[0] & 0xFFFFFFFF if call(handle, status) == 0 else 0
 
 
-def birth_time(handle: int) -> int | None:
-    """Return the creation time of an open directory in nanoseconds, or None."""
-    seconds = getattr(os.fstat(handle), "st_birthtime", None)  # macOS, BSD
+def birth_time(handle: int, name: str = "") -> int | None:
+    """Return the creation time of an open directory, or of a name in it, in nanoseconds; None if unknown."""
+    status = lstat(handle, name) if name else os.fstat(handle)
+    seconds = getattr(status, "st_birthtime", None)  # macOS, BSD
     if seconds is not None:
         return int(seconds * 1e9)
     call = c_function("statx")
     if call is None:
         return None
-    status = ctypes.create_string_buffer(256)  # struct statx
-    if call(handle, b"", _AT_EMPTY_PATH, _STATX_BTIME, status) != 0:
+    facts = ctypes.create_string_buffer(256)  # struct statx
+    if call(handle, os.fsencode(name), _AT_SYMLINK_NOFOLLOW | _AT_EMPTY_PATH, _STATX_BTIME, facts) != 0:
         return None
-    (mask,), (born, nanoseconds) = struct.unpack_from("I", status, 0), struct.unpack_from("qI", status, 80)
+    (mask,), (born, nanoseconds) = struct.unpack_from("I", facts, 0), struct.unpack_from("qI", facts, 80)
     return born * 1_000_000_000 + nanoseconds if mask & _STATX_BTIME else None
 
 

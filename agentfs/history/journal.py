@@ -78,7 +78,8 @@ class Journal:
         """Store what others have changed within a recording, if these changes follow it."""
         if self._recordings is not None:
             with self._lock:
-                self._add(self._recordings.settle_before(changes, self.timeline.position))
+                self._recordings.settle_before(changes)
+                self._merge()
 
     @contextmanager
     def recording(self, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
@@ -131,7 +132,7 @@ class Journal:
     def recordings(self) -> "Recordings":
         """The open recordings, and their snapshot."""
         if self._recordings is None:
-            self._recordings = history.recording.Recordings(self.store)
+            self._recordings = history.recording.Recordings(self.store, self.timeline, self._lock)
         return self._recordings
 
     def _observe(self, changes: Sequence[Change]) -> None:
@@ -140,21 +141,19 @@ class Journal:
 
     def begin_recording(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> "OpenRecording":
         """Open a recording of changes that any process makes in the tree."""
-        with self._lock:
-            self._add(self.recordings.settle(self.timeline.position))
-            return self.recordings.begin(root, limits, label, ignored=ignored)
+        self.end_late_recordings()
+        return self.recordings.begin(root, limits, label, ignored=ignored)
 
-    def end_recording(self, opened: "OpenRecording", label: str) -> Step | None:
+    def end_recording(self, opened: "OpenRecording") -> Step | None:
         """End a recording; return its step, or None if nothing can be undone."""
+        step = self.recordings.end(opened)
         with self._lock:
-            step = self.recordings.end(opened, self.timeline.position, label)
-            self._add(step)
-            return step
-
-    def _add(self, step: Step | None) -> None:
-        if step is not None:
-            self.timeline.add(step)
             self._merge()
+        return step
+
+    def end_late_recordings(self) -> "list[tuple[OpenRecording, Step | None]]":
+        """End the recordings whose end has failed before; return their steps."""
+        return [] if self._recordings is None else self._recordings.end_late()
 
     def checkpoint(self, name: str | None = None) -> tuple[str, bool]:
         """Name the current position; return the name, and True if it named another position before.
@@ -197,8 +196,7 @@ class Journal:
         A file that was moved since the checkpoint is tested with `may_show` at its new path.
         """
         with self._lock:
-            hidden = self.timeline.moved_to_hidden(self._start(checkpoint), lambda path: not may_show(path))
-        return lambda path: path not in hidden and may_show(path)
+            return self.timeline.visible_since(self._start(checkpoint), may_show)
 
     def _start(self, checkpoint: str | None) -> int:
         start = 0 if checkpoint is None else self.position_of(checkpoint)

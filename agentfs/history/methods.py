@@ -11,7 +11,7 @@ from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
 from agentfs.history.present import Present
 from agentfs.history.recording import MAX_LABEL, OpenRecording, recorded_result
-from agentfs.history.report import Marks, Move, changes_result, undo_result
+from agentfs.history.report import Marks, MayShow, Move, changes_result, undo_result
 from agentfs.history.timeline import is_in
 from agentfs.history.undo import redo_steps, roll_back, undo_steps
 from agentfs.limits import Limits
@@ -27,12 +27,14 @@ def undo(
     journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, steps: int, paths: Paths
 ) -> UndoResult:
     """Undo the last steps."""
+    journal.end_late_recordings()
     move = undo_steps(journal, root, steps, real_paths(root, paths), max_bytes=limits.file_bytes)
     return _result("Undid", move, journal, root, tracker)
 
 
 def redo(journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, steps: int) -> UndoResult:
     """Redo steps that were undone."""
+    journal.end_late_recordings()
     move = redo_steps(journal, root, steps, max_bytes=limits.file_bytes)
     return _result("Redid", move, journal, root, tracker)
 
@@ -41,6 +43,7 @@ def rollback(
     journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, name: str, paths: Paths
 ) -> UndoResult:
     """Take the files back to a checkpoint."""
+    journal.end_late_recordings()
     move = roll_back(journal, root, name, real_paths(root, paths), max_bytes=limits.file_bytes)
     return _result(f"Went to checkpoint {quote(name)}:", move, journal, root, tracker)
 
@@ -77,6 +80,7 @@ def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:
         raise InvalidArgumentError(
             f"A checkpoint's name has 1 to {_MAX_NAME} characters.", details={"parameter": "name"}
         )
+    journal.end_late_recordings()
     made, moved = journal.checkpoint(name)
     text = f"Checkpoint {quote(made)}" + (", moved here from an earlier state." if moved else ".")
     return CheckpointResult(made, journal.timeline.position, text=text)
@@ -102,18 +106,23 @@ def begin_recording(
             "A view of some directories cannot record, because a recording covers the whole tree.",
             hint="Start the recording on the workspace itself.",
         )
-    return journal.begin_recording(root, limits, label, ignored=include_ignored)
-
-
-def end_recording(journal: Journal, root: Root, limits: Limits, opened: OpenRecording) -> RecordedResult:
-    """End a recording and return what changed."""
-    journal.end_recording(opened, opened.label)
     with call_context.limited(limits.timeout):
-        return recorded_result(opened, root, limits)
+        return journal.begin_recording(root, limits, label, ignored=include_ignored)
+
+
+def end_recording(
+    journal: Journal, root: Root, limits: Limits, opened: OpenRecording, may_show: MayShow
+) -> RecordedResult:
+    """End a recording and return what changed."""
+    with call_context.detached(), call_context.limited(limits.timeout):
+        journal.end_recording(opened)
+    with call_context.limited(limits.timeout):
+        return recorded_result(opened, root, may_show, limits)
 
 
 def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_bytes: int) -> ChangesResult:
     """Return how the tree differs from its state at a checkpoint."""
+    journal.end_late_recordings()
     steps = journal.steps_since(since)
     scope = real_paths(root, paths)
     net = journal.since(since)

@@ -1,10 +1,15 @@
 """Functions that record each of their calls, such as the shell tool of a loop."""
 
-import asyncio
 import functools
 import inspect
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    ExitStack,
+    aclosing,
+    contextmanager,
+)
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -15,37 +20,87 @@ from agentfs.results import RecordedResult, ToolResult
 from agentfs.text import cut_line, cut_mark, one_line
 
 F = TypeVar("F", bound=Callable[..., Any])
+Block = AbstractContextManager[Recording]
+EnterOffLoop = Callable[[Block], AbstractAsyncContextManager[Recording]]
 
 
-def record_calls(function: F, recording: Callable[[str], AbstractContextManager[Recording]]) -> F:
-    """Return a function that records each call, and appends the changes to a returned text."""
+def record_calls(function: F, recording: Callable[[str], Block], enter_off_loop: EnterOffLoop) -> F:
+    """Return a function that records each call, and appends the changes to a returned text.
+
+    A recording lasts until the awaitable or generator that a call returns has ended. `enter_off_loop` enters
+    and leaves a block without blocking the event loop.
+    """
     if not callable(function):
         raise InvalidArgumentError(
             f"`function` must be a function, not {type(function).__name__}.", details={"argument": "function"}
         )
 
+    def block_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Block:
+        return recording(_label_of(function, args, kwargs))
+
+    async def awaited(block: Block, start: Callable[[], Awaitable[Any]]) -> Any:
+        async with enter_off_loop(block) as done:
+            value = await start()
+        return _with_changes(value, done.result)
+
+    async def streamed(block: Block, start: Callable[[], Any]) -> AsyncGenerator[Any]:
+        item = None
+        async with enter_off_loop(block) as done, aclosing(start()) as items:
+            async for item in items:
+                yield item
+        if isinstance(item, str) and (more := _with_changes("", done.result)):
+            yield more
+
     @functools.wraps(function)
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        with recording(_label_of(function, args, kwargs)) as done:
+        with ExitStack() as stack:
+            done = stack.enter_context(block_of(args, kwargs))
             value = function(*args, **kwargs)
+            if inspect.isawaitable(value):
+                return awaited(_kept_open(stack.pop_all(), done), lambda: value)
+            if inspect.isasyncgen(value):
+                return streamed(_kept_open(stack.pop_all(), done), lambda: value)
+            if inspect.isgenerator(value):
+                return _generated(_kept_open(stack.pop_all(), done), value)
         return _with_changes(value, done.result)
 
     @functools.wraps(function)
     async def recorded_async(*args: Any, **kwargs: Any) -> Any:
-        context = recording(_label_of(function, args, kwargs))
-        done = await asyncio.to_thread(context.__enter__)
-        try:
-            value = await function(*args, **kwargs)
-        finally:
-            await asyncio.to_thread(context.__exit__, None, None, None)
-        return _with_changes(value, done.result)
+        return await awaited(block_of(args, kwargs), lambda: function(*args, **kwargs))
 
-    return cast("F", recorded_async if inspect.iscoroutinefunction(function) else recorded)
+    @functools.wraps(function)
+    async def recorded_stream(*args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
+        async with aclosing(streamed(block_of(args, kwargs), lambda: function(*args, **kwargs))) as items:
+            async for item in items:
+                yield item
+
+    if _is(inspect.iscoroutinefunction, function):
+        return cast("F", recorded_async)
+    return cast("F", recorded_stream if _is(inspect.isasyncgenfunction, function) else recorded)
+
+
+def _is(kind: Callable[[Any], bool], function: Callable[..., Any]) -> bool:
+    """Return True if a function, or the `__call__` of an object, is of a kind."""
+    return kind(function) or kind(type(function).__call__)
+
+
+@contextmanager
+def _kept_open(stack: ExitStack, done: Recording) -> Generator[Recording]:
+    """Close a block that was entered before. Without a reference, the block ends too."""
+    with stack:
+        yield done
+
+
+def _generated(block: Block, items: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    with block as done:
+        value = yield from items
+    return _with_changes(value, done.result)
 
 
 def _label_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     values = [value for value in (*args, *kwargs.values()) if isinstance(value, str)]
-    name = getattr(function, "__name__", "tool")
+    named = function.func if isinstance(function, functools.partial) else function
+    name = getattr(named, "__name__", type(named).__name__)
     return cut_line(one_line(f"{name}: {values[0]}" if values else name), MAX_LABEL - len(cut_mark(10**9)))
 
 

@@ -3,25 +3,30 @@
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
+from agentfs import call_context
 from agentfs.advice import Advice, Joined, call
-from agentfs.errors import AgentFSError, RefusedError
-from agentfs.fs import Change, DirectoryNode, Root, directories_above
+from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, RefusedError
+from agentfs.fs import Change, DirectoryNode, Root, directories_above, quote
+from agentfs.fs.context import file_clock
 from agentfs.history.database import Damage, Statement, checksum, to_json
-from agentfs.history.report import bounded_patch, file_changes, file_lines, name_paths, patch_notes
+from agentfs.history.report import MayShow, bounded_patch, file_changes, file_lines, name_paths, patch_notes
 from agentfs.history.snapshot import Difference, Snapshot
 from agentfs.history.store import Store
 from agentfs.history.take_back import is_same_node, merge_nodes
-from agentfs.history.timeline import Step
+from agentfs.history.timeline import Step, Timeline
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import Shrink, fitted, footer, plural
 
 MAX_LABEL = 200  # characters
+_WAIT_SECONDS = 0.05  # between two checks for the end of another thread's scan
+_CLOCK_STEP = 0.0005  # seconds, less than one step of the file clock
 _READ = "SELECT number, payload, checksum FROM recordings ORDER BY number"
 _PUT = "INSERT OR REPLACE INTO recordings VALUES (?, ?, ?)"
 _DROP = "DELETE FROM recordings WHERE number = ?"
@@ -29,14 +34,18 @@ _DROP = "DELETE FROM recordings WHERE number = ?"
 
 @dataclass
 class OpenRecording:
-    """A recording whose block is still running."""
+    """A recording whose step is not in the journal yet.
+
+    It is late if its block has ended, but its end failed.
+    """
 
     number: int
     label: str
-    began: int  # in nanoseconds since 1970
-    ignored: bool  # True if it includes ignored files
     root: Root
     limits: Limits
+    ignored: bool  # True if it includes ignored files
+    began: int = 0  # by the file clock
+    is_late: bool = False
     parts: list[Step] = field(default_factory=list[Step])
     lost: dict[str, None] = field(default_factory=dict[str, None])
     not_covered: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -45,31 +54,71 @@ class OpenRecording:
 class Recordings:
     """The open recordings of one journal, and the snapshot that they compare with.
 
-    Used under the lock of the journal. Each change belongs to one recording. When a recording ends, it gets
-    all changes since the last begin or end of any recording. When another one begins, the innermost open
-    recording gets them, as a step. So it does before the workspace itself changes one of the same paths:
-    changes by the workspace are steps of their own.
+    Each change belongs to one recording. When a recording ends, it gets all changes since the last begin or
+    end of any recording. When another one begins, the innermost open recording gets them, as a step. So it
+    does before the workspace itself changes one of the same paths: changes by the workspace are steps of
+    their own.
+
+    One thread at a time scans the tree. It does not hold the lock of the journal, so that other threads can
+    change files. The changes by the workspace during a scan are excluded afterwards.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, timeline: Timeline, lock: AbstractContextManager[object]) -> None:
+        self._store, self._timeline, self._lock = store, timeline, lock
         self._snapshot = Snapshot(store)
         self._open: list[OpenRecording] = []
+        self._scan_lock = Lock()
+        self._own: set[str] | None = None  # paths that the workspace changes during a scan; None: no scan
 
-    def settle(self, position: int) -> Step | None:
-        """Store what was recorded so far as a step of the innermost open recording; None without changes."""
-        if not self._open:
-            return None
-        opened = self._open[-1]
-        difference = self._difference(opened, opened.began)
-        step = self._end_part(opened, difference, opened.label)
-        self._write(step, position, [*difference.statements, self._row(opened)])
-        self._snapshot.take_over(difference)
+    def begin(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
+        """Open a recording; end the step of the innermost open one before."""
+        with self._scanning():
+            if self._open:
+                self._settle(self._open[-1])
+            number = max((each.number for each in self._open), default=0) + 1
+            opened = OpenRecording(number, label, root.unrecorded, limits, ignored)
+            with self._scanned(opened, None) as difference:
+                opened.began = file_clock()
+                self._write(None, [*difference.statements, self._row(opened)])
+                self._snapshot.take_over(difference)
+                self._open.append(opened)
+        while file_clock() <= opened.began:  # then every file of the block is younger than all others
+            time.sleep(_CLOCK_STEP)
+        return opened
+
+    def end(self, opened: OpenRecording) -> Step | None:
+        """End a recording, and add its step to the timeline. If this fails, the recording is late."""
+        if opened not in self._open:
+            raise RefusedError(
+                "This recording belongs to the process from which this one was forked.", hint="It ends there."
+            )
+        label = opened.label
+        if opened.is_late:
+            label = f"{label} (recorded until {time.strftime('%Y-%m-%d %H:%M:%S')})"
+        opened.is_late = True
+        try:
+            with self._scanning(), self._scanned(opened, opened.began) as difference:
+                opened.not_covered = difference.not_covered
+                step = self._end_part(opened, difference, label, (_DROP, (opened.number,)))
+                self._open.remove(opened)
+        except (ClosedError, RefusedError):
+            raise
+        except AgentFSError as error:
+            raise _late_error(opened, error) from None
         return step
 
-    def settle_before(self, changes: Sequence[Change], position: int) -> Step | None:
+    def end_late(self) -> list[tuple[OpenRecording, Step | None]]:
+        """End the recordings whose end has failed before, the innermost first; return their steps."""
+        return [(each, self.end(each)) for each in self._open[::-1] if each.is_late]
+
+    def settle_before(self, changes: Sequence[Change]) -> None:
         """Settle if these changes by the workspace follow changes by others of the same paths."""
-        return self.settle(position) if self._open and self._follow_others(changes) else None
+        # The caller may hold the lock of the journal, so it cannot wait for the scan of another thread.
+        if self._open and self._follow_others(changes) and self._scan_lock.acquire(blocking=False):
+            try:
+                self._settle(self._open[-1])
+            finally:
+                self._scan_lock.release()
 
     def _follow_others(self, changes: Sequence[Change]) -> bool:
         """Return True if a path, or its directory, is not as it was last seen, or an entry below is gone."""
@@ -91,40 +140,9 @@ class Recordings:
             path not in paths and not removed.isdisjoint(directories_above(path)) for path in seen
         )
 
-    def begin(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> OpenRecording:
-        """Open a recording, after `settle`."""
-        number = max((each.number for each in self._open), default=0) + 1
-        opened = OpenRecording(number, label, time.time_ns(), ignored, root.unrecorded, limits)
-        self._open.append(opened)
-        try:
-            difference = self._difference(opened, None)
-            self._write(None, 0, [*difference.statements, self._row(opened)])
-        except BaseException:
-            self._open.remove(opened)
-            raise
-        self._snapshot.take_over(difference)
-        return opened
-
-    def end(self, opened: OpenRecording, position: int, label: str) -> Step | None:
-        """End a recording, and write its step down for a position of the timeline."""
-        if opened not in self._open:
-            raise RefusedError(
-                "This recording belongs to the process from which this one was forked.", hint="It ends there."
-            )
-        try:
-            difference = self._difference(opened, opened.began)
-            opened.not_covered = difference.not_covered
-            step = self._end_part(opened, difference, label)
-            drop: Statement = (_DROP, (opened.number,))
-            self._write(step, position, [*difference.statements, drop])
-            self._snapshot.take_over(difference)
-        finally:
-            self._open.remove(opened)
-        return step
-
     def observe(self, changes: Iterable[Change]) -> None:
         """Exclude changes by the workspace itself from the open recordings."""
-        if not self._open:
+        if not self._open and self._own is None:
             return
         statements: list[Statement] = []
         for path, before, after in ((each.path, each.before, each.after) for each in changes):
@@ -139,34 +157,68 @@ class Recordings:
             parent = os.path.dirname(path)
             if node is not None and parent and parent not in self._snapshot.paths:  # an ignored directory
                 statements += self._snapshot.put(parent, DirectoryNode())
+            if self._own is not None:
+                self._own.add(path)
         if not self._store.database.temporary:
             self._store.database.defer(statements)
 
-    def restore(self, root: Root, limits: Limits) -> list[OpenRecording]:
-        """Reopen the recordings that a dead process left open; return them, the innermost first."""
+    def restore(self, root: Root, limits: Limits) -> None:
+        """Open the recordings that a dead process left open; they are late."""
         (rows,) = self._store.database.read(_READ)
         for number, payload, check in rows:
             if check != checksum(payload):
                 raise Damage("a recording has a wrong checksum")
             plain: dict[str, Any] = json.loads(payload)
             step = self._store.step_from_json(plain["step"])
-            opened = OpenRecording(
-                number, step.label, plain["began"], plain["ignored"], root.unrecorded, limits
-            )
+            given = root.unrecorded, limits, plain["ignored"], plain["began"]
+            opened = OpenRecording(number, step.label, *given, is_late=True)
             opened.lost = dict.fromkeys(step.lost)
             self._open.append(opened)
-        return self._open[::-1]
 
-    def _difference(self, opened: OpenRecording, since: int | None) -> Difference:
-        ignored = any(each.ignored for each in self._open)
-        return self._snapshot.difference(opened.root, opened.limits, ignored=ignored, since=since)
+    @contextmanager
+    def _scanning(self) -> Generator[None]:
+        """Keep other scans out of the block, until the deadline of the call."""
+        while not self._scan_lock.acquire(timeout=_WAIT_SECONDS):
+            call_context.check()
+        try:
+            yield
+        finally:
+            self._scan_lock.release()
 
-    def _end_part(self, opened: OpenRecording, difference: Difference, label: str) -> Step | None:
+    @contextmanager
+    def _scanned(self, opened: OpenRecording, since: int | None) -> Generator[Difference]:
+        """Scan the tree for a recording, then run the block with the difference and the journal's lock."""
+        with self._lock:
+            old = self._snapshot.paths.copy()
+            self._own = set()
+        try:
+            ignored = any(each.ignored for each in (*self._open, opened))
+            found = self._snapshot.difference(old, opened.root, opened.limits, ignored=ignored, since=since)
+            with self._lock:
+                if self._own:
+                    found = self._snapshot.amended(found, opened.root, opened.limits, self._own)
+                yield found
+        finally:
+            self._own = None
+
+    def _settle(self, opened: OpenRecording) -> None:
+        """Store what was recorded so far as a step of an open recording."""
+        with self._scanned(opened, opened.began) as difference:
+            self._end_part(opened, difference, opened.label)
+
+    def _end_part(
+        self, opened: OpenRecording, difference: Difference, label: str, drop: Statement | None = None
+    ) -> Step | None:
+        """Store a difference as a step, unless it is empty; with `drop`, the recording is not kept."""
         opened.lost |= dict.fromkeys(difference.lost)
-        if not difference.changes:
-            return None
-        step = Step(difference.changes, time.time(), label, tuple(opened.lost))
-        opened.parts.append(step)
+        step: Step | None = None
+        if difference.changes:
+            step = Step(difference.changes, time.time(), label, tuple(opened.lost))
+        self._write(step, [*difference.statements, drop or self._row(opened)])
+        self._snapshot.take_over(difference)
+        if step is not None:
+            opened.parts.append(step)
+            self._timeline.add(step)
         return step
 
     def _row(self, opened: OpenRecording) -> Statement:
@@ -175,8 +227,20 @@ class Recordings:
         payload = to_json(plain)
         return _PUT, (opened.number, payload, checksum(payload))
 
-    def _write(self, step: Step | None, position: int, statements: Sequence[Statement]) -> None:
-        self._store.add_recorded(step, position, statements)
+    def _write(self, step: Step | None, statements: Sequence[Statement]) -> None:
+        self._store.add_recorded(step, self._timeline.position, statements)
+
+
+def _late_error(opened: OpenRecording, error: AgentFSError) -> AgentFSError:
+    """Return the error for a recording that could not be ended."""
+    reason = error.message
+    if isinstance(error, DeadlineExceededError):
+        reason = f"looking at the tree takes longer than {error.details['seconds']:g} seconds."
+    return type(error)(
+        f"The recording {quote(opened.label)} has no step yet: {reason}",
+        hint="Its changes are kept: the next recording, undo, rollback, checkpoint or changes makes it.",
+        details=error.details,
+    )
 
 
 def _total(parts: Iterable[Step]) -> list[Change]:
@@ -192,20 +256,30 @@ def _total(parts: Iterable[Step]) -> list[Change]:
     return [change for change in total.values() if not change.changes_nothing]
 
 
-def recorded_result(opened: OpenRecording, root: Root, limits: Limits) -> RecordedResult:
+def recorded_result(
+    opened: OpenRecording, root: Root, may_show: MayShow, limits: Limits
+) -> RecordedResult:
     """Return the result of a recording that has ended."""
-    changes, may_show = _total(opened.parts), root.may_show_recorded
+    changes, timeline = _total(opened.parts), Timeline(bounded=False)
+    for each in opened.parts:
+        timeline.add(each)
+    may_show = timeline.visible_since(0, may_show)
     patch, missing = bounded_patch(changes, may_show)
     files = file_changes(changes, count_lines=True, may_show=may_show, display=root.display_path)
     notes = patch_notes(files, missing)
     lost = tuple(map(root.display_path, sorted(opened.lost)))
     if lost:
-        notes.append(f"also changed, but undo cannot restore it, as no content is kept: {name_paths(lost)}")
+        notes.append(
+            "also changed; undo leaves it, because its content is not kept or may be older than the"
+            f" recording: {name_paths(lost)}"
+        )
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
     left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(not_covered.items()))
     advice = Advice("undo takes it back: ", call("undo")) if len(opened.parts) == 1 else ""
     ending = footer(advice, f"not recorded: {left_out}" if left_out else "")
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing was changed."
+    if lost and not files:
+        head = "Nothing was changed that undo takes back."
     lines = file_lines(files)
 
     def answer(count: int) -> RecordedResult:

@@ -161,7 +161,10 @@ def undo_result(done: str, move: Move, undoable: int, redoable: int, display: Di
     if merged:
         notes.append(f"merged with changes by another program: {name_paths(sorted(merged))}")
     if lost:
-        notes.append(f"not restored, as the recording could not keep the content: {name_paths(lost)}")
+        notes.append(
+            "left as it is, because the recording did not keep its content, or it may be older than the"
+            f" recording: {name_paths(lost)}"
+        )
     notes += move.notes
     back = " back" if move.undone and done.startswith("Went") else ""
     head = f"{done} {plural(move.steps, 'step')}{back}." if move.steps else f"{done} nothing to do."

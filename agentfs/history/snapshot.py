@@ -8,9 +8,9 @@ second change in the same tick leaves the same times.
 import json
 import os
 import stat
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -32,19 +32,20 @@ from agentfs.fs import (
     node_to_json,
     syscalls,
 )
-from agentfs.fs.context import TIME_RESOLUTION
+from agentfs.fs.context import TIME_RESOLUTION, file_clock, is_settled
 from agentfs.fs.ignore_files import OuterRules, read_outer_rules
 from agentfs.fs.node import Metadata
 from agentfs.history.database import Damage, Statement, checksum, from_bytes, to_bytes, to_json
 from agentfs.history.store import Store
 from agentfs.history.take_back import is_same_node, read_node
 from agentfs.limits import Limits
-from agentfs.results import Skipped
 from agentfs.text import plural
 from agentfs.tree.ignore_sources import DECIDING, with_slash
-from agentfs.tree.walk import Walk
+from agentfs.tree.walk import VCS_NAMES, Walk
 
-_TICK = 20_000_000  # nanoseconds after which a local file system gives a change another time
+_IGNORED, _VCS = "ignored", "version control"
+_LEFT_OUT = {_IGNORED, _VCS}  # reasons of names that the recording does not look into
+_WITH_CONTENT = {stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK}
 _LARGEST_INTEGER = 2**63 - 1  # that SQLite stores
 _LISTING_COSTS = 32  # paths that a full scan takes in the time in which one directory is listed alone
 _CHECKED_TOGETHER = 1000  # paths between two looks at the clock
@@ -88,26 +89,32 @@ class Difference(NamedTuple):
     """The difference between a tree and its snapshot."""
 
     changes: tuple[Change, ...]
-    lost: tuple[str, ...]  # changed paths whose content is not kept
-    not_covered: dict[str, int]  # numbers of paths without kept content, by reason
+    lost: tuple[str, ...]  # changed paths that undo leaves as they are
+    left_out: Counter[str]  # numbers of directories that the scan did not enter, by reason
     paths: dict[str, Seen]  # all paths as they are now
-    is_watched: bool  # events will report later changes
     basis: Basis | None  # None if the next scan must be a full one
     statements: tuple[Statement, ...]  # SQL that stores `paths`
 
+    @property
+    def not_covered(self) -> dict[str, int]:
+        """Numbers of paths without kept content, by reason."""
+        reasons = Counter(seen.reason for seen in self.paths.values() if seen.reason)
+        del reasons[_VCS]
+        return dict(reasons + self.left_out)
+
 
 class Snapshot:
-    """The tree as it was last seen by a recording. Used under the lock of the journal."""
+    """The tree as it was last seen by a recording.
+
+    Used under the lock of the journal, except `difference`, which only one thread calls at a time.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._paths: dict[str, Seen] | None = None
-        self._is_watched = False  # events report changes since `_paths` was read
-        self._unseen: frozenset[str] | None = (
-            None  # directories with paths whose changes events may not report
-        )
         self._basis: Basis | None = None
-        self._not_covered: dict[str, int] = {}
+        self._left_out = Counter[str]()
+        self._own_inodes: set[int] = set()  # of files that the workspace has moved or replaced
 
     @property
     def paths(self) -> dict[str, Seen]:
@@ -118,79 +125,63 @@ class Snapshot:
 
     def take_over(self, difference: Difference) -> None:
         """Make the tree of a difference the snapshot."""
-        if difference.paths is not self._paths:
-            self._paths, self._unseen = difference.paths, None
-        self._is_watched = difference.is_watched
+        self._paths = difference.paths
         self._basis = difference.basis
-        self._not_covered = difference.not_covered
+        self._left_out = difference.left_out
+        self._own_inodes = set()
 
     def put(self, path: str, node: Node | None) -> tuple[Statement, ...]:
         """Record the node that the workspace itself left at a path; return the statements that store it."""
-        self._unseen = None
-        if node is None:
-            self.paths.pop(path, None)
-        else:
+        known = self.paths.pop(path, None)
+        if known is not None and known.node is not None and known.status is not None:
+            self._own_inodes.add(known.status.inode)
+        if node is not None:
             self.paths[path] = Seen(node, None)
         return self._stored([path], self.paths)
 
     def difference(
-        self, root: Root, limits: Limits, *, ignored: bool, since: int | None = None
+        self, old: dict[str, Seen], root: Root, limits: Limits, *, ignored: bool, since: int | None = None
     ) -> Difference:
-        """Scan the tree and return its difference from the snapshot.
+        """Scan the tree and return its difference from `old`, a copy of `paths`.
 
-        `since` is the time in nanoseconds from which changes count. With None, nothing is compared: the
+        `since` is the time of the file clock from which changes count. With None, nothing is compared: the
         difference only has the present paths.
         """
-        old = self.paths
-        scan = _Scan(self._store, old, root, limits, ignored=ignored)
-        # The events that this scan takes are lost for the next one if this one fails.
-        by_events, self._is_watched = self._is_watched, False
-        if by_events and self._unseen is None:
-            unseen = (path for path, seen in old.items() if _may_change_unseen(seen))
-            self._unseen = frozenset(path.rpartition("/")[0] for path in unseen)
-        paths = scan.run(self._basis, self._unseen if by_events else None)
-        if paths is old:
-            return Difference((), (), self._not_covered, old, scan.is_watched, scan.basis, ())
-        if scan.partial:
-            scan.not_covered["ignored"] += self._not_covered.get("ignored", 0)
-        compared = scan.looked_at if scan.partial else {*paths, *old}
-        changed = [path for path in compared if old.get(path) is not paths.get(path)]
-        changes: list[Change] = []
-        lost: list[str] = []
-        if since is not None:
-            shown = self._came_into_view(changed, paths, since)
-            for path in sorted({*changed} - shown):
-                before, now = old.get(path), paths.get(path)
-                if now is None:
-                    now = scan.look_at(path)  # it may still exist, and be ignored now
-                if any(seen is not None and seen.node is None for seen in (before, now)):
-                    if before is None or now is None or before.status != now.status:
-                        lost.append(path)
-                    continue
-                change = Change(path, before and before.node, now and now.node)
-                if not is_same_node(change.before, change.after):
-                    changes.append(change)
+        root = root.top.unwatched
+        with root.open_directory(".") as top:
+            scan = _Scan(self._store, old, root, limits, top.handle, ignored=ignored)
+            paths = scan.run(self._basis)
+            compared: Iterable[str] = scan.looked_at
+            if not scan.partial:
+                compared = {*paths, *old}
+            else:
+                scan.left_out |= self._left_out
+            changed = sorted(path for path in compared if old.get(path) is not paths.get(path))
+            comparison = _Comparison(scan, old, paths, self._own_inodes)
+            if since is not None:
+                comparison.run(changed, since)
+        statements = self._stored(changed, paths)
         return Difference(
-            tuple(changes),
-            tuple(lost),
-            dict(scan.not_covered),
-            paths,
-            scan.is_watched,
-            scan.basis,
-            self._stored(changed, paths),
+            tuple(comparison.changes), tuple(comparison.lost), scan.left_out, paths, scan.basis, statements
         )
 
-    def _came_into_view(self, changed: list[str], paths: dict[str, Seen], since: int) -> set[str]:
-        """Return paths that are not new, but were hidden from earlier scans by ignore rules."""
-        if DECIDING.isdisjoint(map(os.path.basename, changed)):
-            return set()
-        known = {seen.status.inode for seen in self.paths.values() if seen.status is not None}
-        found: set[str] = set()
-        for path in changed:
-            status = paths[path].status if path in paths and path not in self.paths else None
-            if status is not None and 0 < status.changed < since - _TICK and status.inode not in known:
-                found.add(path)
-        return found
+    def amended(self, difference: Difference, root: Root, limits: Limits, own: Iterable[str]) -> Difference:
+        """Return a difference with the present state of paths that the workspace changed during the scan."""
+        own = set(own)
+        changes = [each for each in difference.changes if each.path not in own]
+        for path in own:
+            known, now = self.paths.get(path), present(self._store, root.top, path, limits)
+            difference.paths.pop(path, None)
+            if now is not None:
+                difference.paths[path] = now
+            change = Change(path, known and known.node, now and now.node)
+            if not is_same_node(change.before, change.after):
+                changes.append(change)
+        return difference._replace(
+            changes=tuple(changes),
+            lost=tuple(path for path in difference.lost if path not in own),
+            statements=(*difference.statements, *self._stored(own, difference.paths)),
+        )
 
     def _stored(self, changed: Iterable[str], paths: dict[str, Seen]) -> tuple[Statement, ...]:
         if self._store.database.temporary:
@@ -224,97 +215,184 @@ def _row(path: str, seen: Seen) -> tuple[bytes | int | None, ...]:
     return key, digest, node, status, checksum(key, node, status)
 
 
+def present(store: Store, root: Root, path: str, limits: Limits) -> Seen | None:
+    """Return the present state of a path that a scan did not find."""
+    try:
+        node = read_node(root, path, limits.file_bytes)
+    except AgentFSError:
+        return Seen(None, None)
+    return None if node is None else Seen(store.keep_node(node), None)
+
+
+class _Comparison:
+    """The comparison of two states of a tree, which decides what undo may take back.
+
+    Undo deletes what a step has created, and overwrites what it has changed. A file whose content may come
+    from a place that the recording does not cover could be the only copy of that content. Such files, and
+    those whose content is not kept, are `lost`: undo leaves them as they are.
+    """
+
+    def __init__(
+        self, scan: "_Scan", old: dict[str, Seen], paths: dict[str, Seen], own_inodes: set[int]
+    ) -> None:
+        self._scan, self._old, self._paths = scan, old, paths
+        self._own_inodes = own_inodes
+        self.changes: list[Change] = []
+        self.lost: list[str] = []
+
+    def run(self, changed: Sequence[str], since: int) -> None:
+        """Compare the changed paths, which are sorted; `since` is the time at which the recording began."""
+        now: dict[str, Seen | None] = {}
+        for path in changed:
+            call_context.check()
+            now[path] = self._present(path)
+        kept = (seen for seen in self._old.values() if seen.node is not None and seen.status is not None)
+        known = {seen.status.inode for seen in kept if seen.status is not None} | self._own_inodes
+        vanished = self._has_vanished(now)
+        rules_changed = not DECIDING.isdisjoint(map(os.path.basename, changed))
+        arrived = ""  # a directory that may have existed before
+        for path in changed:
+            call_context.check()
+            before, after = self._old.get(path), now[path]
+            if any(seen is not None and seen.node is None for seen in (before, after)):
+                if after is None or (
+                    after.reason not in _LEFT_OUT and (before is None or before.status != after.status)
+                ):
+                    self.lost.append(path)
+                continue
+            change = Change(path, before and before.node, after and after.node)
+            if is_same_node(change.before, change.after):
+                continue
+            status = None if after is None or _have_same_content(change) else after.status
+            if status is not None and status.inode not in known:
+                if arrived and path.startswith(arrived):
+                    continue
+                is_directory = isinstance(change.after, DirectoryNode)
+                is_new = self._scan.is_newer(path, status, since, trust_times=not rules_changed)
+                if not is_new or (vanished and before is None and not is_directory):
+                    self.lost.append(path)
+                    arrived = f"{path}/" if is_directory else arrived
+                    continue
+            self.changes.append(change)
+
+    def _present(self, path: str) -> Seen | None:
+        """Return the present state of a changed path, also if the scan left it out."""
+        before, now = self._old.get(path), self._paths.get(path)
+        if before is None or (now is not None and now.reason not in _LEFT_OUT):
+            return now
+        if before.node is not None:
+            return self._scan.look_at(path)  # it may still exist, and be ignored now
+        if now is None and self._scan.status_of(path) is not None:
+            return Seen(None, before.status, reason=_IGNORED)
+        return now
+
+    def _has_vanished(self, now: dict[str, Seen | None]) -> bool:
+        """Return True if content that was not kept is at no path any more that is not kept."""
+        others = (seen.status for seen in self._paths.values() if seen.node is None)
+        sizes = {status.inode: status.size for status in others if status is not None}
+        for path, after in now.items():
+            before = self._old.get(path)
+            if before is None or before.node is not None or before.status is None:
+                continue
+            if after is not None and after.reason in _LEFT_OUT:
+                continue
+            inode, size = before.status.inode, sizes.get(before.status.inode, -1)
+            if after is not None and after.status is not None and after.status.inode == inode:
+                size = after.status.size
+            if size < before.status.size and stat.S_IFMT(before.status.mode) in _WITH_CONTENT:
+                return True
+        return False
+
+
 class _Scan:
     """A scan of the tree, which keeps the content of changed files."""
 
     def __init__(
-        self, store: Store, old: dict[str, Seen], root: Root, limits: Limits, *, ignored: bool
+        self, store: Store, old: dict[str, Seen], root: Root, limits: Limits, top: int, *, ignored: bool
     ) -> None:
         self._store, self._old, self._root, self._limits = store, old, root, limits
         self._ignored = ignored
         self._bytes = 0  # size of the kept contents
         self._buffer = ReadBuffer(limits.file_bytes)
-        self._young_after = 0
         self._paths: dict[str, Seen] = {}
         self._rule_files: set[str] = set()
-        self._top = -1  # descriptor of the root
-        self.not_covered = Counter[str]()
+        self._top = top  # descriptor of the root
+        self._is_local = not syscalls.without_events(top)
+        # A change after this time may be missed unless the times before it are settled.
+        self._began = file_clock() - (0 if self._is_local else TIME_RESOLUTION)
+        self.left_out = Counter[str]()
         self.partial = False  # True if only directories that had changed were scanned
         self.looked_at: set[str] = set()  # the paths that a partial scan has compared
-        self.is_watched = False  # events will report later changes
         self.basis: Basis | None = None
 
-    def run(self, basis: Basis | None, unseen: frozenset[str] | None) -> dict[str, Seen]:
+    def run(self, basis: Basis | None) -> dict[str, Seen]:
         """Return the present state of all paths that a search with hidden files covers.
 
-        With the basis of the last scan, only directories that have changed since are read: those with events
-        and the `unseen` ones, whose changes events may not report. If `unseen` is None, no events are known,
-        and directories with another status are read.
+        With the basis of the last scan, only directories that have changed since are listed. The status of
+        every file is compared: a program that has mapped a file, or knows it by a hard link outside the
+        tree, changes it without an event.
         """
-        root = self._root.top
-        with root.open_directory(".") as top, root.watching() as current:
-            self._top = top.handle
-            local = not syscalls.without_events(top.handle)
-            self._young_after = time.time_ns() - (_TICK if local else TIME_RESOLUTION)
-            now = self._present_basis(root, () if basis is None else basis.rule_files)
-            tree = None if current.tree is None else root.watch
-            events = None if tree is None else tree.take_touched()
-            if basis is None or basis[:-1] != now[:-1]:
+        now = self._present_basis(() if basis is None else basis.rule_files)
+        touched: set[str] | None = None
+        if basis is not None and basis[:-1] == now[:-1]:
+            touched = self._directories_with_another_status()
+            if now.top != basis.top:
+                touched.add("")
+            if len(touched) * _LISTING_COSTS > len(self._old):
                 touched = None
-            elif unseen is not None and events is not None:
-                touched = events | unseen
-            else:
-                if tree is not None:
-                    self._watch(current, ["."])
-                touched = self._directories_with_another_status()
-                if now.top != basis.top:
-                    touched.add("")
-            if touched is not None and len(touched) * _LISTING_COSTS > len(self._old):
-                touched = None
-            if self._is_young(now.top):
-                now = now._replace(top=None)
-            if touched is not None and (not touched or self._look_into(current, touched, now)):
-                self.partial, self.basis = True, now
-            else:
-                if tree is not None:
-                    self._watch(current, ["."])
-                self._take_all(root.unwatched)
-                after = self._present_basis(root, self._rule_files)
-                is_final = not any(map(self._is_young, after.rule_files.values()))
-                self.basis = after._replace(top=now.top) if is_final else None
-            unchanged = touched is not None and not touched
-            # The report looks at every directory. Without a change, events still report what they did.
-            self.is_watched = tree is not None and (
-                (unchanged and unseen is not None) or not tree.report.not_watched
-            )
-            if unchanged:
-                return self._old
-        self.not_covered.update(seen.reason for seen in self._paths.values() if seen.reason)
+        if self._is_young(now.top):
+            now = now._replace(top=None)
+        if touched is not None and (not touched or self._look_into(touched, now)):
+            self.partial, self.basis = True, now
+            return self._paths if touched else self._old
+        self.looked_at.clear()
+        self._take_all()
+        after = self._present_basis(self._rule_files)
+        is_final = not any(map(self._is_young, after.rule_files.values()))
+        self.basis = after._replace(top=now.top) if is_final else None
         return self._paths
 
-    def _present_basis(self, root: Root, rule_files: Iterable[str]) -> Basis:
+    def look_at(self, path: str) -> Seen | None:
+        """Return the present state of a path that the scan did not find."""
+        return present(self._store, self._root, path, self._limits)
+
+    def is_newer(self, path: str, status: Status, since: int, *, trust_times: bool) -> bool:
+        """Return True if a file was certainly created after a time of the file clock.
+
+        Without a birth time, its other times decide. They are wrong if it was moved after it was changed, so
+        `trust_times` is False if it may have come into view in another way.
+        """
+        birth: int | None = None
+        if self._is_local and syscalls.file_system(self._top) != syscalls.OVERLAY:  # which copies old files
+            with suppress(OSError):
+                birth = syscalls.birth_time(self._top, path)
+        if birth is not None:
+            return birth > since
+        return trust_times and min(status.modified, status.changed) > since
+
+    def _present_basis(self, rule_files: Iterable[str]) -> Basis:
         return Basis(
             self._ignored,
             (self._limits.file_bytes, self._limits.snapshot_bytes),
-            read_outer_rules(root.path),
+            read_outer_rules(self._root.path),
             {path: self._status_of_rule_file(path) for path in rule_files},
-            self._status_of("."),
+            self.status_of("."),
         )
 
-    def _status_of(self, path: str) -> Status | None:
+    def status_of(self, path: str) -> Status | None:
         try:
             return _status(syscalls.lstat(self._top, path))
         except OSError:
             return None
 
     def _status_of_rule_file(self, path: str) -> Status | None:
-        status = self._status_of(path)
+        status = self.status_of(path)
         if status is not None and stat.S_ISDIR(status.mode):  # `.git`, whose times each call of git changes
             return Status(status.mode, status.user, status.group)
         return status
 
     def _is_young(self, status: Status | None) -> bool:
-        return status is not None and max(status.modified, status.changed) >= self._young_after
+        return status is not None and not is_settled(max(status.modified, status.changed), self._began)
 
     def _directories_with_another_status(self) -> set[str]:
         """Return the directories whose status, or the status of a path in them, is not the one last seen."""
@@ -323,9 +401,11 @@ class _Scan:
         for count, (path, seen) in enumerate(self._old.items()):
             if count % _CHECKED_TOGETHER == 0:
                 call_context.check()
+            if seen.reason in _LEFT_OUT:
+                continue
             # A directory above may have been replaced by a link that leads out of the root. Then it has
             # another status too, and is read through the confined walk.
-            status = self._status_of(path)
+            status = self.status_of(path)
             if status is None or status != seen.status or seen.young:
                 touched.add(path.rpartition("/")[0])
                 if status is None or not stat.S_ISDIR(status.mode):
@@ -334,23 +414,18 @@ class _Scan:
                     touched.add(path)
         return touched - gone
 
-    def _take_all(self, root: Root) -> None:
+    def _take_all(self) -> None:
         self._paths.clear()
         self._rule_files.clear()
+        self.left_out.clear()
         self._bytes = 0
-        skipped = self._take_below(root, ["."])
-        self.not_covered.update(ignored=skipped.ignored, unreadable=skipped.unreadable)
+        self._take_below(["."])
 
-    def _watch(self, current: Root, paths: Sequence[str]) -> None:
-        """Watch directories and all below them."""
-        for _ in self._walk(current, paths):
-            pass
-
-    def _look_into(self, current: Root, touched: set[str], basis: Basis) -> bool:
+    def _look_into(self, touched: set[str], basis: Basis) -> bool:
         """Scan only some directories; return False if a full scan is necessary."""
-        old, plain = self._old, current.unwatched
+        old = self._old
         touched = {path for path in touched if not path or _is_directory(old.get(path))}
-        if any(self._status_of(path or ".") is None for path in touched):
+        if any(self.status_of(path or ".") is None for path in touched):
             return False
         children = [path for path in old if path.rpartition("/")[0] in touched]
         self._paths = old.copy()
@@ -358,58 +433,63 @@ class _Scan:
             del self._paths[path]
         left = len(self._paths)
         self._bytes = sum(seen.node.size for seen in self._paths.values() if isinstance(seen.node, FileNode))
-        self._take_below(plain, [display_name(directory) or "." for directory in sorted(touched)], depth=1)
+        self._take_below([display_name(directory) or "." for directory in sorted(touched)], depth=1)
         if any(_is_directory(old[path]) and not _is_directory(self._paths.get(path)) for path in children):
             return False
         for path in [*islice(self._paths, left, None)]:
             if _is_directory(self._paths[path]) and not _is_directory(old.get(path)):
-                if current.tree is not None:
-                    self._watch(current, [display_name(path)])
-                self._take_below(plain, [display_name(path)])
+                self._take_below([display_name(path)])
         self.looked_at = {*children, *islice(self._paths, left, None)}
         return all(self._status_of_rule_file(path) == basis.rule_files.get(path) for path in self._rule_files)
 
-    def _walk(self, root: Root, paths: Sequence[str], depth: int = 0) -> Walk:
-        return Walk(
-            root,
+    def _take_below(self, paths: Sequence[str], depth: int = 0) -> None:
+        """Take the entries below some directories."""
+        walk = Walk(
+            self._root,
             paths,
             max_entries=self._limits.walk_entries,
+            deadline=call_context.deadline(),
             hidden=True,
             ignored=self._ignored,
             others=True,
             directories=True,
             depth=depth,
+            on_left_out=self._take_left_out,
         )
-
-    def _take_below(self, root: Root, paths: Sequence[str], depth: int = 0) -> Skipped:
-        """Take the entries below some directories, and return what was left out."""
-        walk = self._walk(root, paths, depth)
         for visit in walk:
+            call_context.check()
             base = with_slash(visit.directory.real_path)
             if visit.child is not None:
                 self._take_directory(base + visit.child.name, visit.child)
             self._take(visit.directory, base, visit.files)
         self._rule_files |= walk.rule_files
         skipped = walk.skipped
+        self.left_out += Counter({"unreadable": skipped.unreadable, "too deep": skipped.too_deep})
         if skipped.reached is not None:
+            call_context.check()
             raise TooLargeError(
                 f"The tree has more than {plural(self._limits.walk_entries, 'name')}, or a directory with too"
                 " many, so its changes cannot be recorded.",
                 hint="Open the workspace on a smaller directory, or raise Limits.walk_entries.",
                 details={"limit": self._limits.walk_entries},
             )
-        return skipped
 
-    def look_at(self, path: str) -> Seen | None:
-        """Return the present state of a path that the scan did not find."""
-        try:
-            node = read_node(self._root, path, self._limits.file_bytes)
-        except AgentFSError:
-            return Seen(None, None)
-        return None if node is None else Seen(self._store.keep_node(node), None)
+    def _take_left_out(self, directory: Directory, entries: Sequence[DirEntry]) -> None:
+        """Take names that the recording does not cover, to notice if one of them vanishes."""
+        base = with_slash(directory.real_path)
+        for entry in entries:
+            if (status := _status_of_entry(entry)) is not None:
+                # Changes of these files and directories do not count, except that they vanish.
+                identity = Status(stat.S_IFMT(status.mode), 0, 0, inode=status.inode)
+                reason = _VCS if entry.name.lower() in VCS_NAMES else _IGNORED
+                path, seen = base + entry.name, Seen(None, identity, reason=reason)
+                known = self._old.get(path)
+                self._paths[path] = seen if known is None or known != seen else known
 
     def _take_directory(self, path: str, entry: DirEntry) -> None:
-        status = _status(entry.stat(follow_symlinks=False))
+        status = _status_of_entry(entry)
+        if status is None:
+            return
         known = self._old.get(path)
         if known is None or known.status != status or known.young:
             mode = stat.S_IMODE(status.mode)
@@ -419,39 +499,36 @@ class _Scan:
 
     def _take(self, directory: Directory, base: str, entries: Iterable[DirEntry]) -> None:
         """Take the files of a directory; read those that may have changed."""
-        to_read: list[DirEntry] = []
+        to_read: dict[DirEntry, Status] = {}
         for entry in entries:
             path = base + entry.name
-            if is_second_name(entry.name):
+            status = None if is_second_name(entry.name) else _status_of_entry(entry)
+            if status is None:
                 continue
-            try:
-                status = _status(entry.stat(follow_symlinks=False))
-            except OSError:
-                continue  # the file was just removed
             known = self._old.get(path)
             if known is not None and known.node is not None and known.status == status and not known.young:
                 self._paths[path] = known
                 self._count(known)
             elif stat.S_ISREG(status.mode):
-                to_read.append(entry)
+                to_read[entry] = status
             elif stat.S_ISLNK(status.mode):
                 try:
-                    self._paths[path] = Seen(
-                        LinkNode(syscalls.readlink(directory.handle, entry.name)), status
-                    )
+                    node = LinkNode(syscalls.readlink(directory.handle, entry.name))
+                    self._paths[path] = Seen(node, status, self._is_young(status))
                 except OSError:
                     self._leave_out(path, status, "special")
             else:
                 self._leave_out(path, status, "special")
         if not to_read:
             return
-        for entry, outcome in directory.read_files(to_read, self._read):
+        for entry, outcome in directory.read_files([*to_read], self._read):
+            call_context.check()
             path = base + entry.name
             if isinstance(outcome, tuple):
                 self._keep(path, *outcome)
             elif not isinstance(outcome, FileNotFoundError):
                 reason = "protected" if isinstance(outcome, ProtectedError) else "unreadable"
-                self._leave_out(path, _status(entry.stat(follow_symlinks=False)), reason)
+                self._leave_out(path, to_read[entry], reason)
 
     def _read(self, fd: int) -> tuple[os.stat_result, bytes | None]:
         """Return the status and content of a file, or no content if the file is too large."""
@@ -499,10 +576,18 @@ def _status(found: os.stat_result) -> Status:
     )
 
 
+def _have_same_content(change: Change) -> bool:
+    before, after = change.before, change.after
+    return isinstance(before, FileNode) and isinstance(after, FileNode) and before.digest == after.digest
+
+
+def _status_of_entry(entry: DirEntry) -> Status | None:
+    """Return the status of a listed name; None if it has just vanished."""
+    try:
+        return _status(entry.stat(follow_symlinks=False))
+    except OSError:
+        return None
+
+
 def _is_directory(seen: Seen | None) -> bool:
     return seen is not None and isinstance(seen.node, DirectoryNode)
-
-
-def _may_change_unseen(seen: Seen) -> bool:
-    """Return True if no event may tell of a change: of a hard link, or before the events began."""
-    return seen.young or seen.status is None or (seen.status.links > 1 and not _is_directory(seen))

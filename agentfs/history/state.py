@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -169,12 +168,9 @@ def _end_recordings(
     `made` are changes of the workspace that the recordings have not observed.
     """
     messages: list[str] = []
-    now = time.strftime("%Y-%m-%d %H:%M:%S")
-    restored = journal.recordings.restore(root, limits)
+    journal.recordings.restore(root, limits)
     journal.recordings.observe(made)
-    for opened in restored:
-        label = f"{opened.label} (recorded until {now})"
-        step = journal.end_recording(opened, label)
+    for opened, step in journal.end_late_recordings():
         found = "nothing that can be undone" if step is None else plural(len(step.changes), "path")
         messages.append(
             f"recording {quote(opened.label)} was open when a process died; recorded until now: {found}"

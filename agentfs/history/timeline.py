@@ -195,7 +195,12 @@ class Timeline:
         steps = [step.changes for step in self.between(max(start, self.merged), self.position)]
         return net_changes(steps, self.base if start < self.merged else None)
 
-    def moved_to_hidden(self, start: int, is_hidden: Callable[[str], bool]) -> set[str]:
+    def visible_since(self, start: int, may_show: Callable[[str], bool]) -> Callable[[str], bool]:
+        """Return a test that is True for a path whose contents since a position may be shown."""
+        hidden = self._moved_to_hidden(start, lambda path: not may_show(path))
+        return lambda path: path not in hidden and may_show(path)
+
+    def _moved_to_hidden(self, start: int, is_hidden: Callable[[str], bool]) -> set[str]:
         """Return the paths whose files were moved, since a position, to paths that are hidden now.
 
         One step may edit a file, move it, and write another file in its place. So if a step creates a hidden

@@ -1,8 +1,10 @@
 """The threads that run tool calls for `acall` and `run`, and tools as plain functions for frameworks."""
 
 import inspect
+import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from typing import Any, TypeVar
@@ -62,6 +64,36 @@ class Runner:
         # A change that has begun is completed.
         result: _R = await loop.wait_for(work, lambda: not work.cancel() and not call.abandon())
         return result
+
+    @asynccontextmanager
+    async def entered(
+        self, block: AbstractContextManager[_R], *, tool: str | None = None
+    ) -> AsyncGenerator[_R]:
+        """Enter and leave a block in threads; if entering it is cancelled, it is left again."""
+        inside: list[_R] = []
+
+        def enter() -> None:
+            entered = block.__enter__()
+            try:
+                call_context.begin_change()  # now a cancelled wait lasts until this call has ended
+            except BaseException:
+                block.__exit__(*sys.exc_info())
+                raise
+            inside.append(entered)
+
+        run = partial(self.run_off_loop, tool=tool)
+        try:
+            await run(enter)
+            yield inside[0]
+        except Exception:
+            if not inside or not await run(block.__exit__, *sys.exc_info()):
+                raise
+        except BaseException:  # cancelled: nothing can be awaited
+            if inside:
+                block.__exit__(*sys.exc_info())
+            raise
+        else:
+            await run(block.__exit__, None, None, None)
 
     async def run_tasks(
         self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]

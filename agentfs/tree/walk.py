@@ -60,6 +60,8 @@ class Walk:
     key: Callable[[DirEntry], Any] = entry_name  # sort key within a directory, with `listing`
     stops: bool = False  # the iteration may end early, so names must not be counted ahead
     filters: Hashable = None  # identifies `hidden`, `enter` and `exclude`; None: do not reuse
+    # Gets the ignored names and the version control directories that are left out.
+    on_left_out: Callable[[Directory, list[DirEntry]], None] | None = None
 
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
@@ -425,6 +427,7 @@ class Walk:
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
                 self._skip("vcs")
+                self._report_left_out(visit, [entry])
             elif self.hidden is True or (self.hidden and self.hidden(name)):
                 visible.append(entry)
             else:
@@ -441,6 +444,7 @@ class Walk:
             stay = set(map(id, kept))
             ignored = [entry for entry in entries[:decided] if id(entry) not in stay]
             self._exclude(visit, list(zip(ignored, rules, strict=True)))
+            self._report_left_out(visit, ignored)
             self._skip("ignored", len(rules))
             if self._counting:
                 self._part().rules.update(rules)
@@ -452,6 +456,10 @@ class Walk:
             path, below, excluded = with_slash(visit.directory.path), visit.below, self._part().excluded
             for entry, rule in entries[: MAX_EXCLUDED - len(excluded)]:
                 excluded.append(Excluded(path + entry.name, below + entry.name, entry, rule))
+
+    def _report_left_out(self, visit: Visit, entries: list[DirEntry]) -> None:
+        if self.on_left_out is not None:
+            self.on_left_out(visit.directory, entries)
 
     def _divide(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
         """Add the directories to the visit and return the files."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from agentfs.fs import inotify, syscalls
-from agentfs.fs.context import TIME_RESOLUTION, RootContext
+from agentfs.fs.context import TIME_RESOLUTION, RootContext, file_clock, is_settled
 from agentfs.fs.file import read_start
 from agentfs.fs.syscalls import Mounts
 from agentfs.watch.kept_entries import KeptFile
@@ -19,8 +19,6 @@ from agentfs.watch.text_blocks import TextBlocks
 
 _FIRST_KEPT = 1000  # directories and texts that the first call may keep
 _FILE_WATCHES_SHARE = 4  # file watches take at most this part (one fourth) of the user's limit
-_COARSE_CLOCK = 5  # Linux's CLOCK_REALTIME_COARSE, the clock of file times
-_TICK = 20_000_000  # nanoseconds, longer than one step of that clock
 _STATUS = struct.Struct("QQqqqqq")
 
 
@@ -95,7 +93,7 @@ class KeptTexts:
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
         # It may be a hard link to another kept file, made while the tree was watched.
         self.names_changed |= linked and changed > self._began - TIME_RESOLUTION
-        settled = _is_settled(changed)
+        settled = is_settled(changed, file_clock())
         if linked and not settled:
             return False
         self.may_keep -= 1
@@ -165,13 +163,6 @@ class KeptTexts:
         if file.watch >= 0 and self._by_watch.pop(file.watch, None) is not None and self._queue:
             self._queue.remove(file.watch)
         file.watch = -1
-
-
-def _is_settled(changed: int) -> bool:
-    """Return True if any later change of the file will get a later time."""
-    if changed % 1_000_000:  # the file system stores times finer than milliseconds
-        return time.clock_gettime_ns(_COARSE_CLOCK) - changed >= min(_TICK, TIME_RESOLUTION)
-    return time.time_ns() - changed >= TIME_RESOLUTION
 
 
 def signature_of(status: os.stat_result) -> int:

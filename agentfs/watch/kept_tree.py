@@ -119,7 +119,6 @@ class Watch:
         self._stale: set[KeptDirectory] = set()
         self._suspect: set[KeptDirectory] = set()  # may have become inaccessible
         self._without_events: dict[int, str] = {}  # why a device cannot be watched; "" if it can
-        self._touched: set[str] | None = None  # directories with events since `take_touched`; None: unknown
         self._names = 0
         self._top = KeptDirectory("", None, self)
         self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, None, None)
@@ -139,11 +138,6 @@ class Watch:
             on_linux = sys.platform == "linux"
             self._cause = f"no events: {error.strerror}" if on_linux else "no events on this system"
         self.texts = KeptTexts(self._context, self._max_bytes, self._max_file, self._inotify, self._mounts)
-
-    def take_touched(self) -> set[str] | None:
-        """Return the real paths of directories with events since the last call; None if unknown."""
-        touched, self._touched = self._touched, set()
-        return touched
 
     @property
     def report(self) -> WatchReport:
@@ -192,13 +186,10 @@ class Watch:
         """Drop changed entries; `lost` is True if the event queue overflowed."""
         if lost:  # list every directory again, and compare every file
             self.texts.events_lost = True
-            self._touched = None
             self._stale.update(self._by_watch.values())
             self._suspect.update(self._by_watch.values())
         for watch, names in changes.items():
             if (directory := self._by_watch.get(watch)) is not None:
-                if self._touched is not None:
-                    self._touched.add(directory.real_path)
                 self._apply(directory, names)
             else:
                 self.texts.changed(watch)
@@ -245,7 +236,6 @@ class Watch:
 
     def _drop(self, directory: KeptDirectory) -> None:
         """Drop the entries below a directory; it is listed again when needed."""
-        self._touched = None
         directory.forget_derived()
         for each in list(directory.below()):
             for entry in each.entries or ():

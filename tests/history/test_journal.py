@@ -407,7 +407,7 @@ def test_undo_and_redo_leave_what_was_read_as_it_is(ws, tmp_path):
         back()
         with pytest.raises(AgentFSError) as caught:
             ws.write("a", "x\n")
-        assert (caught.value.code, caught.value.details.get("unread_lines")) == ("unread", [[4, 10]])
+        assert (caught.value.code, caught.value.details.get("unread_lines")) == ("unread", [[9, 10]])  # the diff of the edit shows 2 to 8
         assert not ws.edit("a", "9\n", "nine\n", preview=True).notes
 
 

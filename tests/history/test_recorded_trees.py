@@ -15,6 +15,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.history import snapshot as snapshot_module
+from tests.faults.calls import CountedCalls, kill_itself
 from tests.history.judges import snapshot
 
 PROCESSES = 4
@@ -165,8 +166,50 @@ def check_mixed_round(others: subprocess.Popen[str], top: Path, seed: int) -> No
     assert not list(root.rglob(".agentfs-*"))
 
 
+def check_killed_round(others: subprocess.Popen[str], top: Path, seed: int) -> None:
+    """A process is killed within a recording; the next one completes it."""
+    draw = random.Random(seed)
+    root, state = top / "root", top / "state"
+    root.mkdir()
+    outside(others, root, draw)
+    before = snapshot(root)
+    policy = Policy(overwrite="always", durability="fast")
+    watch = draw.random() < 0.5
+    child = os.fork()
+    if child == 0:
+        with suppress(Exception):
+            calls = CountedCalls(pytest.MonkeyPatch(), kill_itself)
+            with Workspace(root, policy=policy, state=state, watch=watch) as ws:
+                at = draw.choice([30, 100, 300, 1000])
+                calls.at = calls.count + draw.randrange(at)
+                for _ in range(draw.randrange(1, 4)):
+                    with ws.recording("outside"):
+                        for _ in range(draw.randrange(6)):
+                            if draw.random() < 0.5:
+                                at, calls.at = calls.at, 0
+                                outside(others, root, draw)
+                                calls.at = at
+                            else:
+                                with suppress(AgentFSError):
+                                    own_change(ws, draw)
+        os._exit(0)
+    os.waitpid(child, 0)
+    for left in root.rglob(".agentfs-*"):
+        left.unlink()  # of the killed change; agentfs removes it after an hour
+    with Workspace(root, policy=policy, state=state, watch=watch) as ws:
+        after = snapshot(root)
+        steps = len(ws._journal.timeline.done_steps)
+        for _ in range(2):
+            for _ in range(steps):
+                ws.undo()
+            assert snapshot(root) == before, ws.recovery_notes
+            for _ in range(steps):
+                ws.redo()
+            assert snapshot(root) == after, ws.recovery_notes
+
+
 @pytest.mark.parametrize("count", [12, pytest.param(2000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("check", [check_round, check_mixed_round])
+@pytest.mark.parametrize("check", [check_round, check_mixed_round, check_killed_round])
 def test_each_step_back_gives_the_tree_before_it(others, check, count, monkeypatch):
     for seed in range(count):
         # 0 lists only changed directories even in a small tree.

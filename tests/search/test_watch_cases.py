@@ -25,7 +25,7 @@ from types import SimpleNamespace
 import pytest
 
 from agentfs import Limits, Policy, Workspace
-from agentfs.fs import Directory, ReadBuffer, inotify, syscalls
+from agentfs.fs import Directory, ReadBuffer, context, inotify, syscalls
 from agentfs.tree.walk import Walk
 from agentfs.watch import kept_texts, text_blocks
 from agentfs.watch.kept_tree import Watch
@@ -224,7 +224,7 @@ def test_a_change_through_a_new_name_in_a_directory_that_comes_or_goes_is_notice
 
 
 def test_files_with_several_names_are_compared_at_each_search(root, tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_texts, "TIME_RESOLUTION", 0)
+    monkeypatch.setattr(context, "TIME_RESOLUTION", 0)
     os.link(root / "a/one.txt", tmp_path / "outside")
     with Workspace(root, watch=True) as ws:
         assert lines(ws, "needle") == 0
@@ -337,7 +337,7 @@ def test_a_second_change_in_one_clock_tick_is_found_after_lost_events(root, monk
     without_times = SimpleNamespace(pack=lambda *status: packed.pack(*status[:-2], 0, 0))
     monkeypatch.setattr(inotify.Inotify, "drain", lambda queue: overflow(drain(queue)))
     monkeypatch.setattr(kept_texts, "_STATUS", without_times)
-    monkeypatch.setattr(kept_texts, "_TICK", kept_texts.TIME_RESOLUTION)
+    monkeypatch.setattr(context, "_TICK", context.TIME_RESOLUTION)
     with Workspace(root, watch=True) as ws:
         assert lines(ws, "first") == 4
         (root / "a/one.txt").write_text("other in a\n")
@@ -392,7 +392,7 @@ def test_a_short_queue_that_overflows_loses_nothing(root):
 
 @linux
 def test_directories_without_a_free_watch_are_compared_and_reported(root, monkeypatch):
-    monkeypatch.setattr(kept_texts, "TIME_RESOLUTION", 10_000_000)
+    monkeypatch.setattr(context, "TIME_RESOLUTION", 10_000_000)
     for number in range(20):
         (root / f"d{number}/e").mkdir(parents=True)
         (root / f"d{number}/e/one.txt").write_text("first\n")
@@ -428,7 +428,7 @@ def test_a_file_system_without_events_is_compared_and_reported(root, monkeypatch
 @linux
 def test_a_status_from_the_cache_of_a_network_file_system_hides_no_change(root, monkeypatch):
     monkeypatch.setattr(syscalls, "file_system", lambda _: 0x6969)
-    monkeypatch.setattr(kept_texts, "TIME_RESOLUTION", 0)
+    monkeypatch.setattr(context, "TIME_RESOLUTION", 0)
     monkeypatch.setattr(syscalls, "lstat", cache(syscalls.lstat))
     with Workspace(root, watch=True) as ws:
         assert lines(ws, "needle") == lines(ws, "needle") == 0
