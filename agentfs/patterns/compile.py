@@ -170,7 +170,7 @@ def compile_pattern(
     if engine is RE:
         if plan.growth is None:
             raise InvalidPatternError(
-                "The work of this pattern has no known bound. Python's `re` is used here, which has no timeout.",
+                "The work of this pattern has no known bound, and Python's `re` is used here: no timeout.",
                 hint="Install the `regex` module where the files are. "
                 "Or avoid references to groups, and repeats or choices inside repeated groups.",
             )

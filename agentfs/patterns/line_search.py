@@ -79,7 +79,6 @@ class LineSearch:
         self._window = window
         self._max_length = pattern.max_length
         self.too_long = 0  # number of lines (with `multiline`: texts) that were too long to search
-        self.reached = 0  # end of the last match of `part_hits`
         self._until_check = 0
         # A literal of one character is in too many lines to be useful.
         self._has_literals = bool(plan.literals) and min(map(len, plan.literals)) > 1
@@ -108,48 +107,12 @@ class LineSearch:
                 hit.end += start
                 yield hit
 
-    def part_hits(self, text: str, start: int, stop: int) -> Iterator[LineMatch]:
-        """Yield the matches in a part of one line that begin between two positions.
-
-        The text ahead of `start` belongs to this line, or to the lines before it.
-        """
-        begin = 0 if self._multiline else text.rfind("\n", 0, start) + 1
-        line = text[begin:]
-        self.reached = start
-        if self._has_candidates(line) and next(self._candidates(line), None) is None:
-            return
-        if self._is_literal(line) and len(self._plan.literals) == 1:
-            literal = self._plan.literals[0]
-            # If the literal cannot overlap itself, every place is a match, so they need only be counted.
-            if not any(literal.endswith(literal[:size]) for size in range(1, len(literal))):
-                yield from self._part_with(literal, line, begin, start - begin, stop - begin)
-                return
-
-        def spans() -> Iterator[tuple[int, int]]:
-            for first, last in _spans(self._sliced(line, start - begin)):
-                if begin + first >= stop:
-                    return
-                self.reached = begin + last
-                yield first, last
-
-        for hit in self._grouped(line, spans()):
-            hit.start += begin
-            hit.end += begin
-            yield hit
-
-    def _part_with(self, literal: str, text: str, begin: int, start: int, stop: int) -> Iterator[LineMatch]:
-        """Yield what `part_hits` yields for a literal, in its text from `begin` on."""
-        folded = text.lower() if self._ignore_case else text
-        end = stop + len(literal) - 1  # of a match that begins before `stop`
-        self._seconds_left()
-        first = folded.find(literal, start, end)
-        if first < 0:
-            return
-        self.reached = begin + folded.rfind(literal, start, end) + len(literal)
-        near = folded[first : min(end, first + self._window + len(literal))]
-        head = text.rfind("\n", 0, first) + 1
-        spans = [(first - head + one, first - head + other) for one, other in _occurrences(near, (literal,))]
-        yield LineMatch(begin + head, begin + len(text), spans, folded.count(literal, start, end))
+    def first_in_part(self, part: str, start: int, stop: int) -> tuple[int, int] | None:
+        """Return the first match in a part of one line that begins between two positions, or None."""
+        if self._has_candidates(part) and next(self._candidates(part), None) is None:
+            return None
+        match = next(self._sliced(part, start), None)
+        return match.span() if match is not None and match.start() < stop else None
 
     def matches(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
         """Yield each match in the lines of `hits`, with the offset of the searched part of the text."""

@@ -105,11 +105,15 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
         if name not in unsaid and (count := getattr(skipped, name)):
             rules = _rules(skipped.rules, 1 if found else _MAX_RULES) if name == "ignored" else ""
             counted.append(plural(count, one, several) + rules)
-    report = f"left out: {', '.join(counted)}" if counted else ""
     if not counted and not skipped.unread_rules:
         return ""
-    if can_open and not repeated and (skipped.hidden or skipped.ignored):
-        report = Joined(" ", report, Advice("(", _OPEN_IGNORED, ")"))
+    opened = bool(skipped.hidden) + bool(
+        skipped.ignored
+    )  # the first of `counted`, which the model can search
+    if can_open and not repeated and opened:
+        last = counted[opened - 1]
+        counted[opened - 1] = FirstOf(Advice(f"{last} (", _OPEN_IGNORED, ")"), last)
+    report = Advice("left out: ", Joined(", ", *counted)) if counted else ""
     unread = ""
     if skipped.unread_rules:
         unread = first_names([one_line(display_name(file)) for file in skipped.unread_rules], _MAX_RULES)

@@ -273,7 +273,9 @@ class _Searcher:
                 if isinstance(pieces, str):
                     return pieces
                 size, multiline = min(WINDOW, self.line_search.max_length), self.options.multiline
-                self._search_windows(path, windows(pieces, size, self.around, multiline=multiline))
+                first_match = self.line_search.first_in_part
+                every = windows(pieces, size, self.around, first_match, multiline=multiline)
+                self._search_windows(path, every)
         except TimeoutError:
             raise
         except (OSError, AgentFSError) as error:
@@ -295,32 +297,21 @@ class _Searcher:
         can_count = max_count is None and not self.options.multiline
         kept: list[LineMatch] = []
         following: int | None = None  # where the next match begins
-        shown = in_match = enough = is_open = False
-        length = 0  # of the window before
+        shown = enough = False
         excerpts = _Excerpts(path, self.around, self.limits.grep_line_chars, self.options.overlap)
         too_long = line_search.too_long
         try:
             for window in every:
-                if not window.continues:
-                    in_match = is_open = False
-                    if enough:
-                        break
-                elif is_open:  # the line of the last match goes on
-                    found.matches[-1] = _longer(found.matches[-1], len(window.text) + window.dropped - length)
-                length = len(window.text)
+                if enough:
+                    break
                 text, start, stop = window.text, window.start, window.stop
                 excerpts.enter(window)
                 shows_more = first + counts.hits < page.end if self.by_line else counts.hits < samples
-                if can_count and not shows_more and not window.is_part:
+                if can_count and not shows_more and window.hit is None:
                     line_search.count(text[start:stop], counts)
                     continue
                 following = None
-                parts = window.is_part
-                hits = line_search.part_hits(text, start, stop) if parts else line_search.hits(text, start)
-                for hit in hits:
-                    if in_match:  # the line was counted with its first part
-                        counts.matches += hit.matches
-                        break
+                for hit in line_search.hits(text, start) if window.hit is None else (window.hit,):
                     number = first + counts.hits
                     is_shown = page.first <= number < page.end if self.by_line else counts.hits < samples
                     if hit.start >= stop:
@@ -332,16 +323,12 @@ class _Searcher:
                             self._keep(excerpts, kept[:-1], following=kept[-1].start)
                             del kept[:-1]
                     counts.add(hit, text.count("\n", hit.start, hit.end))
-                    in_match = parts
                     window.resume = max(window.resume, hit.end + 1)
                     if enough := max_count is not None and counts.lines >= max_count:
                         break
-                if parts:
-                    window.resume = max(stop, line_search.reached)
                 if kept:
-                    shown, before = True, len(found.matches)
+                    shown = True
                     self._keep(excerpts, kept, following)
-                    is_open = parts and len(found.matches) > before
                     kept.clear()
         except TimeoutError:
             found.ended_in = path
@@ -402,7 +389,7 @@ class _Excerpts:
     def enter(self, window: Window) -> None:
         """Go on with the next window."""
         self._text = window.text
-        self._context, self._ahead = window.context, window.ahead
+        self._context, self._beyond = window.context, window.beyond
         self._number, self._counted = window.number, 0  # of the line that begins there
         self._free = max(self._context, self._free - window.dropped)
 
@@ -417,8 +404,8 @@ class _Excerpts:
             end = len(text) if end is None or self._overlap else end  # noqa: PLW2901 - the default for None
             lines_after, taken = _lines_after(text, found.end + 1, end, self._after)
             self._free = self._context if self._overlap else taken
-            ahead = 0 if found.start else self._ahead
-            shown, spans, cut = _cut_around(text[found.start : found.end], found.spans, line_chars, ahead)
+            lines = text[found.start : found.end]
+            shown, spans, cut = _cut_around(lines, found.spans, line_chars, self._beyond)
             yield Match(
                 path=self._path,
                 line=self._number,
@@ -456,24 +443,21 @@ def without_marks(match: Match) -> tuple[str, list[tuple[int, int]]]:
     return text, [(start - len(ahead), end - len(ahead)) for start, end in match.spans]
 
 
-def _longer(match: Match, count: int) -> Match:
-    """Return a match whose text leaves out more characters at its end."""
-    ahead, behind = match.cut
-    text = match.text.removesuffix(cut_mark(behind)) + cut_mark(behind + count)
-    return replace(match, text=text, cut=(ahead, behind + count))
-
-
 def _cut_around(
-    text: str, spans: Sequence[tuple[int, int]], line_chars: int, ahead: int
+    text: str, spans: Sequence[tuple[int, int]], line_chars: int, beyond: tuple[int, int]
 ) -> tuple[str, list[tuple[int, int]], tuple[int, int]]:
-    """Cut a long text around its first match; return it with moved spans and the cut lengths."""
+    """Cut a long text around its first match; return it with moved spans and the cut lengths.
+
+    `beyond` are the numbers of characters that the text lacks already.
+    """
     limit = line_chars * _BLOCK_LINES if "\n" in text else line_chars
-    if len(text) <= limit and not ahead:
+    if len(text) <= limit and beyond == (0, 0):
         return text, list(spans), (0, 0)
     first = spans[0][0] if spans else 0
     start = max(0, min(first - limit // 4, len(text) - limit))
     end = min(start + limit, len(text))
-    mark, rest = cut_mark(ahead + start), len(text) - end
+    ahead, rest = beyond[0] + start, beyond[1] + len(text) - end
+    mark = cut_mark(ahead)
     shift = len(mark) - start
     kept = [(max(a, start) + shift, min(b, end) + shift) for a, b in spans if a <= end and b >= start]
-    return f"{mark}{text[start:end]}{cut_mark(rest)}", kept, (ahead + start, rest)
+    return f"{mark}{text[start:end]}{cut_mark(rest)}", kept, (ahead, rest)

@@ -1,14 +1,16 @@
 r"""The text of a file, in windows that are searched one after the other.
 
-A small file is one window. A window of a large file ends at a line end. A line that does not fit is searched
-in parts, and a multiline match must fit. Windows overlap by the lines that are shown around a match, and by
-the length of a match that no cut may hide.
+A small file is one window. A window of a large file ends at a line end. Windows overlap by the lines that are
+shown around a match, and by the length of a match that no cut may hide. A line longer than a window is
+searched up to its first match, and a multiline match longer than a quarter of a window may be missed.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agentfs.fs import OpenFile, incremental_decoder, join_returns, text_pieces
+from agentfs.patterns.line_search import LineMatch
 from agentfs.patterns.literals import SkipReason
 from agentfs.text import HEAD, UNKNOWN_8BIT, bom_of, codec_name, codec_of, declared_encoding
 
@@ -29,9 +31,8 @@ class Window:
         number: The number of the line at the start of the text.
         context: Where the lines begin that may be shown before a match.
         dropped: How many characters of the previous window are not in this one.
-        is_part: Whether it is a part of one long line.
-        continues: Whether the previous window had another part of this line.
-        ahead: How many characters of this line come before the text.
+        hit: The match, if the text is a part of a line that is longer than a window.
+        beyond: How many characters of this line come before and after the text.
     """
 
     text: str
@@ -41,9 +42,8 @@ class Window:
     number: int = 1
     context: int = 0
     dropped: int = 0
-    is_part: bool = False
-    continues: bool = False
-    ahead: int = 0
+    hit: LineMatch | None = None
+    beyond: tuple[int, int] = (0, 0)
 
 
 def one_window(text: str) -> Iterator[Window]:
@@ -51,8 +51,31 @@ def one_window(text: str) -> Iterator[Window]:
     return iter((Window(text, 0, len(text) + 1),))
 
 
+class _Source:
+    """The rest of a text that comes in pieces."""
+
+    def __init__(self, pieces: Iterator[str]) -> None:
+        self._pieces = pieces
+        self.complete = False
+
+    def extend(self, text: str, size: int) -> str:
+        """Return a text with more of the source, until it is longer than `size`."""
+        parts, length = [text], len(text)
+        while length <= size and not self.complete:
+            piece = next(self._pieces, None)
+            self.complete = piece is None
+            parts.append(piece or "")
+            length += len(piece or "")
+        return "".join(parts)
+
+
 def windows(
-    pieces: Iterator[str], size: int, around: tuple[int, int], *, multiline: bool
+    pieces: Iterator[str],
+    size: int,
+    around: tuple[int, int],
+    first_match: Callable[[str, int, int], tuple[int, int] | None],
+    *,
+    multiline: bool,
 ) -> Iterator[Window]:
     r"""Cut a text with `\n` for every line end into windows.
 
@@ -60,53 +83,69 @@ def windows(
         pieces: The text.
         size: The number of characters of the largest window.
         around: The numbers of lines before and after a match that the same window has.
+        first_match: Finds the first match in a part of a line that begins between two positions.
         multiline: Whether a match may span lines.
     """
-    overlap, (before, after) = size // _OVERLAP, around
-    text = ""
-    start = context = dropped = ahead = 0
-    number, continues, complete = 1, False, False
+    overlap, (before, after) = size // _OVERLAP if multiline else 0, around
+    source, text = _Source(pieces), ""
+    start = context = dropped = 0
+    number = 1
     while True:
-        parts, length = [text], len(text)
-        while length <= size and not complete:
-            piece = next(pieces, None)
-            complete = piece is None
-            parts.append(piece or "")
-            length += len(piece or "")
-        text = "".join(parts)
+        text = source.extend(text, size)
+        length = len(text)
         if start >= length:
             return
         is_last = length <= size
         end = length if is_last else text.rfind("\n", start, size) + 1
-        is_part = continues or not end
-        goes_on = False
-        if not is_part:
-            stop = length + 1 if is_last else _stop(text, start, end, after, overlap if multiline else 0)
-        elif (line_end := text.find("\n", start, size)) >= 0:
-            stop, end = line_end + 1, line_end
-        elif is_last:
-            stop = length + 1
-        else:
-            stop, end, goes_on = size - overlap, size, True
+        if not end:
+            number += text.count("\n", 0, start)
+            window, text = _long_line(source, text[start:], size, first_match)
+            if window is not None:
+                window.number = number
+                yield window
+            number, start, context, dropped = number + 1, 0, 0, length
+            continue
+        stop = length + 1 if is_last else _stop(text, start, end, after, overlap)
         window = Window(
-            text[:end] if end < length else text, start, stop, min(stop, length), number, context, dropped,
-            is_part=is_part, continues=continues, ahead=ahead,
-        )  # fmt: skip
+            text[:end] if end < length else text, start, stop, min(stop, length), number, context, dropped
+        )
         yield window
-        start = window.resume
-        dropped = max(0, start - (overlap if multiline or goes_on else 1))
-        context = start
-        if not is_part and before:
-            context = _lines_back(text, start, before, max(window.context, start - overlap))
+        start = context = window.resume
+        dropped = max(0, start - (overlap or 1))
+        if before:
+            context = _lines_back(text, start, before, max(window.context, start - size // _OVERLAP))
             dropped = min(dropped, context)
-        if goes_on:
-            ahead += dropped - (0 if continues else text.rfind("\n", 0, dropped) + 1)
-        else:
-            ahead = 0
-        continues = goes_on
         number += text.count("\n", 0, dropped)
         text = text[dropped:]
         start, context = start - dropped, context - dropped
+
+
+def _long_line(
+    source: _Source, text: str, size: int, first_match: Callable[[str, int, int], tuple[int, int] | None]
+) -> tuple[Window | None, str]:
+    """Search a line that is longer than a window, in parts that overlap.
+
+    Returns the part with the first match, and the text after the line.
+    """
+    found: Window | None = None
+    ahead = start = shown = 0
+    while True:
+        text = source.extend(text, size)
+        end = text.find("\n", 0, size)
+        is_last = end >= 0 or len(text) <= size
+        part = text[: end if end >= 0 else size]
+        stop = len(part) + 1 if is_last else size - size // _OVERLAP
+        span = None if found is not None else first_match(part, start, stop)
+        if span is not None:
+            hit, shown = LineMatch(0, len(part), [span], 1), ahead + len(part)
+            found = Window(part, 0, stop, dropped=sys.maxsize, hit=hit, beyond=(ahead, 0))
+        if is_last:
+            if found is not None:
+                found.beyond = found.beyond[0], ahead + len(part) - shown
+            return found, text[len(part) + 1 :]
+        start = size // _OVERLAP  # before it is text that a lookbehind may need
+        ahead += stop - start
+        text = text[stop - start :]
 
 
 def _stop(text: str, start: int, end: int, after: int, overlap: int) -> int:

@@ -40,7 +40,7 @@ _LONG_RULE = 1000  # characters; a longer rule is compiled alone
 
 _WILD = re.compile(r"[*?\[\\]")
 # `aa**//f`: after a plain beginning, git lets `**/` stand for nothing, and an empty part has no other match.
-_BESIDE_EMPTY_PART = re.compile(r"([^*?\[\\]*[^*?\[\\/])\*\*/(/.*)?", re.DOTALL)
+_BESIDE_EMPTY_PART = re.compile(r"([^*?\[\\]*[^*?\[\\/])\*\*+/(/.*)?", re.DOTALL)
 _BOM = b"\xef\xbb\xbf"
 
 # Patterns that pathspec 1.1 reads as git does, and that its regexes match without much backtracking: at most

@@ -33,7 +33,6 @@ PATTERNS = [
     "a+b?",
     r"\bdef (\w+)\(",
     r"(?<name>a)b",
-    r"(a|b)*c",
     r"\<a|b\>",
     r"^\s*#",
     r"[^ab\n]",

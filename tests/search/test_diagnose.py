@@ -7,7 +7,7 @@ import time
 import pytest
 
 from agentfs import Workspace
-from agentfs.errors import InvalidPatternError, NotFoundError
+from agentfs.errors import InvalidPatternError, NoMatchError, NotFoundError
 from agentfs.search import diagnose
 
 FILES = {
@@ -252,3 +252,113 @@ def test_a_glob_that_matches_only_directories_names_the_call_that_lists_one(tmp_
             .data["note"]
         )
         assert note.endswith('call list_dir(path="lib/commands")')
+
+
+@pytest.fixture
+def code(tmp_path):
+    (tmp_path / "src/lib").mkdir(parents=True)
+    (tmp_path / "src/app.py").write_text("alpha <div> Beta\nfoo(1)\ngamma: w.rd\n")
+    (tmp_path / "src/lib/x.ts").write_text("alpha\n")
+    (tmp_path / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
+    (tmp_path / "dos.bin").write_bytes(b"\0one\r\n")
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [
+        ({"pattern": "'alpha'"}, "Without the quotes it matches 2 lines"),
+        ({"pattern": '"foo\\("'}, "Without the quotes it matches 1 line"),
+        ({"pattern": "nothing | gamma"}, "Without the spaces around | it matches 1 line"),
+        ({"pattern": "nothing| gamma:"}, "Without the spaces around | it matches 1 line"),
+        ({"pattern": "-i ALPHA"}, "Without the options it matches 2 lines"),
+        ({"pattern": "-i -n beta"}, "Without the options it matches 1 line"),
+        ({"pattern": "/ALPHA/i"}, "Without the slashes it matches 2 lines"),
+        ({"pattern": "/alpha/"}, "Without the slashes it matches 2 lines"),
+        ({"pattern": "\\<div\\> Beta"}, "With < and > in place of"),
+        ({"pattern": "alpha", "glob": "src"}, "In the directory src it matches 2 lines"),
+        ({"pattern": "alpha", "glob": "lib", "path": "src"}, "In the directory src/lib it matches 1 line"),
+    ],
+)
+def test_regression_what_is_written_around_a_pattern_is_named_if_it_matches_without(code, arguments, fact):
+    result = code.grep(**arguments)
+    assert (result.total_lines, len(result.nothing)) == (0, 2)
+    assert result.nothing[1].startswith(fact)
+    retried = code.grep(**changed(arguments, result.nothing[1]))
+    assert retried.total_lines == int(re.search(r"matches (\d+) line", result.nothing[1])[1])
+    if "glob" in arguments:
+        assert "path=" in result.text
+
+
+def changed(arguments, hint):
+    """Return the arguments with the changes that a hint advises."""
+    advice = hint.rpartition(": ")[2]
+    passed = {
+        name: json.loads(value) for name, value in re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|true)', advice)
+    }
+    omitted = re.findall(r"leave out (\w+)", advice)
+    return {name: value for name, value in {**arguments, **passed}.items() if name not in omitted}
+
+
+@pytest.mark.parametrize("pattern", ["'absent'", "absent | missing", "-i absent", "/absent/i", r"\<absent\>"])
+def test_a_pattern_that_finds_nothing_without_its_additions_either_has_no_hint(code, pattern):
+    assert len(code.grep(pattern).nothing) == 1
+
+
+@pytest.mark.parametrize("pattern", [r"\r", r"\r$", r"one\r\n", r"[\r]", "\r"])
+def test_regression_carriage_returns_at_line_ends_are_not_denied(code, tmp_path, pattern):
+    text = code.grep(pattern).text
+    assert (
+        "Lines are matched without their ends; 1 searched file ends lines with \\r\\n, such as dos.txt."
+        in text
+    )
+    (tmp_path / "dos.txt").unlink()
+    assert "0 searched files end lines with \\r\\n." in code.grep(pattern).text
+
+
+@pytest.mark.parametrize(
+    ("old", "advice"),
+    [("w.+d", {"regex": True}), ("ALPHA", {"old_string": "alpha"}), ("'gamma'", {"old_string": "gamma"})],
+)
+def test_regression_replace_names_the_call_or_the_spelling(code, old, advice):
+    with pytest.raises(NoMatchError) as caught:
+        code.replace(old, "new")
+    assert advised(caught.value.hint.splitlines()[0]) == advice
+    assert code.replace(**{"old_string": old, "new_string": "new", **advice}, preview=True).replacements
+
+
+def test_regression_types_may_be_a_list_in_one_text(code):
+    expected = list(code.grep("alpha", type=["py", "ts"]).counts)
+    assert expected == ["src/app.py", "src/lib/x.ts"]
+    for given in ("py,ts", "py ts", "py, ts", "py|ts"):
+        assert list(code.grep("alpha", type=given).counts) == expected
+
+
+def test_regression_a_glob_as_path_says_how_many_files_match(code):
+    with pytest.raises(NotFoundError) as caught:
+        code.grep("foo", "src/*")
+    assert "As a glob it names 1 file, 1 of them with 1 matching line" in str(caught.value)
+
+
+def test_regression_an_alias_of_the_source_directory_is_resolved(code):
+    for path in ("@/lib/x.ts", "$lib/x.ts", "~/lib/x.ts"):
+        with pytest.raises(NotFoundError) as caught:
+            code.read(path)
+        assert caught.value.details["similar"] == ["src/lib/x.ts"], path
+
+
+def test_regression_a_file_ranks_before_a_link_to_it(code, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/x.ts").symlink_to("../src/lib/x.ts")
+    with pytest.raises(NotFoundError) as caught:
+        code.read("other/x.ts")
+    assert caught.value.details["similar"] == ["src/lib/x.ts", "a/x.ts"]
+
+
+def test_regression_rules_and_protected_files_are_named_in_full_words(code, tmp_path):
+    (tmp_path / ".gitignore").write_text("*.a\n*.b\n*.c\n")
+    for name in ("x.a", "x.b", "x.c", "key.pem"):
+        (tmp_path / name).touch()
+    assert "and 1 more rule (pass include_ignored=true)" in code.grep("absent").text
+    assert "1 protected by the policy" in code.grep("absent").text

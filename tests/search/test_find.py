@@ -270,3 +270,102 @@ def test_an_answer_without_files_names_the_argument_to_drop(tmp_path, watch, met
             assert found.total == 0
             assert said in found.text
         assert "without" not in ws.glob("x", exclude="y").text
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two directories with the same names, except `src/lib`."""
+    for name in ("src/lib/a.py", "src/b.py", "docs/b.py", "docs/.b.py", "docs/b.log", "a/x.go", ".h/y.go"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("value\n")
+    (tmp_path / ".gitignore").write_text("*.log\nout/\n")
+    (tmp_path / "out").mkdir()
+    with Workspace(tmp_path) as workspace:
+        yield workspace
+
+
+@pytest.mark.parametrize("method", ["glob", "find", "grep", "ls"])
+def test_regression_an_exclusion_may_name_a_directory_that_is_not_there(two, method):
+    given = {"glob": {"pattern": "*.py"}, "find": {}, "grep": {"pattern": "value"}, "ls": {}}[method]
+    name = "ignore" if method == "ls" else "exclude"
+    plain = getattr(two, method)(**given).to_dict()
+    excluded = getattr(two, method)(**given, **{name: "/nowhere/x/*"}).to_dict()
+    for result in (plain, excluded):
+        result.pop("elapsed_ms", None)
+        result.pop("text", None)
+        result.pop("notes", None)
+    assert excluded == plain
+
+
+@pytest.mark.parametrize("path", [["src", "docs"], ["docs", "src"]])
+def test_regression_a_glob_from_the_search_directory_is_looked_for_in_each_path(two, path):
+    assert paths(two.glob("/lib/*.py", path)) == ["src/lib/a.py"]
+    assert paths(two.find(path, glob="/lib/*.py")) == ["src/lib/a.py"]
+    assert list(two.grep("value", path, "/lib/*.py").counts) == ["src/lib/a.py"]
+
+
+@pytest.mark.parametrize("path", [["src", "docs"], ["docs", "src"]])
+def test_regression_the_order_of_paths_decides_about_no_absolute_glob(two, path):
+    absolute = f"{two.root}/src/b*"
+    for call in (
+        lambda: two.ls(path, ignore=absolute),
+        lambda: two.glob("*", path, exclude=absolute),
+        lambda: two.glob(absolute, path),
+        lambda: two.find(path, glob=absolute),
+        lambda: two.grep("value", path, exclude=absolute),
+    ):
+        with pytest.raises(AgentFSError, match="several paths") as caught:
+            call()
+        assert caught.value.code == "invalid_argument"
+
+
+def test_regression_each_of_several_paths_is_ahead_of_its_own_names(two):
+    found = two.find(["src", "docs", "./src/lib"], pattern="^(docs/b|src/lib/a)", full_path=True)
+    assert paths(found) == ["docs/b.py", "src/lib/a.py"]
+
+
+@pytest.mark.parametrize("glob", ["./a/**/*.go", "a/**/*.go", "/a/*.go", "a/*.go"])
+def test_regression_only_names_that_a_search_could_have_reached_are_reported(tmp_path, two, glob):
+    for call in (
+        lambda ws: ws.glob(glob),
+        lambda ws: ws.find(glob=glob),
+        lambda ws: ws.grep("value", glob=glob),
+        lambda ws: ws.grep("value", "a", type="go"),
+        lambda ws: ws.find(pattern="x.go$", max_depth=2, exclude=["out", ".h"]),
+    ):
+        with Workspace(tmp_path) as ws:
+            result = call(ws)
+        assert (result.skipped.hidden, result.skipped.ignored, result.skipped.rules) == (0, 0, {})
+        assert "left out" not in result.text
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_what_is_left_out_and_could_be_found_is_counted_exactly(tmp_path, two, watch):
+    with Workspace(tmp_path, watch=watch) as ws:
+        for _ in range(2):
+            for pattern, hidden, ignored in (("*.py", 2, 1), ("*.log", 1, 2), ("*", 3, 2), ("docs/*", 1, 1)):
+                for result in (ws.glob(pattern), ws.grep("value", glob=pattern)):
+                    assert (result.skipped.hidden, result.skipped.ignored) == (hidden, ignored), pattern
+                    assert sum(result.skipped.rules.values()) == ignored
+
+
+def test_regression_listed_hidden_files_are_searched(two):
+    found = two.grep("value", files=["docs/.b.py", "src/b.py"], glob="*.py", hidden=True)
+    assert list(found.counts) == ["docs/.b.py", "src/b.py"]
+    assert list(two.grep("value", files=["docs/.b.py"], exclude="*.log").counts) == ["docs/.b.py"]
+
+
+def test_regression_one_entry_is_one_entry(two):
+    with pytest.raises(AgentFSError, match="The result has 1 file;"):
+        two.glob("*.go", offset=9)
+    with pytest.raises(AgentFSError, match="The result has 2 entries;"):
+        two.ls("src", offset=9)
+    with pytest.raises(AgentFSError, match="The result has 1 match;"):
+        two.grep("value", "src/b.py", offset=9)
+
+
+@pytest.mark.parametrize("path", ["/", "", "//"])
+def test_regression_a_slash_is_the_root_as_in_globs(two, path):
+    assert [each.path for each in two.ls(path).entries] == [each.path for each in two.ls().entries]
+    assert paths(two.glob("*.py", path)) == paths(two.glob("*.py"))
+    assert two.grep("value", path).counts == two.grep("value").counts

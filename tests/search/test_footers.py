@@ -46,7 +46,8 @@ def test_regression_every_answer_says_what_makes_it_incomplete(ws, tmp_path):
     (tmp_path / "link.py").symlink_to("a.py")
     incomplete = "left out: 1 protected by the policy, 1 too large, 1 undecodable, 1 link"
     found = ws.grep("value", max_filesize="10M")
-    assert f"{FOOTER.replace('2 hidden', '4 hidden')}, {incomplete[10:]}" in found.text
+    advice = " (pass include_ignored=true), "
+    assert f"{FOOTER.replace('2 hidden', '4 hidden')}{advice}{incomplete[10:]}" in found.text
     incomplete = incomplete.replace("1 too large, ", "")
     ws.grep("value")
     for toolset in (ws.tools(), ws.tools(["grep"]), ws.tools()):
@@ -84,8 +85,8 @@ def test_every_answer_without_matches_reports_all_that_was_left_out(ws, repeats)
     for _ in range(1 + repeats):
         text = ws.grep("no such text").text
         assert (
-            "left out: 3 hidden, 1 ignored by .gitignore:1 *.log, 1 version control directory, 1 binary"
-            in text
+            "left out: 3 hidden, 1 ignored by .gitignore:1 *.log (pass include_ignored=true), "
+            "1 version control directory, 1 binary" in text
         )
         assert "1 version control directory" in ws.glob("*.rs").text
 

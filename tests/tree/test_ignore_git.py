@@ -283,3 +283,43 @@ def compare(seeds, memory, monkeypatch):
 @pytest.mark.parametrize("count", [600, pytest.param(20_000, marks=pytest.mark.long)])
 def test_git_agrees_on_random_trees(memory, monkeypatch, count):
     assert compare(range(count), memory, monkeypatch) == count
+
+
+def test_regression_an_empty_part_after_two_stars_is_read_as_by_git(memory):
+    """`aa**//f` matches only `aa/f`."""
+    starts, stars, ends = (
+        ("aa", "/aa", "aa/bb", "a?"),
+        ("**", "***", "*"),
+        ("", "f", "*.o", "**/f", "x/", "/f"),
+    )
+    patterns = [f"{a}{b}/{c}{d}" for a in starts for b in stars for c in ("", "/") for d in ends]
+    names = [
+        "aa/f",
+        "aab/f",
+        "aa/x/f",
+        "aa/x/x/f",
+        "aa/f.o",
+        "aa/bb/f",
+        "aa/bb/x/f",
+        "f",
+        "x/aa/f",
+        "aa/bbc/f",
+    ]
+    subprocess.run(["git", "init", "-q", memory], check=True)
+    for number, pattern in enumerate(patterns):
+        for name in names:
+            path = memory / str(number) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        (memory / str(number) / ".gitignore").write_text(f"{pattern}\n")
+    listed = subprocess.run(
+        ["git", "-C", memory, "ls-files", "-co", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    with Root(memory, Policy()) as root:
+        walk = Walk(root, ".", max_entries=100_000)
+        walked = [f"{visit.path}/{file.name}" for visit in walk for file in visit.files]
+    assert walked
+    assert set(walked) == {path for path in listed if not path.endswith(".gitignore")}
