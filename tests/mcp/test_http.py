@@ -323,13 +323,13 @@ def test_a_client_that_sends_its_request_slowly_is_disconnected(tree, sent):
 @MODES
 async def test_a_long_request_and_a_stream_outlive_the_time_for_a_head(tree, mode):
     (tree / "long.txt").write_text("\n".join("x" * 100 for _ in range(1500)))
-    for number in range(80):
+    for number in range(4):
         os.link(tree / "long.txt", tree / "sub" / f"{number}.txt")
     slow = {"pattern": r"x+(?!x|$)", "path": "sub"}
     with HttpServer(tree, token=TOKEN, command=with_settings(_HEAD_SECONDS=0.2)) as server:
         async with server.client(TOKEN, mode=mode) as connected:
             began = time.monotonic()
-            assert "0 matches" in told(await connected.call_tool("grep", slow))
+            assert "No matches" in told(await connected.call_tool("grep", slow))
             assert time.monotonic() - began > 0.4
             await asyncio.sleep(0.5)
             assert told(await connected.call_tool("read", {"path": "a.txt"})) == "1|one\n2|two\n3|three"
