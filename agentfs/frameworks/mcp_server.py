@@ -8,8 +8,8 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import func_metadata
 from pydantic import PrivateAttr
 
+from agentfs.mcp.progress import progress_reporter
 from agentfs.mcp.questions import Questions
-from agentfs.mcp.workspace_server import progress_reporter
 from agentfs.providers.mcp_format import call_result
 from agentfs.tools.approval import answering
 from agentfs.tools.toolset import Toolset

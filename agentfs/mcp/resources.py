@@ -11,7 +11,7 @@ from mcp import MCPError, types
 from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError, PathError
 from agentfs.fs import quote
 from agentfs.limits import MIB
-from agentfs.mcp.roots import Part, path_of
+from agentfs.mcp.roots import ClientView, path_of
 from agentfs.tools.result import from_error
 from agentfs.visible import one_line
 
@@ -25,14 +25,14 @@ TEMPLATE = types.ResourceTemplate(
 )
 
 
-def listed(part: Part, cursor: str | None) -> types.ListResourcesResult:
+def list_page(view: ClientView, cursor: str | None) -> types.ListResourcesResult:
     """Return a page of the files that are neither hidden, ignored nor protected."""
     if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
         raise InvalidArgumentError("The cursor is not one of this server.")
     first = int(cursor or 0)
-    found = part.workspace.find(types="f", limit=PAGE, offset=first)
+    found = view.workspace.find(types="f", limit=PAGE, offset=first)
     resources = [
-        types.Resource(uri=_uri(part, entry.path), name=one_line(entry.path), size=entry.size)
+        types.Resource(uri=_uri(view, entry.path), name=one_line(entry.path), size=entry.size)
         for entry in found.files
         if not entry.protected
     ]
@@ -40,41 +40,41 @@ def listed(part: Part, cursor: str | None) -> types.ListResourcesResult:
     return types.ListResourcesResult(resources=resources, next_cursor=following)
 
 
-def completed(part: Part, params: types.CompleteRequestParams) -> types.CompleteResult:
+def complete_path(view: ClientView, params: types.CompleteRequestParams) -> types.CompleteResult:
     """Return the paths that begin with the typed value of the template's `path`; directories end with `/`."""
     nothing = types.CompleteResult(completion=types.Completion(values=[], total=0))
     if getattr(params.ref, "uri", None) != TEMPLATE.uri_template or params.argument.name != "path":
         return nothing
     typed = os.path.join("/", urllib.parse.unquote(params.argument.value))
-    root = os.path.join(part.directory, "")
+    root = os.path.join(view.directory, "")
     directory, name = (root, "") if root.startswith(typed) else os.path.split(typed)
     pattern = rf"\A{re.escape(name)}"
     try:
-        found = part.workspace.find(directory, pattern, limit=COMPLETIONS, max_depth=1, case="sensitive")
+        found = view.workspace.find(directory, pattern, limit=COMPLETIONS, max_depth=1, case="sensitive")
     except PathError:
         return nothing
     values = [
-        _quoted_path(part, entry.path) + "/" * (entry.is_dir) for entry in found.files if not entry.protected
+        _quoted_path(view, entry.path) + "/" * (entry.is_dir) for entry in found.files if not entry.protected
     ]
     return types.CompleteResult(
         completion=types.Completion(values=values, total=found.total, has_more=found.truncated)
     )
 
 
-def contents(part: Part, uri: str) -> types.ReadResourceResult:
+def read(view: ClientView, uri: str) -> types.ReadResourceResult:
     """Return a text, or an image as a blob."""
     path = path_of(uri)
     if path is None:
         raise NotFoundError(f"{quote(uri)} is not the URI of a local file.")
     # Whole, because a client cannot ask for the rest.
     limits = replace(
-        part.workspace.limits,
+        view.workspace.limits,
         read_bytes=RESOURCE_BYTES,
         read_lines=sys.maxsize,
         line_chars=sys.maxsize,
         output_tokens=sys.maxsize,
     )
-    workspace = part.workspace.view(limits=limits)
+    workspace = view.workspace.view(limits=limits)
     result = workspace.read(path)
     if result.kind == "notebook":
         result = workspace.read(path, raw=True)
@@ -97,9 +97,9 @@ def protocol_error(error: AgentFSError) -> MCPError:
     return MCPError(code=types.INVALID_PARAMS, message=from_error(error).content)
 
 
-def _uri(part: Part, path: str) -> str:
-    return f"file:///{_quoted_path(part, path)}"
+def _uri(view: ClientView, path: str) -> str:
+    return f"file:///{_quoted_path(view, path)}"
 
 
-def _quoted_path(part: Part, path: str) -> str:
-    return urllib.parse.quote(os.path.join(part.directory, path)).removeprefix("/")
+def _quoted_path(view: ClientView, path: str) -> str:
+    return urllib.parse.quote(os.path.join(view.directory, path)).removeprefix("/")

@@ -1,4 +1,4 @@
-"""The part of a workspace that is inside the client's roots."""
+"""The view of a workspace inside the client's roots."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from agentfs.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Part:
+class ClientView:
     """The part of a workspace that a client may use, the directory of its paths, and its tools."""
 
     workspace: Workspace
@@ -23,8 +23,8 @@ class Part:
 class ClientRoots:
     """Follows the roots of one client, which are requested once and after each change."""
 
-    def __init__(self, whole: Part, make_tools: Callable[[Workspace], Toolset]) -> None:
-        self._whole = self._part = whole
+    def __init__(self, whole: ClientView, make_tools: Callable[[Workspace], Toolset]) -> None:
+        self._whole = self._view = whole
         self._make_tools = make_tools
         self._only: list[str] | None = None
         self._announced, self._known = 1, 0
@@ -34,8 +34,8 @@ class ClientRoots:
         """Ask for the roots again before the next call."""
         self._announced += 1
 
-    async def part(self, questions: Questions) -> Part:
-        """Return the part inside the client's roots; raise `refused` if the client does not list them."""
+    async def view(self, questions: Questions) -> ClientView:
+        """Return the view inside the client's roots; raise `refused` if the client does not list them."""
         if questions.resends:  # a request of its own
             await self._narrow(await questions.roots())
         elif self._known != self._announced:
@@ -45,10 +45,10 @@ class ClientRoots:
                 # Waiting calls raise its error. If no call waits, asyncio must not log it.
                 self._request.add_done_callback(lambda task: task.cancelled() or task.exception())
             await asyncio.shield(self._request)
-        return self._part
+        return self._view
 
     async def _ask(self, questions: Questions) -> None:
-        """Narrow the part to the client's roots; ask again if they change before the reply."""
+        """Narrow the view to the client's roots; ask again if they change before the reply."""
         while self._known != self._announced:
             announced = self._announced
             await self._narrow(await questions.roots())
@@ -59,7 +59,7 @@ class ClientRoots:
         only = await asyncio.to_thread(_inside, workspace.root, roots)
         if only != self._only:
             view, directory = await asyncio.to_thread(_view_of, workspace, only)
-            self._part = Part(view, directory, self._make_tools(view))
+            self._view = ClientView(view, directory, self._make_tools(view))
             self._only = only
 
 

@@ -15,7 +15,6 @@ from collections.abc import AsyncGenerator, Generator
 from typing import Any, BinaryIO, Self, cast
 
 import anyio
-import anyio.to_thread
 from mcp import types
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
@@ -32,15 +31,14 @@ _Streams = tuple[Any, Any]  # the SDK's generic types
 async def stdio() -> AsyncGenerator[_Streams]:
     """Open the streams for a server on standard input and output.
 
-    Until the end, file descriptor 0 is empty and 1 is standard error, so that no other output or input mixes
-    with the frames.
+    Until the end, file descriptor 0 is empty and 1 is standard error (by the SDK), so that no other output or
+    input mixes with the frames.
     """
     if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         raise FileIOError("The server needs standard input and output, and one of them is closed.")
-    with _private_stdin() as source, _private_stdout() as output:
+    with _private_stdin() as source:
         frames = _Frames(source)
-        streams = cast("anyio.AsyncFile[str]", frames), cast("anyio.AsyncFile[str]", _Output(output))
-        async with stdio_server(*streams) as (incoming, outgoing):
+        async with stdio_server(cast("anyio.AsyncFile[str]", frames)) as (incoming, outgoing):
             frames.outgoing = outgoing
             with _ended_by_interrupt(frames):
                 yield incoming, outgoing
@@ -93,24 +91,6 @@ class _Frames:
             self._loop.call_soon_threadsafe(self.end)
 
 
-class _Output:
-    """Standard output without a buffer: nothing is left to flush when the client has gone."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    async def write(self, text: str) -> None:
-        await anyio.to_thread.run_sync(self._write_all, text.encode())
-
-    async def flush(self) -> None:
-        """Do nothing: `write` has no buffer."""
-
-    def _write_all(self, frame: bytes) -> None:
-        left = memoryview(frame)
-        while left:
-            left = left[os.write(self._fd, left) :]
-
-
 def _refusal(line: bytes) -> types.JSONRPCError:
     """Return the answer to an invalid frame, with the id of the frame if it can be read."""
     identity: Any = None
@@ -127,27 +107,13 @@ def _refusal(line: bytes) -> types.JSONRPCError:
 def _private_stdin() -> Generator[BinaryIO]:
     """Open a duplicate of standard input; descriptor 0 is empty during the block."""
     private = os.dup(0)
-    empty, writable = os.pipe()
-    os.dup2(empty, 0)
-    os.close(empty)
-    os.close(writable)
+    with open(os.devnull, "rb") as empty:
+        os.dup2(empty.fileno(), 0)
     try:
         # Never closed: a thread may still read it, and another file must not get its number.
         yield os.fdopen(private, "rb", closefd=False)
     finally:
         os.dup2(private, 0)
-
-
-@contextlib.contextmanager
-def _private_stdout() -> Generator[int]:
-    """Duplicate standard output; descriptor 1 is standard error during the block."""
-    private = os.dup(1)
-    with contextlib.suppress(OSError):  # standard error is closed
-        os.dup2(2, 1)
-    try:
-        yield private  # never closed, for the same reason
-    finally:
-        os.dup2(private, 1)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,12 @@
 """MCP over streamable HTTP, on the SDK's transport: the address, the token, and the names of the server."""
 
+import asyncio
 import hmac
 import ipaddress
+import math
 import socket
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +16,10 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agentfs.errors import FileIOError, InvalidArgumentError, RefusedError
 from agentfs.mcp.stdio import MAX_FRAME_BYTES
@@ -21,6 +28,10 @@ PATH = "/mcp"
 MIN_TOKEN_CHARS = 16
 _MAX_SESSIONS = 100
 _MAX_CONNECTIONS = 500
+_MAX_WAITING = 100  # connections without a request under way
+_HEAD_SECONDS = 10.0  # for the head of a request
+_BODY_SECONDS = 120.0  # for the body of a request, and for its turn
+_SMALL_BODY = 256 * 1024  # bytes; a larger body waits for its turn
 _GRACE_SECONDS = 3  # for open streams, when the server ends
 _IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -80,7 +91,8 @@ class HttpAddress:
             token_verifier=_OneToken(self._token) if self._token else None,
         )
         config = uvicorn.Config(
-            app,
+            _BoundedBodies(app),
+            http=_Connection,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -116,6 +128,112 @@ def _listening(host: str, port: int, *, has_token: bool) -> tuple[socket.socket,
         reason = getattr(error, "strerror", None) or error
         raise FileIOError(f"The server cannot listen on {host}, port {port}: {reason}.") from None
     return listening, bound
+
+
+class _Connection(H11Protocol):
+    """A connection whose client must send its requests soon, or give way to others.
+
+    Connections without a request need no token, so they must not take the places of those that have one. If
+    too many wait, the oldest one of the address with most of them is closed.
+    """
+
+    deadline: asyncio.TimerHandle | None = None  # set while no request is under way
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request, and close another connection if too many wait."""
+        super().connection_made(transport)
+        self._watch()
+        waiting: dict[_Connection, float] = {
+            each: each.deadline.when()
+            for each in self.connections
+            if isinstance(each, _Connection) and each.deadline is not None
+        }
+        if len(waiting) > _MAX_WAITING:
+            counts = Counter(each.address for each in waiting)
+            min(waiting, key=lambda each: (-counts[each.address], waiting[each])).close()
+
+    def data_received(self, data: bytes) -> None:
+        """Handle the next part of a request."""
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        super().connection_lost(exc)
+        self.close()
+
+    @property
+    def address(self) -> str:
+        """The address of the client."""
+        return self.client[0] if self.client else ""
+
+    def close(self) -> None:
+        """Close the connection when all answers are sent."""
+        self._stop_waiting()
+        self.transport.close()
+
+    def _watch(self) -> None:
+        """Start or stop the time for the head of the next request."""
+        if not getattr(self.cycle, "response_complete", True):  # None before the first request
+            self._stop_waiting()
+        elif self.deadline is None and not self.transport.is_closing():
+            self.deadline = self.loop.call_later(_HEAD_SECONDS, self.close)
+
+    def _stop_waiting(self) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+            self.deadline = None
+
+
+class _BoundedBodies:
+    """An application whose large request bodies together take no more memory than the largest one.
+
+    Authentication reads no body, so a body without a token never takes a place.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._free = MAX_FRAME_BYTES
+        self._freed = asyncio.Condition()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request; it is answered with 503 or 408 if its body comes too late."""
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        size = MAX_FRAME_BYTES if "transfer-encoding" in headers else int(headers.get("content-length", 0))
+        size = min(size, MAX_FRAME_BYTES)
+        taken, ends = 0, 0.0
+
+        async def receive_in_turn() -> Message:
+            nonlocal taken, ends
+            if size <= _SMALL_BODY or ends == math.inf:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(
+                    ends := ends or asyncio.get_running_loop().time() + _BODY_SECONDS
+                ):
+                    if not taken:
+                        async with self._freed:
+                            await self._freed.wait_for(lambda: self._free >= size)
+                            self._free -= size
+                            taken = size
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408 if taken else 503, headers={"Retry-After": "10"}) from None
+            if not message.get("more_body", False):
+                ends = math.inf
+            return message
+
+        try:
+            await self._app(scope, receive_in_turn, send)
+        finally:
+            async with self._freed:
+                self._free += taken
+                self._freed.notify_all()
 
 
 class _OneToken:

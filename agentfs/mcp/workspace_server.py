@@ -10,13 +10,13 @@ from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 import agentfs
-from agentfs.advice import plural
 from agentfs.async_workspace import AsyncWorkspace
 from agentfs.errors import AgentFSError
 from agentfs.limits import MIB, Limits
 from agentfs.mcp import resources
+from agentfs.mcp.progress import progress_reporter
 from agentfs.mcp.questions import InputRequired, Questions
-from agentfs.mcp.roots import ClientRoots, Part
+from agentfs.mcp.roots import ClientRoots, ClientView
 from agentfs.mcp.stdio import stdio
 from agentfs.mcp.streamable_http import HttpAddress
 from agentfs.policy import Policy
@@ -91,7 +91,7 @@ class WorkspaceServer:
                 command, root, policy=self._policy, limits=limits, state=state, watch=watch
             )
         try:
-            self._whole = Part(self._workspace, self._workspace.root, self._toolset(self._workspace))
+            self._whole = ClientView(self._workspace, self._workspace.root, self._toolset(self._workspace))
         except AgentFSError:
             self._workspace.close()
             raise
@@ -160,7 +160,7 @@ class WorkspaceServer:
         questions = Questions(context, params)
         with answering(questions.permission):
             try:
-                tools = (await self._part_of(context, questions)).tools
+                tools = (await self._view_of(context, questions)).tools
                 progress = progress_reporter(context)
                 result = await tools.acall(params.name, params.arguments, on_progress=progress)
             except InputRequired as question:
@@ -175,10 +175,10 @@ class WorkspaceServer:
         self, context: _Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         cursor = None if params is None else params.cursor
-        return await self._answer_at_once(context, params, resources.listed, cursor)
+        return await self._answer_at_once(context, params, resources.list_page, cursor)
 
     async def _complete(self, context: _Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        return await self._answer_at_once(context, params, resources.completed, params)
+        return await self._answer_at_once(context, params, resources.complete_path, params)
 
     async def _list_templates(self, context: _Context, params: Any) -> types.ListResourceTemplatesResult:
         del context, params
@@ -187,17 +187,17 @@ class WorkspaceServer:
     async def _read_resource(
         self, context: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        return await self._answer(context, params, resources.contents, params.uri)
+        return await self._answer(context, params, resources.read, params.uri)
 
     async def _answer(
-        self, context: _Context, params: Any, function: Callable[[Part, _A], _R], argument: _A
+        self, context: _Context, params: Any, function: Callable[[ClientView, _A], _R], argument: _A
     ) -> _R | types.InputRequiredResult:
-        """Call a function in a thread with the client's part; return its result or a question."""
+        """Call a function in a thread on the view of the client; return its result or a question."""
         questions = Questions(context, params)
         with answering(questions.permission):
             try:
-                part = await self._part_of(context, questions)
-                return await self._files.run(function, part, argument)
+                view = await self._view_of(context, questions)
+                return await self._files.run(function, view, argument)
             except InputRequired as question:
                 return question.result
             except AgentFSError as error:
@@ -206,7 +206,7 @@ class WorkspaceServer:
                 raise resources.protocol_error(error) from None
 
     async def _answer_at_once(
-        self, context: _Context, params: Any, function: Callable[[Part, _A], _R], argument: _A
+        self, context: _Context, params: Any, function: Callable[[ClientView, _A], _R], argument: _A
     ) -> _R:
         """Do as `_answer`, for a request that cannot end with a question."""
         result = await self._answer(context, params, function, argument)
@@ -219,13 +219,13 @@ class WorkspaceServer:
         del params
         self._roots_of(context).changed()
 
-    async def _part_of(self, context: _Context, questions: Questions) -> Part:
-        """Return the part of the workspace inside the client's roots."""
+    async def _view_of(self, context: _Context, questions: Questions) -> ClientView:
+        """Return the view of the workspace inside the client's roots."""
         # From 2026-07-28 on, a list or a completion cannot end with a question.
         cannot_ask = questions.resends and context.method in {"resources/list", "completion/complete"}
         if self._is_remote or cannot_ask or not questions.has_roots:
             return self._whole
-        return await self._roots_of(context).part(questions)
+        return await self._roots_of(context).view(questions)
 
     def _roots_of(self, context: _Context) -> ClientRoots:
         # The SDK keeps this dictionary for each connection, but gives no public access to it.
@@ -236,14 +236,3 @@ class WorkspaceServer:
 
 def _read_only_tools(tools: Toolset) -> list[str]:
     return [tool["name"] for tool in tools.schemas("mcp") if tool["annotations"].get("readOnlyHint")]
-
-
-def progress_reporter(context: Any) -> Callable[[int], None]:
-    """Return a callback that sends progress from a call's thread; the SDK drops progress nobody requested."""
-    loop = asyncio.get_running_loop()
-
-    def report(entries: int) -> None:
-        message = context.session.report_progress(entries, None, plural(entries, "entry", "entries"))
-        asyncio.run_coroutine_threadsafe(message, loop)
-
-    return report
