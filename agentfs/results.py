@@ -17,7 +17,7 @@ Newline = Literal["\n", "\r\n", "\r", "mixed"]
 EntryType = Literal["file", "directory", "symlink", "other"]
 
 # Fields that repeat the data of a result as text.
-TEXTS = frozenset({"text", "whole"})
+TEXTS = frozenset({"text", "whole", "glob_note"})
 _SCALARS = frozenset({str, int, bool, type(None)})
 
 
@@ -615,7 +615,8 @@ class GlobResult(Result):
         skipped: Numbers of names that were left out.
         truncated: True if files follow after this page.
         elapsed_ms: Milliseconds that the search took.
-        nothing: If nothing was found: a sentence about the search, and a hint where a file would be found.
+        nothing: If nothing was found: a text about the search, and a hint where a file would be found.
+        glob_note: The one of the notes that says how globs were read, if not literally; else "".
     """
 
     files: list[Entry]
@@ -625,6 +626,7 @@ class GlobResult(Result):
     truncated: bool = False
     elapsed_ms: int = 0
     nothing: tuple[str, ...] = ()
+    glob_note: str = field(default="", repr=False, compare=False)
 
     @property
     def summary(self) -> str:
@@ -648,6 +650,7 @@ class GrepResult(Result):
         searched_files: Files whose content was searched.
         elapsed_ms: Milliseconds that the search took.
         nothing: If nothing was found: a sentence about the search, and hints where a match would be found.
+        glob_note: As in `GlobResult`.
     """
 
     matches: list[Match]
@@ -661,6 +664,7 @@ class GrepResult(Result):
     searched_files: int = 0
     elapsed_ms: int = 0
     nothing: tuple[str, ...] = ()
+    glob_note: str = field(default="", repr=False, compare=False)
 
     @property
     def summary(self) -> str:

@@ -6,12 +6,14 @@ import re
 import select
 import shlex
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import needs, program
-from tests.forked import run_command
 
+BINARIES = Path(sys.executable).parent  # has `agentfs` and argcomplete's script
 # What is typed, and what the last word is completed to.
 OFFERED = {
     "agentfs gr": {"grep"},
@@ -20,21 +22,22 @@ OFFERED = {
     "agentfs-workspace gr": {"grep"},
     "agentfs grep --ignore": {"--ignore-case"},
     "agentfs grep --output-mode c": {"content", "count"},
-    "agentfs grep --output-mode=c": {"content", "count"},
     "agentfs ls --color ": {"auto", "always", "never"},
     "agentfs multi-edit --pre": {"--preview"},
     "agentfs multi_edit --pre": {"--preview"},
-    "agentfs completion ": {"bash", "zsh", "fish"},
+    "agentfs mcp --pol": {"--policy"},
     "agentfs read no": {"notes.txt"},
     "agentfs grep pattern no": {"notes.txt"},
     "agentfs ls --root pack": {"pack age"},
-    "agentfs ls --root=pack": {"pack age"},
     "agentfs read pack": {"pack age"},
 }
-# The command prints its arguments, after a key has put all completions into the line.
+# The command prints its arguments, after a key has put all completions into the line. To complete, the
+# programs themselves are called by argcomplete, which finds them in PATH.
 SETTINGS = """
-agentfs() { printf '<%s>' "$@" && echo '<end>'; }
-agentfs-workspace() { agentfs "$@"; }
+agentfs() {
+    if [ -n "$_ARGCOMPLETE" ]; then command agentfs "$@"; else printf '<%s>' "$@" && echo '<end>'; fi
+}
+agentfs-workspace() { if [ -n "$_ARGCOMPLETE" ]; then command agentfs "$@"; else agentfs "$@"; fi; }
 PS1='<ready>'
 """
 START = {"bash": ["--noprofile", "--rcfile", ".bashrc"], "zsh": ["-d"]}
@@ -49,25 +52,38 @@ bindkey '^X' all
 }
 
 
-def in_fish(tree, script):
+def environment(tree):
+    """Return the variables of a shell whose PATH has the installed commands."""
+    return {"HOME": str(tree), "PATH": f"{BINARIES}:{os.environ['PATH']}", "TERM": "xterm"}
+
+
+def script(tree, shell):
+    """Return the script that the page says to run."""
+    command = [BINARIES / "register-python-argcomplete", "--shell", shell, "agentfs", "agentfs-workspace"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def in_fish(tree):
     """Return what fish offers for each line, without its descriptions."""
     ask = "".join(f"complete -C {shlex.quote(line)}; echo '<end>'\n" for line in OFFERED)
     done = subprocess.run(
-        [program("fish"), "--no-config", "-c", script + ask],
+        [program("fish"), "--no-config", "-c", script(tree, "fish") + ask],
         cwd=tree,
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "HOME": str(tree)},
+        env=environment(tree),
     )
     assert done.stderr == ""
     answers = done.stdout.split("<end>\n")
     return [[offer.partition("\t")[0] for offer in answer.splitlines()] for answer in answers[:-1]]
 
 
-def on_a_terminal(tree, shell, script):
+def on_a_terminal(tree, shell):
     """Type each line in bash or zsh, and yield the last words that the command got."""
-    (tree / f".{shell}rc").write_text(BEFORE[shell] + script + AFTER[shell] + SETTINGS)
+    (tree / f".{shell}rc").write_text(
+        BEFORE[shell] + script(tree, "bash" if shell == "bash" else "zsh") + AFTER[shell] + SETTINGS
+    )
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [program(shell), *START[shell], "-i"],
@@ -75,7 +91,7 @@ def on_a_terminal(tree, shell, script):
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={"HOME": str(tree), "PATH": os.environ["PATH"], "TERM": "xterm"},
+        env=environment(tree),
         start_new_session=True,
     ) as process:
         os.close(theirs)
@@ -104,10 +120,6 @@ def on_a_terminal(tree, shell, script):
 def test_a_shell_completes_commands_options_values_and_paths(tmp_path, shell):
     (tmp_path / "pack age").mkdir()
     (tmp_path / "notes.txt").touch()
-    script = run_command("completion", shell, cwd=tmp_path).stdout
-    answers = in_fish(tmp_path, script) if shell == "fish" else on_a_terminal(tmp_path, shell, script)
-    offered = {
-        line: {word.removeprefix("--output-mode=").removeprefix("--root=").rstrip("/") for word in answer}
-        for line, answer in zip(OFFERED, answers, strict=True)
-    }
+    answers = in_fish(tmp_path) if shell == "fish" else on_a_terminal(tmp_path, shell)
+    offered = {line: {word.rstrip("/") for word in answer} for line, answer in zip(OFFERED, answers, strict=True)}
     assert offered == OFFERED

@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     try:
-        options = parse(argv)
+        run, options = parse(argv)
     except SystemExit as end:  # argparse has printed help or an error
         return end.code if isinstance(end.code, int) else FAILED
-    return options.run(options)
+    return run(options)

@@ -36,7 +36,8 @@ def serve_mcp(options: CommandOptions) -> int:
     elif token is not None or options.http_name:
         raise InvalidArgumentError("--token-file, --token-env and --http-name need --http HOST:PORT.")
     limits = settings.limits
-    watch_bytes = limits.watch_bytes if options.watch_bytes == "limits" else options.watch_bytes
+    if options.watch_bytes is not None:
+        limits = replace(limits, watch_bytes=options.watch_bytes)
     server = WorkspaceServer(
         settings.root or ".",
         names=[name.strip() for name in options.tools.split(",")] if options.tools else None,
@@ -46,8 +47,8 @@ def serve_mcp(options: CommandOptions) -> int:
         state=options.state,
         command=None if options.connect is None else words_of(options.connect),
         structured=options.structured,
-        limits=limits if watch_bytes is None else replace(limits, watch_bytes=watch_bytes),
-        watch=watch_bytes is not None,
+        limits=limits,
+        watch=not options.no_watch,
     )
     if address is None and sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         print_error("agentfs: waiting for an MCP client, which starts this command itself. Ctrl-C ends it.")
@@ -84,6 +85,8 @@ def _policy_of(options: CommandOptions, limits: Limits) -> agentfs.PolicyFile:
 
 def _token(options: CommandOptions, root: str) -> str | None:
     """Return the bearer token, or None if there is no option for one."""
+    if options.token_env is not None and options.token_file is not None:
+        raise InvalidArgumentError("--token-file and --token-env exclude each other.")
     if options.token_env is not None:
         if not (token := os.environ.get(options.token_env)):
             raise InvalidArgumentError(f"The environment variable {options.token_env} is not set.")

@@ -33,6 +33,7 @@ from agentfs.limits import MIB, Limits
 from agentfs.results import ToolResult
 from agentfs.text import decode, footer, to_json
 from agentfs.tools.arguments import parse_arguments
+from agentfs.tools.kinds import Parameter
 from agentfs.tools.result import ToolNames
 from agentfs.tools.spec import Tool, exposable
 from agentfs.tools.toolset import Toolset
@@ -40,30 +41,30 @@ from agentfs.workspace import Workspace
 
 # The commands that take several paths and print a line for each entry.
 PATH_COMMANDS = {"ls", "glob", "find", "grep"}
-# Optional parameters that are positional on the command line.
-POSITIONAL = {"path", "steps", "name"}
 _NOTHING_FOUND = 1
 _STDIN = "<stdin>"  # the path of standard input in the output of `rg`
 _MOST = 2**31 - 1
 # Limits of results that go to a pipe. A matching line may have 10 MiB.
+_COUNTS = (
+    "read_lines",
+    "read_bytes",
+    "line_chars",
+    "list_entries",
+    "glob_results",
+    "grep_results",
+    "walk_entries",
+)
 _UNCUT = Limits(
-    read_lines=_MOST,
-    read_bytes=_MOST,
-    line_chars=_MOST,
-    list_entries=_MOST,
-    glob_results=_MOST,
-    grep_results=_MOST,
+    **dict.fromkeys((*_COUNTS, "output_tokens"), _MOST),
     grep_line_chars=10 * MIB,
-    walk_entries=_MOST,
     timeout=math.inf,
-    output_tokens=_MOST,
     count_tokens=lambda _: 0,
 )
 
 
 def run_tool(tool: Tool, options: CommandOptions) -> int:
     """Run a tool, once for each path."""
-    given = options.given
+    given = dict(options.given)
     if given.get("content") == "-":
         given["content"] = input_text()
     limits = _UNCUT if wants_data(options.color) else None
@@ -75,7 +76,7 @@ def run_tool(tool: Tool, options: CommandOptions) -> int:
         tools = _CommandTools([getattr(workspace, name) for name in names], expose=expose)
         calls, all_given = _Calls(options, workspace, tools, tool), [given]
         if tool.name in PATH_COMMANDS:
-            paths = _paths_after_pattern(tool, options)
+            paths = _paths_after_pattern(tool, given, options.regexp)
             if tool.name == "grep" and not paths and "files" not in given and _is_piped():
                 paths = ["-"]
             all_given = [{**given, "path": calls.searchable(path)} for path in paths] or [given]
@@ -126,11 +127,10 @@ def _open(options: CommandOptions, limits: Limits | None = None) -> Workspace:
     return workspace
 
 
-def _paths_after_pattern(tool: Tool, options: CommandOptions) -> list[str]:
+def _paths_after_pattern(tool: Tool, given: dict[str, Any], patterns: Sequence[str]) -> list[str]:
     """Take the paths out of the given arguments; with `-e` all positional arguments are paths."""
-    given = options.given
     paths: list[str] = given.pop("path")
-    if patterns := options.regexp:
+    if patterns:
         if "pattern" in given:
             paths.insert(0, given["pattern"])
         if len(patterns) > 1:
@@ -285,13 +285,13 @@ class _CommandNames(ToolNames):
 
     def parameter(self, name: str) -> str | None:
         visible = super().parameter(name)
-        positional = visible in positional_names(self._called)
+        positional = visible in _positional(self._called)
         return visible.upper() if visible and positional else visible and option_name(visible)
 
     def call_text(self, call: NextCall) -> str:
         given, wanted = self._values, call["arguments"]
         tool = next(tool for tool in self._tools if tool.name == call["name"])
-        positional = positional_names(tool)
+        positional = _positional(tool)
         changed = {name: value for name, value in wanted.items() if given.get(name) != value}
         again = tool is self._called and given.keys() <= wanted.keys()
         if again and changed and changed.keys().isdisjoint(positional):
@@ -303,7 +303,7 @@ class _CommandNames(ToolNames):
         return f"`{' '.join(['agentfs', tool.name, *words, *values])}`"
 
     def argument_text(self, name: str, value: Any) -> str:
-        return _word(value) if name in positional_names(self._called) else _option(name, value)
+        return _word(value) if name in _positional(self._called) else _option(name, value)
 
 
 class _CommandTools(Toolset):
@@ -313,9 +313,13 @@ class _CommandTools(Toolset):
         return METHODS if tool is None else _CommandNames(tuple(self._tools.values()), tool, values)
 
 
-def positional_names(tool: Tool) -> list[str]:
-    """Return the parameters of a tool that are positional on the command line."""
-    return [each.name for each in tool.parameters if each.required or each.name in POSITIONAL]
+def is_positional(parameter: Parameter) -> bool:
+    """Return True if a parameter of a tool is positional on the command line."""
+    return parameter.required or parameter.name in {"path", "steps", "name"}
+
+
+def _positional(tool: Tool) -> list[str]:
+    return [each.name for each in tool.parameters if is_positional(each)]
 
 
 def option_name(parameter: str) -> str:

@@ -249,7 +249,7 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
             advice = "Increase max_results, or use a more specific pattern or path"
             totals = _totals(context, found, len(files), "files", advice)
             pattern = context.arguments["pattern"]
-            if not files and "/" not in pattern and found.nothing[0].endswith("."):  # no other hint
+            if not files and "/" not in pattern and len(found.nothing) == 1:  # no other hint
                 totals["note"] += (
                     f"\n`{pattern}` matches only in that directory, `**/{pattern}` also below it."
                 )

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from agentfs import Edit, Limits, Policy, Toolset, Workspace
 from agentfs.advice import Advice as Advice
+from agentfs.advice import Joined as Joined
 from agentfs.advice import Names as Names
 from agentfs.advice import NextCall as NextCall
 from agentfs.advice import Retry as Retry
@@ -28,7 +29,7 @@ from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
 from agentfs.results import GlobResult, GrepResult, Match, ReadResult, Skipped, ToolResult
 from agentfs.search.diagnose import skip_report as skip_report
-from agentfs.search.glob_readings import READINGS, globs_below
+from agentfs.search.glob_readings import globs_below
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
 from agentfs.search.searcher import without_marks as without_marks
@@ -226,7 +227,7 @@ def globs_from_root(workspace: Workspace, path: str, globs: str | Sequence[str] 
 
 def glob_notes(found: GlobResult | GrepResult) -> list[str]:
     """Return the notes on globs that a search did not read literally."""
-    return [note for note in found.notes if note.startswith(READINGS)]
+    return [found.glob_note] if found.glob_note else []
 
 
 def last_line(arguments: Mapping[str, Any]) -> int | None:

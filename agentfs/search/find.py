@@ -113,7 +113,7 @@ def find_files(
             fact = "As a glob it matches"
             error.hint = pattern_as_glob(Probe(root, limits), options, fact) or f"{fact} nothing."
         raise
-    nothing = ""
+    nothing = hint = ""
     if not found.total:
         paths = paths_of(options.path)
         nothing = f"0 {noun[1]} match"
@@ -123,7 +123,7 @@ def find_files(
         nothing += f" {', '.join(map(one_line, patterns))}" if patterns else ""
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
         hint = explain_no_entries(root, limits, meant, found)
-        nothing = Joined("; ", nothing, hint) if hint else f"{nothing}."
+        nothing += "" if hint else "."
     shown: list[ShownPath] = [
         (each.path, "/" if each.type == "directory" else "", each.type) for each in found.entries
     ]
@@ -133,8 +133,10 @@ def find_files(
         found.skipped,
         exact=found.exact,
         elapsed_ms=int((time.monotonic() - began) * 1000),
-        nothing=() if found.total else (nothing,),
+        nothing=() if found.total else (nothing, hint) if hint else (nothing,),
+        glob_note=glob_note,
     )
+    nothing = Joined("; ", nothing, hint)
     return _fitted_page(limits, options, found, result, shown, nothing, noun, tracker, glob_note)
 
 

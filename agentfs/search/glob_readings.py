@@ -35,8 +35,6 @@ _LIST_TOKEN = re.compile(r"\s*[,|]\s*|\s+|\\.|\{[^}]*\}|\[[^\]]*\]|.", re.DOTALL
 # A name in brackets that begins a part of a path: `[id]` or `[...slug]`, and not `[Tt]` or `[a-z]`.
 _NAME_IN_BRACKETS = re.compile(r"(?:^|(?<=/))\[{1,2}(?:\.\.\.)?(?!(\w)(?i:\1)\])[^\W\d]\w+\]{1,2}")
 _ANY_PARTS = "**"
-# The beginnings of the notes on globs that were read in another way.
-READINGS = ("brackets taken literally", "matched from the root")
 _MOST_NAMED = 3
 _SECONDS = 1.0  # for each short search
 
@@ -111,10 +109,9 @@ class _GlobReader:
         return True if found.total else (False if found.exact else None)
 
     def _note(self) -> str:
-        literal, from_root = READINGS
         readings = {
-            literal: self._literal,
-            f"{from_root}, as nothing matches below {one_line(self._start)}": self._from_root,
+            "brackets taken literally": self._literal,
+            f"matched from the root, as nothing matches below {one_line(self._start)}": self._from_root,
         }
         return "; ".join(
             f"{how}: {first_names([*map(one_line, globs)], _MOST_NAMED)}"

@@ -155,6 +155,7 @@ def _render(
         searched_files=found.searched,
         elapsed_ms=elapsed_ms,
         nothing=() if found.total_lines else (_nothing(options, found), *hints),
+        glob_note=remarks[0],
     )
     on_page = len(found.matches if by_line else found.counts)
     rendered = min(_most_rendered(found.matches, limits) if by_line else limits.output_tokens, on_page)

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from agentfs import ToolResult, Workspace
 from agentfs.dialects.toolkit import (
+    Joined,
     absolute_in,
     estimate_tokens,
     glob_notes,
@@ -173,7 +174,7 @@ def _entry(entry: Entry, path: str) -> dict[str, Any]:
 
 
 def _nothing_found(found: GlobResult) -> str:
-    return say(found.nothing[0], FIND_NAMES)
+    return say(Joined("; ", *found.nothing), FIND_NAMES)
 
 
 def _or_raise(name: str, given: FileFilter) -> str:
