@@ -58,6 +58,12 @@ Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
 Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(str)]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
+# By `Policy.overwrite`.
+_ADVICE_ON_WRITE = {
+    "seen": "{write} replaces only a file that {read} has shown you to its end.",
+    "never": "{write} only creates files.",
+    "always": "",
+}
 
 
 @guard_methods
@@ -326,11 +332,7 @@ class Workspace:
         named = search.options.texts(paths)
         return reading.read.read_paths(self._root, self._read_tracker, self.limits, named, budget)
 
-    @tool(
-        effect="write",
-        default=True,
-        advice="{write} replaces only a file that {read} has shown you to its end.",
-    )
+    @tool(effect="write", default=True, advice=lambda workspace: _ADVICE_ON_WRITE[workspace.policy.overwrite])
     def write(
         self,
         path: Path,

@@ -192,6 +192,8 @@ def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str
     page = {"output": context.result.content, "line_count": 0, "total_lines": 0, "offset": 1}
     truncated = read.truncated_by is not None
     if read.kind != "text":
+        count = context.result.content.count("\n") + 1 if read.total_lines else 0
+        page |= {"line_count": count, "total_lines": max(count, read.total_lines)}
         return {**page, "truncated": truncated, "kind": read.kind}
     lines = lines_of(read)
     # A file that is too large to be kept has no ids.

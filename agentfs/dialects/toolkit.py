@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from agentfs import Edit, Limits, Policy, Toolset, Workspace
 from agentfs.advice import Advice as Advice
+from agentfs.advice import Joined as Joined
 from agentfs.advice import Names as Names
 from agentfs.advice import NextCall as NextCall
 from agentfs.advice import Retry as Retry

@@ -59,6 +59,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "max_results", "head_limit", "max_lines", "num_lines", "line_count", "max_entries",
     ),
     "offset": ("skip", "line_offset"),
+    "input": ("patch", "patch_text"),  # of apply_patch
     "depth": ("max_depth",),
     "include_ignored": ("no_ignore", "include_gitignored", "show_ignored"),
 }  # fmt: skip
@@ -463,6 +464,7 @@ HABITS: dict[str, Habits] = {
     ),
     "replace": Habits(
         {
+            "old_string": ("pattern",),
             "expect": ("expected_replacements", "expected_count"),
             "word": ("whole_word", "match_whole_word"),
             "regex": ("use_regex", "is_regex", "is_regexp"),

@@ -29,7 +29,7 @@ from agentfs.tools.aliases import (
     snake_case,
     words_of_prose,
 )
-from agentfs.tools.declaration import declaration_of
+from agentfs.tools.declaration import is_method
 from agentfs.tools.kinds import (
     ArgumentProblem,
     ArgumentReader,
@@ -129,7 +129,7 @@ def _finds(tool: Tool, values: Mapping[str, Any]) -> bool:
 def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
     """Read the arguments of a call. The returned tool may be another, or have more parameters."""
     bound = _bind_as_sent(tools, tool, given)
-    if declaration_of(tool.spec.target) is not None:
+    if is_method(tool.spec.target):
         table = HABITS.get(bound.tool.own_name, Habits()).values
         for each in bound.tool.parameters:
             value = bound.values.get(each.name)
@@ -142,7 +142,7 @@ def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
 def _bind_as_sent(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
     reader = LenientReader()
     values = reader.read_members(tool.parameters, given)
-    if not reader.problems or declaration_of(tool.spec.target) is None:
+    if not reader.problems or not is_method(tool.spec.target):
         return BoundArguments(tool, values, reader.coercions, reader.problems)
     multi_edit = _tool_for(tools, "multi_edit") if tool.own_name == "edit" else None
     if multi_edit is not None and "edits" in LenientReader().assign_names(multi_edit.parameters, given, ""):
@@ -328,10 +328,18 @@ def _spellings(
 
 def _means_omitted(member: Parameter, value: Any) -> bool:
     """Return True for null, and text that means null, if the member may be left out."""
+    kind = member.value_kind
     omitted = value is None
-    if isinstance(value, str) and not isinstance(member.value_kind, (String, PathOf, UnionOf)):
-        omitted = value.strip().lower() in ("", "null", "none")
+    if isinstance(value, str) and not isinstance(kind, (String, PathOf, UnionOf)):
+        omitted = value.strip().lower() in ("", "null", "none") and not _is_choice(kind, value)
     return omitted and not member.required and not member.takes_null
+
+
+def _is_choice(kind: Kind, text: str) -> bool:
+    """Return True if a kind has choices and the text is one of them, for example "none"."""
+    reader = LenientReader()
+    kind.read(text, "", reader)
+    return bool(kind.choices) and not reader.problems
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -339,8 +347,8 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _tool_for(tools: Mapping[str, Tool], method: str) -> Tool | None:
-    declared = (tool for tool in tools.values() if declaration_of(tool.spec.target) is not None)
-    return next((tool for tool in declared if tool.own_name == method), None)
+    methods = (tool for tool in tools.values() if is_method(tool.spec.target))
+    return next((tool for tool in methods if tool.own_name == method), None)
 
 
 def _renamed(name: str, tool: Tool) -> Coercion:

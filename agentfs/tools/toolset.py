@@ -25,7 +25,7 @@ from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.hints import checks_arguments
 from agentfs.tools.kinds import short_repr
 from agentfs.tools.result import ToolNames, first_line, from_error, from_exception, from_value
-from agentfs.tools.run import Runner, complete, has_event_loop, plain_function
+from agentfs.tools.run import Hints, Runner, complete, has_event_loop, plain_function
 from agentfs.tools.spec import (
     RenderContext,
     Tool,
@@ -259,9 +259,9 @@ class Toolset:
     def instructions(self) -> str:
         """Return one short paragraph for the system prompt on how to use the tools together."""
         names = {tool.own_name: f"`{tool.name}`" for tool in self}
-        declared = (declaration_of(tool.spec.target) for tool in self)
-        advice = [each.advice for each in declared if each is not None and each.advice]
-        usable = [text.format(**names) for text in advice if names.keys() >= _fields(text)]
+        targets = [tool.spec.target for tool in self]
+        advice = [each.advice_of(target) for target in targets if (each := declaration_of(target))]
+        usable = [text.format(**names) for text in advice if text and names.keys() >= _fields(text)]
         return " ".join((_INSTRUCTIONS_START, *usable, *_INSTRUCTIONS_END))
 
     def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
@@ -460,11 +460,16 @@ class Toolset:
             results += await self._runner.run_tasks(self._answer_async, [(each,) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
-    def functions(self) -> list[Callable[..., Any]]:
-        """Return the tools as plain functions that return text, also for errors.
+    def functions(self, *, hints: Hints = "text") -> list[Callable[..., Any]]:
+        """Return the tools as functions that return text, also for errors.
 
-        They have plain type hints and Google-style docstrings with the parameters that a model sees, so that
-        any framework accepts them. Arguments are read as leniently as by `call`.
+        They have type hints, also with the descriptions as `Annotated`, and Google-style docstrings with the
+        parameters that a model sees, so that frameworks accept them. Arguments are read as leniently as by
+        `call`.
+
+        Args:
+            hints: "text" for `Annotated` with a text, "field" with a `Field` of Pydantic, which AG2 requires,
+                or "plain" for neither `Annotated` nor `Literal`, which google-genai requires.
 
         Returns:
             One function for each tool, in order; an `async` one for a tool that is.
@@ -476,7 +481,7 @@ class Toolset:
         async def run_async(name: str, arguments: dict[str, Any]) -> str:
             return (await self.acall(name, arguments)).content_with_notes
 
-        return [plain_function(tool, run, run_async) for tool in self]
+        return [plain_function(tool, run, run_async, hints) for tool in self]
 
     async def _dispatch(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
         """Execute a call and report its events; `on_loop` is True if an event loop runs it."""

@@ -1,11 +1,13 @@
 """Tool and parameter names of other products: translated if unambiguous, else refused with suggestions."""
 
 import json
+from typing import Any
 
 import pytest
 
 from agentfs import Toolset, Workspace
 from agentfs.tools.aliases import ALIASES, AMBIGUOUS, HABITS, TOOL_NAMES, snake_case
+from agentfs.tools.declaration import tool
 from agentfs.tools.spec import ToolSpec, exposable
 from tests.tool_calls import accepts
 
@@ -229,6 +231,12 @@ def test_replace_accepts_aliases_and_filters(ws, tree):
     assert (tree / "top.py").read_text() == "foo = 1\n"
 
 
+def test_replace_takes_pattern_and_replacement(ws, tree):
+    sent = {"pattern": "foo", "replacement": "bar", "path": "top.py"}
+    assert ws.tools("all").call("replace", sent).success
+    assert (tree / "top.py").read_text() == "bar = 1\n"
+
+
 def test_one_replacement_sent_to_multi_edit_is_one_edit(ws, tree):
     sent = {"path": "top.py", "old_string": "foo", "new_string": "bar"}
     assert ws.tools().call("multi_edit", sent).success
@@ -360,6 +368,44 @@ def test_foreign_parameters_are_translated_for_workspace_methods_only():
     assert not tools.call("read", {"path": "a", "start_line": 3}).success
     assert not tools.call("view", {"path": "a"}).success
     assert tools.call("Read", {"path": "a"}).content == "a 1"
+
+
+def own_functions():
+    """Functions with the names and parameters of methods, declared as a user declares tools."""
+    for method, parameter in (("read", "offset"), ("grep", "output_mode"), ("write", "content")):
+
+        @tool(effect="read")
+        def function(value: Any = "default") -> str:
+            """Do something else.
+
+            Args:
+                value: A value.
+            """
+            return repr(value)
+
+        function.__name__ = method
+        yield method, ToolSpec(function, parameters={"value": parameter})
+
+
+@pytest.mark.parametrize(("method", "spec"), [*own_functions()], ids=str)
+def test_habits_do_not_change_the_arguments_of_a_users_own_tool(method, spec):
+    tools = Toolset([spec])
+    ((name, _),) = tools.schemas("mcp")[0]["inputSchema"]["properties"].items()
+    for value in (0, "files", "x"):
+        called = tools.call(method, {name: value})
+        assert (called.content, called.coercions) == (repr(value), ())
+    for other in (*TOOL_NAMES[method], "str_replace_editor"):
+        assert tools.call(other, {"command": "view"}).error["code"] == "unknown_tool"
+    assert not tools.call(method, {"start_line": 3, "explanation": "x"}).success
+
+
+def test_a_method_of_a_subclass_keeps_the_habits_of_the_method_that_it_overrides(tree):
+    class Counting(Workspace):
+        def read(self, *args, **kwargs):
+            return super().read(*args, **kwargs)
+
+    with Counting(tree) as ws:
+        assert ws.tools().call("view", {**READ, "start_line": 0, "end_line": 1}).content.startswith("1|")
 
 
 def test_each_translation_is_recorded(ws):
