@@ -1,4 +1,4 @@
-"""The threads that run tool calls for `acall` and `run`, and tools as plain functions for frameworks."""
+"""The threads that run tool calls for `acall` and `answer`, and tools as plain functions for frameworks."""
 
 import inspect
 import threading

@@ -39,7 +39,7 @@ def test_the_tool_in_both_shapes(ws):
     assert custom["format"] == {"type": "grammar", "syntax": "lark", "definition": GRAMMAR}
     sent = {"type": "custom_tool_call", "name": "apply_patch", "call_id": "c",
             "input": "*** Begin Patch\n*** Delete File: obsolete.txt\n*** End Patch"}  # fmt: skip
-    reply = ws.tools(dialect="apply-patch").reply(sent)
+    reply = ws.tools(dialect="apply-patch").answer([sent])[0]
     assert reply["type"] == "custom_tool_call_output"
     assert "D obsolete.txt" in str(reply)
 
