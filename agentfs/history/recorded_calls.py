@@ -21,7 +21,8 @@ def record_calls(function: F, recording: Callable[[str], AbstractContextManager[
     """Return a function that records each call, and appends the changes to a returned text."""
     if not callable(function):
         raise InvalidArgumentError(
-            f"`function` must be a function, not {type(function).__name__}.", details={"argument": "function"}
+            f"`function` must be a function, not {type(function).__name__}.",
+            details={"parameter": "function"},
         )
 
     @functools.wraps(function)

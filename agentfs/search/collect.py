@@ -105,7 +105,7 @@ def bind_globs(root: Root, globs: list[str], paths: Sequence[str], argument: str
         raise InvalidArgumentError(
             "An absolute glob cannot be used with several paths.",
             hint="Make it relative.",
-            details={"argument": argument},
+            details={"parameter": argument},
         )
     return bound[0] if bound else globs
 

@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 
-from agentfs.advice import Advice, FirstOf, Joined, NextCall, ToolName, call
+from agentfs.advice import Advice, FirstOf, Joined, NextCall, call
 from agentfs.errors import InvalidArgumentError
 from agentfs.tools.kinds import (
     Anything,
@@ -21,54 +20,40 @@ from agentfs.tools.kinds import (
     UnionOf,
     short_repr,
 )
-from agentfs.visible import to_json
 
 # Other names of a parameter of any tool. A name counts only if it is an alias of exactly one parameter of the
 # tool and not itself the name of a parameter.
-ALIASES: dict[str, tuple[str, ...]] = {
+ALIASES = {
     "path": (
-        "file_path", "filepath", "filename", "file_name", "file", "target_file", "relative_path",
-        "absolute_path", "abs_path", "directory", "directory_path", "dir", "dir_path", "dirname", "folder",
-        "folder_path", "target_directory", "path_name", "pathname", "search_directory", "search_path",
-        "relative_workspace_path",
+        "file_path filepath filename file_name file target_file relative_path absolute_path abs_path "
+        "directory directory_path dir dir_path dirname folder folder_path target_directory path_name "
+        "pathname search_directory search_path relative_workspace_path"
     ),
-    "content": (
-        "text", "file_text", "contents", "body", "file_content", "file_contents", "new_content",
-        "code_content",
-    ),
-    "old_string": (
-        "old_str", "old_text", "old", "old_content", "search", "search_string", "find", "target_content",
-    ),
+    "content": "text file_text contents body file_content file_contents new_content code_content",
+    "old_string": "old_str old_text old old_content search search_string find target_content",
     "new_string": (
-        "new_str", "new_text", "new", "new_content", "replace", "replacement", "replace_with", "updated",
-        "replacement_content",
+        "new_str new_text new new_content replace replacement replace_with updated replacement_content"
     ),
-    "replace_all": ("all", "all_occurrences", "global", "replace_all_occurrences", "allow_multiple"),
-    "edits": ("edit", "changes", "replacements", "edit_list", "replacement_chunks"),
-    "pattern": (
-        "query", "regex", "regexp", "search", "search_pattern", "search_term", "glob_pattern", "glob", "q",
-        "substring_pattern",
-    ),
-    "glob": ("include", "includes", "include_pattern", "file_pattern", "file_glob", "glob_pattern", "globs"),
-    "type": ("file_type", "filetype", "types", "language", "lang"),
-    "output_mode": ("mode", "output", "output_format"),
-    "ignore_case": ("case_insensitive", "i", "insensitive"),
-    "context": ("context_lines", "lines_of_context"),
-    "multiline": ("multi_line",),
-    "limit": (
-        "max_results", "head_limit", "max_lines", "num_lines", "line_count", "max_entries",
-    ),
-    "offset": ("skip", "line_offset"),
-    "input": ("patch", "patch_text"),  # of apply_patch
-    "depth": ("max_depth",),
-    "include_ignored": ("no_ignore", "include_gitignored", "show_ignored"),
-}  # fmt: skip
+    "replace_all": "all all_occurrences global replace_all_occurrences allow_multiple",
+    "edits": "edit changes replacements edit_list replacement_chunks",
+    "pattern": "query regex regexp search search_pattern search_term glob_pattern glob q substring_pattern",
+    "glob": "include includes include_pattern file_pattern file_glob glob_pattern globs",
+    "type": "file_type filetype types language lang",
+    "output_mode": "mode output output_format",
+    "ignore_case": "case_insensitive i insensitive",
+    "context": "context_lines lines_of_context",
+    "multiline": "multi_line",
+    "limit": "max_results head_limit max_lines num_lines line_count max_entries",
+    "offset": "skip line_offset",
+    "input": "patch patch_text",  # of apply_patch
+    "depth": "max_depth",
+    "include_ignored": "no_ignore include_gitignored show_ignored",
+}
 
 
 _Arguments: TypeAlias = Mapping[str, Any]
 _Meaning: TypeAlias = Mapping[Any, _Arguments | str] | Callable[[Any, _Arguments], _Arguments]
 _LEFT_OUT: _Meaning = {}
-_SHORT = 500  # characters of a new text that an error repeats
 _MOST_CALLS = 2  # that an error proposes for a list of paths
 
 
@@ -80,13 +65,13 @@ class Habit(NamedTuple):
         kind: The kind of its values.
         means: The method's own arguments. Either a table from each value to them, or to the reason of a
             refusal; or a function of the value and all arguments, which raises ValueError to refuse.
-        aliases: Its other names.
+        aliases: Its other names, separated by spaces.
     """
 
     name: str
     kind: Kind
     means: _Meaning = _LEFT_OUT
-    aliases: tuple[str, ...] = ()
+    aliases: str = ""
 
     def meaning(self, value: Any, given: _Arguments) -> _Arguments:
         """Return the method's own arguments for a value; raise ValueError if it is refused."""
@@ -99,9 +84,10 @@ class Habit(NamedTuple):
 
 
 class Habits(NamedTuple):
-    """The arguments that models send to one method besides its own parameters and `ALIASES`.
+    """What models send for one method besides its own names and `ALIASES`; names are separated by spaces.
 
     Attributes:
+        tools: Tools of other products that do the same.
         aliases: Other names of parameters of the method.
         hidden: Parameters after the `*` that a model may send although no schema shows them. None of them
             permits more changes.
@@ -110,10 +96,11 @@ class Habits(NamedTuple):
         values: Numbers that mean another number, by parameter.
     """
 
-    aliases: Mapping[str, tuple[str, ...]] = {}
-    hidden: tuple[str, ...] = ()
+    tools: str = ""
+    aliases: Mapping[str, str] = {}
+    hidden: str = ""
     foreign: tuple[Habit, ...] = ()
-    lists: tuple[str, ...] = ()
+    lists: str = ""
     values: Mapping[str, Mapping[int, int]] = {}
 
 
@@ -140,68 +127,6 @@ def _line_range(lines: list[int] | str, given: _Arguments) -> _Arguments:
     return {**_first_line(first, given), **_last_line(last, {**given, "start_line": first})}
 
 
-def _insertion(line: int, _: _Arguments) -> _Arguments:
-    return {"insert_line": line, "old_string": ""}
-
-
-def _insertion_at(line: int, given: _Arguments) -> _Arguments:
-    if given.get("old_string"):
-        raise ValueError("the text is found by `old_string`")
-    kept = {name: given[name] for name in ("path", "new_string") if name in given}
-    if len(str(kept.get("new_string"))) > _SHORT:
-        kept["new_string"] = "…"
-    # No schema shows insert_line, so `call` would find no parameter for it.
-    sent = ", ".join(f"{name}={to_json(value)}" for name, value in {**kept, "old_string": ""}.items())
-    after = FirstOf(
-        Advice("call ", ToolName("edit"), f"({sent}, insert_line={line})"), f"pass insert_line={line}"
-    )
-    places = "the beginning of the file or its end"
-    hint = Advice("For the beginning, ", after, ". For the end, pass the number of the last line.")
-    if line > 0:
-        places = "the line before the new text, or the line after it"
-        hint = Advice(
-            f"To insert after line {line}, ", after, f". To insert before it, insert_line={line - 1}."
-        )
-    raise InvalidArgumentError(f"Line {line} may be {places}. Nothing was changed.", hint=hint)
-
-
-def _blocks(diff: str) -> Iterator[tuple[str, str]]:
-    """Yield the old and the new text of each block of SEARCH and REPLACE that Cline and Roo write."""
-    old: list[str] = []
-    new: list[str] = []
-    part: list[str] | None = None
-    for line in diff.replace("\r\n", "\n").split("\n"):
-        if _SEARCH.match(line):
-            old, new = [], []
-            part = old
-        elif part is old and line == "=======":
-            part = new
-        elif part is new and _REPLACE.match(line):
-            # Roo puts `:start_line:` and a ruler before the old text.
-            named = len(list(takewhile(_NAMED.match, old)))
-            named += bool(named) and old[named : named + 1] == ["-------"]
-            yield "\n".join(old[named:]), "\n".join(new)
-            part = None
-        elif part is not None:
-            part.append(line)
-
-
-def _search_and_replace(diff: str, given: _Arguments) -> _Arguments:
-    edits = [
-        {"old_string": old, "new_string": new} if new else {"old_string": f"{old}\n", "new_string": ""}
-        for old, new in _blocks(diff)
-    ]
-    if len(edits) == 1:
-        return edits[0]
-    if not edits:
-        raise ValueError("it has no block of SEARCH and REPLACE")
-    path = {"path": given["path"]} if "path" in given else {}
-    raise InvalidArgumentError(
-        f"One call makes one edit, not {len(edits)}. Nothing was changed.",
-        hint=Advice("Call ", call("multi_edit", **path, edits=edits), "."),
-    )
-
-
 def _output_mode(mode: Any, _: _Arguments) -> _Arguments:
     return {"output_mode": _OUTPUT_MODES.get(mode, mode) if isinstance(mode, str) else mode}
 
@@ -221,15 +146,14 @@ def _one_path(method: str) -> Habit:
             hint = FirstOf(Advice("Call ", call("read_many", paths=paths), "."), hint)
         raise InvalidArgumentError(f"One call takes one path, not {len(paths)}; nothing was done.", hint=hint)
 
-    return Habit("path", _ANY, meaning, ("paths", "files", "file_paths"))
+    return Habit("path", _ANY, meaning, "paths files file_paths")
 
 
 def _one_edit(_value: Any, given: _Arguments) -> _Arguments:
     """Make the parameters of `edit` the only item of `edits`."""
     if "edits" in given:
         raise ValueError("each of `edits` has its own")
-    names = ("old_string", "new_string", "replace_all")
-    edit = {name: given[name] for name in names if name in given}
+    edit = {name: given[name] for name in _EDIT if name in given}
     return {"edits": [edit]} if {"old_string", "new_string"} <= edit.keys() else {}
 
 
@@ -245,7 +169,7 @@ def _edits(edits: Any, given: _Arguments) -> _Arguments:
     path = given["path"] if isinstance(given.get("path"), str) else None
     by_path: dict[str | None, list[dict[str, Any]]] = {}
     for edit in maps:
-        paths = [name for name in edit if snake_case(name) in ("path", *ALIASES["path"])]
+        paths = [name for name in edit if snake_case(name) in ("path", *ALIASES["path"].split())]
         kept = {name: value for name, value in edit.items() if name not in paths}
         by_path.setdefault(str(edit[paths[0]]) if paths else path, []).append(kept)
     if len(by_path) <= 1 and path in (None, *by_path):
@@ -296,226 +220,200 @@ def _count_or_context(value: bool | int, _: _Arguments) -> _Arguments:
     return {"context": value} if not isinstance(value, bool) else {"output_mode": "count"} if value else {}
 
 
-def _tail(count: int, _: _Arguments) -> _Arguments:
-    return {"offset": -count}
-
-
 _OUTPUT_MODES = {
     **dict.fromkeys(("files", "file", "filenames", "paths", "list", "l"), "files_with_matches"),
     **dict.fromkeys(("matches", "lines", "text"), "content"),
     **dict.fromkeys(("counts", "count_matches", "c"), "count"),
 }
-_SEARCH, _REPLACE = re.compile(r"[<-]{7} ?SEARCH"), re.compile(r"[>+]{7} ?REPLACE")
-_NAMED = re.compile(r":\w+:")
 _STRING, _INTEGER, _BOOLEAN, _ANY = String(), Integer(), Boolean(), Anything()
+_EDIT = {"old_string": _STRING, "new_string": _STRING, "replace_all": _BOOLEAN}
 # Gemini CLI's read_many_files: a path that is named is read even if a search would leave it out.
 _ALL_FILES = (Habit("use_default_excludes", _BOOLEAN), Habit("file_filtering_options", _ANY))
-_HIDDEN = ("include_hidden", "show_hidden", "all", "a")  # `ls -a`
+_HIDDEN = {"hidden": "include_hidden show_hidden all a"}  # `ls -a`
 # Claude Code; Cursor.
-_EXCLUDE = ("ignore", "excludes", "exclude_pattern", "exclude_patterns", "ignore_patterns")
-_RECURSIVE = ("recurse", "r")  # `recursive` of Cline, Roo and Serena; `grep -r`
+_EXCLUDE = {"exclude": "ignore excludes exclude_pattern exclude_patterns ignore_patterns"}
+_RECURSIVE = "recurse r"  # `recursive` of Cline, Roo and Serena; `grep -r`
 _RESPECT = Habit(  # Gemini CLI
     "respect_gitignore", _BOOLEAN,
-    {True: {"include_ignored": False}, False: {"include_ignored": True}}, ("respect_git_ignore",),
+    {True: {"include_ignored": False}, False: {"include_ignored": True}}, "respect_git_ignore",
 )  # fmt: skip
-_DRY_RUN = {"preview": ("dry_run",)}  # the filesystem server of MCP
-_PATHS = {"path": ("paths", "files", "directories", "target_directories")}  # the last one is Cursor's
+_DRY_RUN = {"preview": "dry_run"}  # the filesystem server of MCP
+_PATHS = {"path": "paths files directories target_directories"}  # the last one is Cursor's
 _FROM_TO = {  # the filesystem server of MCP has `source` and `destination`
-    "path": ("source", "src", "from", "old_path", "source_path", "from_path", "old_name"),
-    "to": ("destination", "dest", "dst", "target", "new_path", "destination_path", "to_path"),
+    "path": "source src from old_path source_path from_path old_name",
+    "to": "destination dest dst target new_path destination_path to_path",
 }
-_STEPS = {"steps": ("count", "n", "num", "number", "times", "num_steps")}
+_STEPS = {"steps": "count n num number times num_steps"}
 
 # By method.
 HABITS: dict[str, Habits] = {
     "read": Habits(
-        {"limit": ("head",)},  # with `tail`, the filesystem server of MCP
-        (),
-        (
+        # The filesystem server of MCP and Continue have the last two.
+        "view read_file view_file open_file cat open fs_read get_file_contents "
+        "read_text_file read_file_range",
+        {"limit": "head"},  # with `tail`, the filesystem server of MCP
+        foreign=(
             # Gemini CLI and Cline; VS Code and Windsurf in camel case. Cursor has `…_one_indexed…`, SWE-agent
             # `line_number`.
             Habit("start_line", _INTEGER, _first_line,
-                  ("start", "line_start", "from_line", "start_line_one_indexed", "line_number")),
+                  "start line_start from_line start_line_one_indexed line_number"),
             Habit("end_line", _INTEGER, _last_line,
-                  ("end", "line_end", "to_line", "end_line_one_indexed_inclusive")),
+                  "end line_end to_line end_line_one_indexed_inclusive"),
             # Anthropic's text editor; Roo writes "1-20".
-            Habit("view_range", UnionOf((ListOf(_INTEGER), _STRING)), _line_range,
-                  ("line_range", "lines", "range")),
+            Habit("view_range", UnionOf((ListOf(_INTEGER), _STRING)), _line_range, "line_range lines range"),
             # Cursor; if it is true, a range is ignored there.
-            Habit("should_read_entire_file", _BOOLEAN, aliases=("read_entire_file", "entire_file")),
-            Habit("tail", _INTEGER, _tail),
+            Habit("should_read_entire_file", _BOOLEAN, aliases="read_entire_file entire_file"),
+            Habit("tail", _INTEGER, lambda count, _: {"offset": -count}),
             _one_path("read"),
             *_ALL_FILES,
         ),
         values={"offset": {0: 1}},
     ),
     "write": Habits(
-        {"overwrite": ("force", "allow_overwrite", "replace_existing"), **_DRY_RUN},
-        ("preview", "overwrite"),
+        # Continue and Serena have the last two.
+        "create_file write_file create write_to_file fs_write save_file new_file "
+        "create_new_file create_text_file",
+        {"overwrite": "force allow_overwrite replace_existing", **_DRY_RUN},
+        "preview overwrite",
         (
             # True is dropped: the policy decides which files may be replaced.
             Habit("overwrite", _BOOLEAN, {False: {"overwrite": False}}),
             Habit("create_directories", _BOOLEAN, {False: "missing directories are always created"},
-                  ("create_dirs", "create_parents", "make_dirs", "mkdirs", "parents")),
+                  "create_dirs create_parents make_dirs mkdirs parents"),
             Habit("append", _BOOLEAN, _appending),
             Habit("line_count", _INTEGER),  # Cline and Roo send the number of lines
             _one_path("write"),
         ),
     ),
     "edit": Habits(
-        {"new_string": ("insert_text", "content", "text"), **_DRY_RUN},
-        ("preview", "expect", "insert_line"),
+        "str_replace edit_file replace replace_in_file replace_string_in_file find_and_replace "
+        "string_replace search_replace search_and_replace edit_block "  # Cursor, Roo, Desktop Commander
+        "insert insert_line",  # Anthropic's text editor, OpenHands
+        {"new_string": "insert_text content text", **_DRY_RUN},
+        "preview expect insert_line",
         # Gemini CLI; Anthropic's text editor.
         (
-            Habit("insert_line", _INTEGER, _insertion),
-            # Roo counts the line before which text is inserted, others the line after which it is.
-            Habit("line", _INTEGER, _insertion_at, ("line_number", "at_line", "insert_at")),
-            Habit("diff", _STRING, _search_and_replace),
-            Habit("use_regex", _BOOLEAN, {True: "an edit finds its text as it is"}, ("is_regex", "regex")),
-            Habit("expected_replacements", _INTEGER, _counted, ("expected_occurrences", "expected_count")),
+            Habit("insert_line", _INTEGER, lambda line, _: {"insert_line": line, "old_string": ""}),
+            Habit("use_regex", _BOOLEAN, {True: "an edit finds its text as it is"}, "is_regex regex"),
+            Habit("expected_replacements", _INTEGER, _counted, "expected_occurrences expected_count"),
             _one_path("edit"),
         ),
     ),
     "multi_edit": Habits(
+        # VS Code, opencode; Windsurf has the last two.
+        "multi_replace_string_in_file multiedit replace_file_content multi_replace_file_content",
         _DRY_RUN,
-        ("preview",),
+        "preview",
         (
             Habit("edits", _ANY, _edits),
-            Habit("old_string", _STRING, _one_edit),
-            Habit("new_string", _STRING, _one_edit),
-            Habit("replace_all", _BOOLEAN, _one_edit),
+            *(Habit(name, kind, _one_edit) for name, kind in _EDIT.items()),
             _one_path("multi_edit"),
         ),
     ),
-    "append": Habits(_DRY_RUN, ("preview",), foreign=(_one_path("append"),)),
-    "edit_lines": Habits(_DRY_RUN, ("preview",), (_one_path("edit_lines"),)),
-    "delete": Habits({"recursive": _RECURSIVE, **_DRY_RUN}, ("preview",), foreign=(_one_path("delete"),)),
+    "append": Habits("append_file append_to_file", _DRY_RUN, "preview", (_one_path("append"),)),
+    "edit_lines": Habits("", _DRY_RUN, "preview", (_one_path("edit_lines"),)),
+    "delete": Habits(
+        "delete_file remove remove_file rm unlink",
+        {"recursive": _RECURSIVE, **_DRY_RUN},
+        "preview",
+        (_one_path("delete"),),
+    ),
     "ls": Habits(
-        {"hidden": _HIDDEN, **_PATHS},
-        ("hidden", "ignore"),
+        # Cursor, Gemini CLI, Cline, opencode; the last one is of the filesystem server of MCP.
+        "list_dir list_directory list_files list dir list_directory_with_sizes",
+        {**_HIDDEN, **_PATHS},
+        "hidden ignore",
         (Habit("recursive", _BOOLEAN, {True: {"depth": 0}, False: {"depth": 1}}, _RECURSIVE), _RESPECT),
-        ("path",),
+        "path",
     ),
     "glob": Habits(
-        {"pattern": ("name", "file_mask", "patterns"), "hidden": _HIDDEN, "exclude": _EXCLUDE, **_PATHS},
-        ("hidden", "exclude", "anchored"),
+        "find_by_name glob_search file_glob_search find_files",  # Windsurf, Continue
+        {"pattern": "name file_mask patterns", **_HIDDEN, **_EXCLUDE, **_PATHS},
+        "hidden exclude anchored",
         (
             Habit("recursive", _BOOLEAN, _depth_of_glob, _RECURSIVE),
             Habit("case_sensitive", _BOOLEAN,
                   {False: "a glob matches case; write both cases, such as `[Rr]eadme*`"}),
             _RESPECT,
         ),
-        ("pattern", "path"),
+        "pattern path",
     ),
     "find": Habits(
-        {"glob": ("name",), "types": ("type",), "exclude": _EXCLUDE, **_PATHS},
-        ("extensions", "max_depth", "hidden", "exclude", "size"),
-        lists=("path",),
+        "",
+        {"glob": "name", "types": "type", **_EXCLUDE, **_PATHS},
+        "extensions max_depth hidden exclude size",
+        lists="path",
     ),
     "grep": Habits(
+        # SWE-agent and Serena have the last two.
+        "search grep_search search_file_content search_content ripgrep rg search_text search_dir "
+        "search_for_pattern",
         {
             # The options of ripgrep and grep, short (also in Claude Code's Grep) and long. Serena has
             # `context_lines_before`, pi `literal`, Crush `literal_text`, Gemini CLI `max_matches_per_file`.
-            "before": ("b", "before_context", "context_before", "lines_before", "context_lines_before"),
-            "after": ("a", "after_context", "context_after", "lines_after", "context_lines_after"),
-            "line_numbers": ("n", "line_number", "show_line_numbers"),
-            "fixed_strings": ("f", "literal", "fixed_string", "is_literal", "literal_text"),
-            "word": ("w", "whole_word", "match_whole_word", "word_regexp"),
-            "max_count": ("m", "max_matches_per_file"),
-            "multiline": ("u",),
-            "hidden": ("include_hidden", "show_hidden"),
-            "exclude": _EXCLUDE,
+            "before": "b before_context context_before lines_before context_lines_before",
+            "after": "a after_context context_after lines_after context_lines_after",
+            "line_numbers": "n line_number show_line_numbers",
+            "fixed_strings": "f literal fixed_string is_literal literal_text",
+            "word": "w whole_word match_whole_word word_regexp",
+            "max_count": "m max_matches_per_file",
+            "multiline": "u",
+            "hidden": "include_hidden show_hidden",
+            **_EXCLUDE,
             **_PATHS,
         },
-        (
-            *("before", "after", "line_numbers", "fixed_strings", "word", "smart_case", "exclude", "hidden"),
-            *("max_count", "max_depth"),
-        ),
+        "before after line_numbers fixed_strings word smart_case exclude hidden max_count max_depth",
         (
             # Cursor, Gemini CLI.
             Habit("case_sensitive", _BOOLEAN,
-                  {True: {"ignore_case": False}, False: {"ignore_case": True}}, ("match_case",)),
+                  {True: {"ignore_case": False}, False: {"ignore_case": True}}, "match_case"),
             # VS Code, Windsurf.
-            Habit("is_regex", _BOOLEAN, {False: {"fixed_strings": True}}, ("is_regexp", "use_regex")),
+            Habit("is_regex", _BOOLEAN, {False: {"fixed_strings": True}}, "is_regexp use_regex"),
             Habit("recursive", _BOOLEAN, {False: {"max_depth": 1}}, _RECURSIVE),
             # Gemini CLI has `names_only`.
             Habit("files_only", _BOOLEAN, {True: {"output_mode": "files_with_matches"}},
-                  ("l", "files_with_matches", "names_only")),
+                  "l files_with_matches names_only"),
             Habit("output_mode", _ANY, _output_mode),
             # `grep -c` counts; `-C 3` and `-c 3` are lines of context.
-            Habit("c", UnionOf((_BOOLEAN, _INTEGER)), _count_or_context, ("count",)),
+            Habit("c", UnionOf((_BOOLEAN, _INTEGER)), _count_or_context, "count"),
             _RESPECT,
         ),
-        ("path",),
+        "path",
     ),
-    "copy": Habits(_FROM_TO, foreign=(_one_path("copy"),)),
+    "copy": Habits("copy_file cp", _FROM_TO, foreign=(_one_path("copy"),)),
     "move": Habits(
+        "rename move_file rename_file mv",
         _FROM_TO,
         foreign=(Habit("new_name", _STRING, _new_name), _one_path("move")),
     ),
-    "undo": Habits({**_STEPS, "paths": ("path", "files", "file_path")}),
-    "redo": Habits(_STEPS),
-    "checkpoint": Habits({"name": ("label", "message", "title")}),
-    "rollback": Habits({"to": ("name", "checkpoint", "checkpoint_name", "checkpoint_id", "label", "id")}),
+    # In Anthropic's older text editor, undo_edit takes back the last change of one file.
+    "undo": Habits("undo_edit", {**_STEPS, "paths": "path files file_path"}),
+    "redo": Habits("", _STEPS),
+    "checkpoint": Habits("", {"name": "label message title"}),
+    "rollback": Habits("", {"to": "name checkpoint checkpoint_name checkpoint_id label id"}),
     # Gemini CLI, the server of MCP
     "read_many": Habits(
-        {"paths": ("files", "file_paths", "path", "include")},
+        "read_many_files read_multiple_files read_files",
+        {"paths": "files file_paths path include"},
         foreign=(Habit("recursive", _BOOLEAN), *_ALL_FILES),
     ),
     "replace": Habits(
+        "",
         {
-            "old_string": ("pattern",),
-            "expect": ("expected_replacements", "expected_count"),
-            "word": ("whole_word", "match_whole_word"),
-            "regex": ("use_regex", "is_regex", "is_regexp"),
+            "old_string": "pattern",
+            "expect": "expected_replacements expected_count",
+            "word": "whole_word match_whole_word",
+            "regex": "use_regex is_regex is_regexp",
             **_DRY_RUN,
             **_PATHS,
         },
-        ("preview", "word", "regex"),
-        lists=("path",),
+        "preview word regex",
+        lists="path",
     ),
 }  # fmt: skip
 # Parameters that only explain the call, in Cursor and VS Code, Windsurf, OpenHands, Cline, and Gemini CLI.
-_REASONS = ("explanation", "tool_summary", "security_risk", "task_progress", "instruction")
-REASONS = tuple(Habit(name, _ANY) for name in _REASONS)
-
-# The names of tools that do the same as a method.
-TOOL_NAMES: dict[str, tuple[str, ...]] = {
-    "read": (
-        *("view", "read_file", "view_file", "open_file", "cat", "open", "fs_read", "get_file_contents"),
-        *("read_text_file", "read_file_range"),  # the filesystem server of MCP, Continue
-    ),
-    "write": (
-        *("create_file", "write_file", "create", "write_to_file", "fs_write", "save_file", "new_file"),
-        *("create_new_file", "create_text_file"),  # Continue, Serena
-    ),
-    "edit": (
-        *("str_replace", "edit_file", "replace", "replace_in_file", "replace_string_in_file"),
-        *("search_replace", "search_and_replace", "edit_block"),  # Cursor, Roo, Desktop Commander
-        *("insert", "insert_content", "insert_line"),  # Anthropic's text editor, Roo, OpenHands
-        *("find_and_replace", "string_replace"),
-        "apply_diff",  # Roo
-    ),
-    "multi_edit": (
-        *("multi_replace_string_in_file", "multiedit"),  # VS Code, opencode
-        *("replace_file_content", "multi_replace_file_content"),  # Windsurf
-    ),
-    "ls": (
-        *("list_dir", "list_directory", "list_files", "list", "dir"),  # Cursor, Gemini CLI, Cline, opencode
-        "list_directory_with_sizes",  # the filesystem server of MCP
-    ),
-    "glob": ("find_by_name", "glob_search", "file_glob_search", "find_files"),  # Windsurf, Continue
-    "grep": (
-        *("search", "grep_search", "search_file_content", "search_content", "ripgrep", "rg", "search_text"),
-        *("search_dir", "search_for_pattern"),  # SWE-agent, Serena
-    ),
-    "append": ("append_file", "append_to_file"),
-    "copy": ("copy_file", "cp"),
-    "move": ("rename", "move_file", "rename_file", "mv"),
-    "delete": ("delete_file", "remove", "remove_file", "rm", "unlink"),
-    "undo": ("undo_edit",),  # the last change of one file, in Anthropic's older text editor
-    "read_many": ("read_many_files", "read_multiple_files", "read_files"),
-}
+_REASONS = "explanation tool_summary security_risk task_progress instruction"
+REASONS = tuple(Habit(name, _ANY) for name in _REASONS.split())
 _DEFINITION = r"^\s*(export |async |pub )*(class|def|function|interface|fn|func|struct|enum) "
 # Names that mean different things in different products, with the calls to propose. Each proposal adds the
 # arguments that the model sent.
@@ -528,11 +426,14 @@ AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
     "tree": (call("ls", depth=0),),
     "directory_tree": (call("ls", depth=0),),
     "revert": (call("undo"),),
+    # Tools that search by meaning, in Cursor, Windsurf and VS Code.
+    **dict.fromkeys(("codebase_search", "semantic_search"), (call("grep"),)),
     # Other ways to change a file, whose arguments have no equivalent here.
     **dict.fromkeys(
         (
-            *("apply_patch", "patch", "replace_lines", "delete_lines", "replace_symbol_body"),
-            *("insert_edit_into_file", "notebook_edit", "edit_notebook", "edit_notebook_file"),
+            *("apply_patch", "apply_diff", "patch", "replace_lines", "delete_lines", "replace_symbol_body"),
+            *("insert_edit_into_file", "insert_content", "notebook_edit", "edit_notebook"),
+            "edit_notebook_file",
         ),
         (call("edit"),),
     ),
@@ -541,18 +442,6 @@ AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
 }
 # The tool to use if the one that is meant is not offered.
 SUBSTITUTES = {"read_many": "read"}
-# Tools that search by meaning, in Cursor, Windsurf and VS Code; here they are a `grep` for words.
-SEARCHES_BY_MEANING = ("codebase_search", "semantic_search")
-_MOST_WORDS = 6
-# Frequent words of questions, which say nothing about where the answer is.
-_STOP_WORDS = frozenset(
-    (
-        *("all", "and", "any", "are", "can", "code", "codebase", "does", "find", "file", "files", "for"),
-        *("from", "get", "has", "have", "how", "into", "its", "not", "of", "show", "some", "that", "the"),
-        *("their", "them", "then", "there", "these", "they", "this", "used", "uses", "using", "was", "what"),
-        *("when", "where", "which", "who", "why", "will", "with", "work", "works", "would", "you"),
-    )
-)
 # Tools whose `command` names the action: Anthropic's text editor, SWE-agent, OpenHands.
 EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
 # Prefixes of names: the GPT models, Gemini, clients of MCP.
@@ -567,16 +456,3 @@ def snake_case(name: str) -> str:
 def plain_name(name: str) -> str:
     """Return the name of a tool in lower snake case, without the prefix of a client or model."""
     return snake_case(_NAMESPACES.sub("", name[:200], count=1))
-
-
-def words_of_prose(given: _Arguments) -> _Arguments:
-    """Return the arguments of a search by meaning, in which prose is replaced by a pattern of its words."""
-    query = given.get("query")
-    if not isinstance(query, str) or len(query.split()) < 2:
-        return given
-    words = dict.fromkeys(re.findall(r"[^\W\d]\w{2,}", query[:2000]))
-    told = [word for word in words if word.lower() not in _STOP_WORDS] or [*words]
-    if not told:
-        return given
-    pattern = "|".join(told[:_MOST_WORDS])
-    return {**given, "query": pattern, "ignore_case": True, "output_mode": "summary"}

@@ -20,14 +20,11 @@ from agentfs.tools.aliases import (
     EDITORS,
     HABITS,
     REASONS,
-    SEARCHES_BY_MEANING,
     SUBSTITUTES,
-    TOOL_NAMES,
     Habit,
     Habits,
     plain_name,
     snake_case,
-    words_of_prose,
 )
 from agentfs.tools.declaration import is_method
 from agentfs.tools.kinds import (
@@ -74,17 +71,13 @@ def find_meant(
         wanted, sent = plain_name(name), arguments
         if wanted in EDITORS and isinstance(given.get("command"), str):
             wanted, sent = given.pop("command"), given
-        method = next((each for each, others in TOOL_NAMES.items() if wanted in others), wanted)
+        method = next((each for each, row in HABITS.items() if wanted in row.tools.split()), wanted)
         same_name = (tool for tool in tools.values() if wanted == snake_case(tool.name))
         tool = (
             next(same_name, None) or _tool_for(tools, method) or _tool_for(tools, SUBSTITUTES.get(method, ""))
         )
         if tool is not None:
             return tool, sent, (_renamed(name, tool),)
-        if wanted in SEARCHES_BY_MEANING and (grep := _tool_for(tools, "grep")) is not None:
-            words = words_of_prose(given)
-            changed = () if words is given else (Coercion("query", f"prose as {short_repr(words['query'])}"),)
-            return grep, words, (_renamed(name, grep), *changed)
         near = nearest(name.lower(), tools)
         proposals = _proposals(tools, wanted, given)
     meant = f" (did you mean `{near}`?)" if near and not proposals else ""
@@ -235,7 +228,7 @@ class LenientReader(ArgumentReader):
         given: Mapping[Any, Any],
         prefix: str,
         more: Sequence[Parameter] = (),
-        aliases: Mapping[str, tuple[str, ...]] = {},
+        aliases: Mapping[str, str] = {},
     ) -> dict[str, Any]:
         """Return the given values under the names of the members.
 
@@ -298,9 +291,7 @@ def _looks_like_json(kind: Kind, value: Any) -> bool:
     return bool(kind.opening) and isinstance(value, str) and value.lstrip().startswith(kind.opening)
 
 
-def _spellings(
-    members: Sequence[Parameter], more_aliases: Mapping[str, tuple[str, ...]]
-) -> dict[str, str | None]:
+def _spellings(members: Sequence[Parameter], more_aliases: Mapping[str, str]) -> dict[str, str | None]:
     """Return the name that each spelling in lower snake case means, or None if it is ambiguous.
 
     The visible name in another case comes first, then the callable's own name, then aliases.
@@ -314,7 +305,7 @@ def _spellings(
             for each in members
             for key in {each.name, each.target}
             for table in tables
-            for alias in table.get(key, ())
+            for alias in table.get(key, "").split()
         ],
     )
     known: dict[str, str | None] = {}
@@ -365,7 +356,7 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     ]
     aliases = dict(habits.aliases)
     for row in foreign:
-        aliases[row.name] = (*aliases.get(row.name, ()), *row.aliases)
+        aliases[row.name] = f"{aliases.get(row.name, '')} {row.aliases}"
     others = [Parameter(row.name, row.kind, "", required=False) for row in foreign if row.name not in names]
     reader = LenientReader()
     reader.coercions += coercions
@@ -376,7 +367,7 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
         if each.name in given:
             reader.add_coercion(each.name, "though not in the schema")
     parameters = tuple(
-        each._replace(kind=_ONE_OR_MORE) if each.target in habits.lists else each
+        each._replace(kind=_ONE_OR_MORE) if each.target in habits.lists.split() else each
         for each in (*tool.parameters, *used)
     )
     read = reader.read_members(parameters, values)
@@ -431,5 +422,5 @@ def _hidden_parameters(tool: Tool, habits: Habits) -> list[Parameter]:
     """Return the parameters that are accepted although no schema shows them, except preset ones."""
     spec = tool.spec
     kept = {*spec.preset, *spec.hide, *tool.visible_names}
-    names = [name for name in exposable(spec.target) if name in habits.hidden and name not in kept]
+    names = [name for name in exposable(spec.target) if name in habits.hidden.split() and name not in kept]
     return [each for each in make_tool(spec.target, expose=names).parameters if each.target in names]

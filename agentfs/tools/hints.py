@@ -202,7 +202,7 @@ class _Parameter(NamedTuple):
             raise InvalidArgumentError(
                 Advice("`", ParameterName(self.name), f"{message.removeprefix(f'`{self.name}')}."),
                 hint=self.hint,
-                details={"argument": self.name, "place": where},
+                details={"parameter": self.name, "place": where},
             )
         return read
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentfs import Toolset, Workspace
-from agentfs.tools.aliases import ALIASES, AMBIGUOUS, HABITS, TOOL_NAMES, snake_case
+from agentfs.tools.aliases import ALIASES, AMBIGUOUS, HABITS, snake_case
 from agentfs.tools.declaration import tool
 from agentfs.tools.spec import ToolSpec, exposable
 from tests.tool_calls import accepts
@@ -394,7 +394,7 @@ def test_habits_do_not_change_the_arguments_of_a_users_own_tool(method, spec):
     for value in (0, "files", "x"):
         called = tools.call(method, {name: value})
         assert (called.content, called.coercions) == (repr(value), ())
-    for other in (*TOOL_NAMES[method], "str_replace_editor"):
+    for other in (*HABITS[method].tools.split(), "str_replace_editor"):
         assert tools.call(other, {"command": "view"}).error["code"] == "unknown_tool"
     assert not tools.call(method, {"start_line": 3, "explanation": "x"}).success
 
@@ -427,14 +427,16 @@ def test_each_translation_is_recorded(ws):
 def test_the_tables_name_existing_parameters(ws):
     names = ws.tool_names()
     hidden = {name: {*exposable(getattr(ws, name))} for name in names}
-    assert {name: {*habits.hidden} - hidden[name] for name, habits in HABITS.items() if name in names} == {
-        name: set() for name in HABITS if name in names
-    }
-    others = [name for each in TOOL_NAMES.values() for name in each]
+    assert {
+        name: {*habits.hidden.split()} - hidden[name] for name, habits in HABITS.items() if name in names
+    } == {name: set() for name in HABITS if name in names}
+    others = [name for each in HABITS.values() for name in each.tools.split()]
     assert len({*others, *AMBIGUOUS}) == len(others) + len(AMBIGUOUS)
     tables = (ALIASES, *(habits.aliases for habits in HABITS.values()))
-    aliases = [alias for table in tables for each in table.values() for alias in each]
-    aliases += [alias for habits in HABITS.values() for row in habits.foreign for alias in row.aliases]
+    aliases = [alias for table in tables for each in table.values() for alias in each.split()]
+    aliases += [
+        alias for habits in HABITS.values() for row in habits.foreign for alias in row.aliases.split()
+    ]
     assert all(name == snake_case(name) for name in (*others, *AMBIGUOUS, *aliases))
 
 
