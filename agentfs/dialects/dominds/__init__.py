@@ -72,7 +72,7 @@ class _Tools:
         path: str,
         max_lines: int = _MAX_LINES,
         range: str | None = None,  # noqa: A002 - the contract's name
-        show_linenos: bool = True,  # for the renderer
+        show_linenos: bool = True,  # noqa: ARG002 - for the renderer
     ) -> ReadResult:
         """Read file contents.
 
