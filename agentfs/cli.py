@@ -16,6 +16,7 @@ from typing import Any, cast
 import agentfs
 from agentfs import call_context, history, remote
 from agentfs.advice import METHODS, Names, NextCall
+from agentfs.arguments.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
 from agentfs.completion import SHELLS
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import Root
@@ -43,8 +44,7 @@ from agentfs.terminal import (
 )
 from agentfs.text import footer, to_json
 from agentfs.text.nearest import nearest
-from agentfs.tools.arguments import parse_arguments
-from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Scalar, UnionOf
+from agentfs.tools.binding import parse_arguments
 from agentfs.tools.result import ToolNames
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.toolset import Toolset

@@ -18,6 +18,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from agentfs import call_context, search
+from agentfs.arguments.hints import ArgumentChecker
 from agentfs.enforcement.guard import Guarded, perform
 from agentfs.errors import (
     AccessError,
@@ -34,7 +35,6 @@ from agentfs.fs.protect import fold_letters
 from agentfs.permissions import CHANGING, GROUPS, Allow, Deny, Effect, Permission, PermissionRequest, Rule
 from agentfs.results import DeleteResult, ReplaceResult
 from agentfs.text.nearest import nearest
-from agentfs.tools.hints import ArgumentChecker
 from agentfs.tree.globs import compile_globs
 from agentfs.visible import one_line, visible
 

@@ -37,7 +37,7 @@ _LEFT_OUT = (
     "agentfs/remote/client.py",
     "agentfs/remote/connection.py",
     "agentfs/terminal.py",
-    "agentfs/tools/aliases.py",
+    "agentfs/habits/meanings.py",
     "agentfs/tools/arguments.py",
     "agentfs/tools/result.py",
     "agentfs/tools/run.py",

@@ -7,9 +7,9 @@ from enum import Enum
 from typing import Any, cast
 
 from agentfs.advice import Names, NextCall, Retry
+from agentfs.arguments.kinds import Record
 from agentfs.errors import AgentFSError
 from agentfs.results import ReadResult, Result, ToolResult, plain
-from agentfs.tools.kinds import Record
 from agentfs.tools.spec import Tool
 from agentfs.visible import quoted, to_json
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from agentfs.arguments.kinds import SCALARS, Parameter
 from agentfs.errors import InvalidArgumentError
+from agentfs.habits.meanings import ALIASES
 from agentfs.results import Edit
-from agentfs.tools.aliases import ALIASES
-from agentfs.tools.arguments import LenientReader, parse_arguments
-from agentfs.tools.kinds import SCALARS, Parameter
+from agentfs.tools.binding import LenientReader, parse_arguments
 from agentfs.tools.spec import make_tool
 from tests.tool_samples import Point, change, measure, search, settings
 

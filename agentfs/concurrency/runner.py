@@ -9,12 +9,12 @@ from importlib import import_module
 from operator import or_
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from agentfs import call_context, tools
+from agentfs import call_context, concurrency
+from agentfs.arguments.kinds import Parameter
 from agentfs.errors import InvalidArgumentError
 from agentfs.forks import watch_forks
 from agentfs.lazy import futures
 from agentfs.tools.declaration import write_docstring
-from agentfs.tools.kinds import Parameter
 from agentfs.tools.spec import Tool
 
 _R = TypeVar("_R")
@@ -111,11 +111,11 @@ def _unless_cancelled(function: Callable[..., _R], *arguments: Any) -> _R | None
 
 def has_event_loop() -> bool:
     """Return True if an event loop runs in this thread."""
-    return tools.event_loops.running() is not None
+    return concurrency.event_loops.running() is not None
 
 
-def _event_loop() -> "tools.event_loops.EventLoop":
-    loop = tools.event_loops.running()
+def _event_loop() -> "concurrency.event_loops.EventLoop":
+    loop = concurrency.event_loops.running()
     if loop is None:
         raise RuntimeError("No event loop of asyncio or trio runs in this thread.")
     return loop

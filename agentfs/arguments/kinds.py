@@ -1,6 +1,6 @@
 """Kinds of values, such as an integer or a list: the JSON Schema, the reading and the description of each.
 
-`agentfs.tools.hints` makes them from type hints.
+`agentfs.arguments.hints` makes them from type hints.
 """
 # ruff: noqa: D102 - `Kind` documents the methods of its subclasses
 

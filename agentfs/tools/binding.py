@@ -11,23 +11,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 from agentfs.advice import Advice, Joined
-from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
-from agentfs.results import Coercion, plain
-from agentfs.text.nearest import nearest
-from agentfs.tools.aliases import (
-    ALIASES,
-    AMBIGUOUS,
-    EDITORS,
-    HABITS,
-    REASONS,
-    SUBSTITUTES,
-    Habit,
-    Habits,
-    plain_name,
-    snake_case,
-)
-from agentfs.tools.declaration import is_method
-from agentfs.tools.kinds import (
+from agentfs.arguments.kinds import (
     ArgumentProblem,
     ArgumentReader,
     Kind,
@@ -39,6 +23,22 @@ from agentfs.tools.kinds import (
     describe_names,
     short_repr,
 )
+from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
+from agentfs.habits.meanings import (
+    ALIASES,
+    AMBIGUOUS,
+    EDITORS,
+    HABITS,
+    REASONS,
+    SUBSTITUTES,
+    Habit,
+    Habits,
+    plain_name,
+    snake_case,
+)
+from agentfs.results import Coercion, plain
+from agentfs.text.nearest import nearest
+from agentfs.tools.declaration import is_method
 from agentfs.tools.spec import Tool, exposable, make_tool
 
 # The longest JSON text that is parsed: the largest file that can be written, with every character escaped.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentfs import Toolset, Workspace
-from agentfs.tools.aliases import ALIASES, AMBIGUOUS, HABITS, snake_case
+from agentfs.habits.meanings import ALIASES, AMBIGUOUS, HABITS, snake_case
 from agentfs.tools.declaration import tool
 from agentfs.tools.spec import ToolSpec, exposable
 from tests.tool_calls import accepts

@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 from agentfs.advice import Advice, FirstOf, Joined, NextCall, call
-from agentfs.errors import InvalidArgumentError
-from agentfs.tools.kinds import (
+from agentfs.arguments.kinds import (
     Anything,
     ArgumentReader,
     Boolean,
@@ -20,6 +19,7 @@ from agentfs.tools.kinds import (
     UnionOf,
     short_repr,
 )
+from agentfs.errors import InvalidArgumentError
 
 # Other names of a parameter of any tool. A name counts only if it is an alias of exactly one parameter of the
 # tool and not itself the name of a parameter.
