@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from agentfs import call_context
+from agentfs.concurrency.runner import Runner
 from agentfs.history.timeline import Recording
 from agentfs.tools.declaration import declarations
-from agentfs.tools.run import Runner
 from agentfs.workspace import Workspace
 
 _P = ParamSpec("_P")

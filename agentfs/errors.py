@@ -241,7 +241,7 @@ def must_be(name: str, requirement: str, value: object, hint: str) -> InvalidArg
         hint: The next step.
     """
     message = Advice(ParameterName(name, quoted=True), f" must be {requirement}, not {value}.")
-    return InvalidArgumentError(message, hint=hint, details={"argument": name, "value": f"{value}"})
+    return InvalidArgumentError(message, hint=hint, details={"parameter": name, "value": f"{value}"})
 
 
 def past_end(

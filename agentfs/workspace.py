@@ -60,6 +60,12 @@ Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(str)]
 _RECORDED_AT_ONCE = 8  # async calls of one recorded function that begin or end at the same time
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
+# By `Policy.overwrite`.
+_ADVICE_ON_WRITE = {
+    "seen": "{write} replaces only a file that {read} has shown you to its end.",
+    "never": "{write} only creates files.",
+    "always": "",
+}
 
 
 @guard_methods
@@ -328,11 +334,7 @@ class Workspace:
         named = search.options.texts(paths)
         return reading.read.read_paths(self._context, named, budget)
 
-    @tool(
-        effect="write",
-        default=True,
-        advice="{write} replaces only a file that {read} has shown you to its end.",
-    )
+    @tool(effect="write", default=True, advice=lambda workspace: _ADVICE_ON_WRITE[workspace.policy.overwrite])
     def write(
         self,
         path: Path,

@@ -39,7 +39,7 @@ def run_loop(model: Model, tools: Toolset, task: str, *, most_turns: int = 40) -
         show(reply)
         if not reply.get("tool_calls"):
             return messages
-        answers = tools.run(
+        answers = tools.answer(
             reply["tool_calls"]
         )  # one for each call, and a message with images if there are any
         messages += answers

@@ -57,7 +57,7 @@ async def main() -> None:
             {"type": "tool_use", "id": "2", "name": "latest_release", "input": {"package": "parser"}},
             {"type": "tool_use", "id": "3", "name": "latest_release", "input": {"package": "unknown"}},
         ]
-        [message] = await tools.arun(turn)
+        [message] = await tools.aanswer(turn)
         for block in message["content"]:
             failed = " (failed)" if block.get("is_error") else ""
             print(f"{block['tool_use_id']}{failed}: {block['content'][0]['text'].splitlines()[0]}")

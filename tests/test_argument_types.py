@@ -160,7 +160,7 @@ def test_a_value_of_a_wrong_type_is_an_invalid_argument_and_changes_nothing(tmp_
             with pytest.raises(InvalidArgumentError) as caught:
                 getattr(ws, name)(**{**USUAL.get(name, {}), parameter: value})
             assert f"`{parameter}" in caught.value.message
-            assert caught.value.details["argument"] == parameter
+            assert caught.value.details["parameter"] == parameter
         assert not ws.changes().files
         assert tree(tmp_path) == before
     assert tried > 20

@@ -89,9 +89,9 @@ def test_a_provider_of_another_package_makes_schemas_reads_calls_and_replies(ins
     tools = Toolset([ws.read])
     assert tools.schemas("acme")[0]["fn"] == "read"
     call = {"name": "read", "arguments": {"path": "a.txt"}}
-    assert tools.reply({"acme": True, **call}) == {"says": "1|one"}
-    assert tools.reply(call)["isError"] is False  # MCP's
-    assert tools.run([{"acme": True, **call}])[0] == {"says": "1|one"}
+    assert tools.answer([{"acme": True, **call}])[0] == {"says": "1|one"}
+    assert tools.answer([call])[0]["isError"] is False  # MCP's
+    assert tools.answer([{"acme": True, **call}])[0] == {"says": "1|one"}
     with pytest.raises(InvalidArgumentError, match=r"gemini, .*acme"):
         tools.schemas("acmee")
     with pytest.raises(InvalidArgumentError, match="no strict mode"):
@@ -112,7 +112,7 @@ def test_built_in_names_do_not_look_for_other_packages():
         "ws = agentfs.Workspace(tempfile.mkdtemp())\n"
         "tools = ws.tools(dialect='wave')\n"
         "tools.schemas('gemini')\n"
-        "tools.reply({'type': 'tool_use', 'id': '1', 'name': 'LS', 'input': {}})\n"
+        "tools.answer([{'type': 'tool_use', 'id': '1', 'name': 'LS', 'input': {}}])[0]\n"
         "print('importlib.metadata' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

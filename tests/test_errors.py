@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +83,8 @@ def test_a_new_hint_replaces_the_suggested_calls(tmp_path):
     assert error.details.get("suggested_calls", []) == calls_in(error.hint)
     error.hint = "Give up."
     assert "suggested_calls" not in error.details
+
+
+def test_details_name_a_parameter_under_one_key():
+    for path in (Path(__file__).parents[1] / "agentfs").rglob("*.py"):
+        assert '"argument"' not in path.read_text(encoding="utf-8"), path

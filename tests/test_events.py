@@ -113,10 +113,10 @@ def test_events_have_the_id_of_the_call_of_the_provider(ws, seen):
         return {"id": f"call_{number}", "type": "function", "function": function}
 
     tools = ws.tools()
-    tools.reply(call(1))
-    tools.run([call(2), call(3)])
-    asyncio.run(tools.areply(call(4)))
-    asyncio.run(tools.arun([call(5), call(6)]))
+    tools.answer([call(1)])[0]
+    tools.answer([call(2), call(3)])
+    asyncio.run(tools.aanswer([call(4)]))
+    asyncio.run(tools.aanswer([call(5), call(6)]))
     ws.read("a.txt")
     ids = [event.call_id for event in seen if event.kind == "finished"]
     assert sorted(ids) == ["", *(f"call_{number}" for number in range(1, 7))]

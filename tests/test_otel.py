@@ -36,7 +36,7 @@ def ws(tmp_path, tracer):
 
 def test_a_tool_call_is_a_span_by_the_conventions(ws, exporter):
     function = {"name": "read", "arguments": '{"path": "a.txt"}'}
-    ws.tools().reply({"id": "call_1", "type": "function", "function": function})
+    ws.tools().answer([{"id": "call_1", "type": "function", "function": function}])
     (span,) = exporter.get_finished_spans()
     assert (span.name, span.kind, span.status.status_code) == (
         "execute_tool read",
@@ -106,6 +106,6 @@ def test_calls_in_threads_end_their_own_spans(ws, exporter):
         {"id": f"{number}", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
         for number in range(20)
     ]
-    tools.run(calls)
+    tools.answer(calls)
     spans = exporter.get_finished_spans()
     assert sorted(int(span.attributes["gen_ai.tool.call.id"]) for span in spans) == list(range(20))

@@ -9,6 +9,18 @@ from functools import partial
 from typing import Any, NoReturn, cast
 
 import agentfs
+from agentfs.arguments.hints import kind_of
+from agentfs.arguments.kinds import (
+    Boolean,
+    Choice,
+    Kind,
+    ListOf,
+    OptionalOf,
+    Parameter,
+    Record,
+    Scalar,
+    UnionOf,
+)
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.history_commands import show_diff, show_log
 from agentfs.cli.output import FAILED, print_error
@@ -22,8 +34,6 @@ from agentfs.cli.tool_commands import (
     show_schemas,
 )
 from agentfs.text.nearest import nearest
-from agentfs.tools.hints import kind_of
-from agentfs.tools.kinds import Boolean, Choice, Kind, ListOf, OptionalOf, Parameter, Record, Scalar, UnionOf
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.workspace import Workspace
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 import agentfs
 from agentfs import call_context, history
 from agentfs.advice import METHODS, Names, NextCall, Style, StyleKind, shown_in
+from agentfs.arguments.kinds import Parameter
 from agentfs.cli.colors import color_style, uses_color
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import (
@@ -32,8 +33,7 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.limits import MIB, Limits
 from agentfs.results import ToolResult
 from agentfs.text import decode, footer, to_json
-from agentfs.tools.arguments import parse_arguments
-from agentfs.tools.kinds import Parameter
+from agentfs.tools.binding import parse_arguments
 from agentfs.tools.result import ToolNames
 from agentfs.tools.spec import Tool, exposable
 from agentfs.tools.toolset import Toolset

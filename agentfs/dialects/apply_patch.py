@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from agentfs import AgentFSError, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
     Dialect,
+    Joined,
     ToolSpec,
     check,
     explain_ambiguous,
@@ -42,6 +43,8 @@ _HEREDOC = re.compile(
     r"(?:\s*\|\s*apply_?patch)?\s*\n(?P<patch>.*)\n\s*(?P=word)",
     re.DOTALL,
 )
+_TAB_WIDTHS = (4, 2, 8)  # spaces that models write for a tab
+_UNCHANGED = "Nothing was changed."
 _FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})\w*\n(?P<patch>.*)\n(?P=fence)", re.DOTALL)
 
 # The grammar that the API enforces if the tool is freeform.
@@ -134,7 +137,7 @@ def read_patch(text: str) -> list[Operation]:
 def _invalid(line: int, why: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"Invalid patch, line {line}: {why}.",
-        hint="Nothing was changed. Send the whole patch again.",
+        hint="Send the whole patch again.",
         details={"parameter": "input", "line": line},
     )
 
@@ -171,11 +174,16 @@ class _Parser:
             to = moved[1].strip()
             self._position += 1
         hunks: list[PatchHunk] = []
-        while self._skip_blank_lines() and not self._lines[self._position].lstrip().startswith("***"):
+        while self._skip_blank_lines() and not self._at_header():
             hunks.append(self._hunk(first=not hunks))
         if not hunks and to is None:
             raise self._wrong(f"the update of {literal(path)} is empty")
         return Operation("update", path, to=to, hunks=tuple(hunks))
+
+    def _at_header(self) -> bool:
+        """Return True if a line is not of a hunk; ` *** x` is context, unless it is the header of a file."""
+        line = self._lines[self._position]
+        return line.startswith("***") or _HEADER.fullmatch(line.strip()) is not None
 
     def _hunk(self, *, first: bool) -> PatchHunk:
         headers = self._take_while(lambda line: line.startswith("@@"))
@@ -289,7 +297,7 @@ def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -
     number, path = target
     raise NoMatchError(
         f"Hunk {number} of {quote(path)}: the line {quote(anchor.strip())} after '@@' is not in the file.",
-        hint="Nothing was changed. After '@@', write a whole line of the file, below the previous hunk.",
+        hint="After '@@', write a whole line of the file, below the previous hunk.",
         details={"path": path, "cause": "absent", "hunk": number, "anchor": anchor},
     )
 
@@ -302,20 +310,8 @@ def _locate_lines(text: str, hunk: PatchHunk, start: int, target: tuple[int, str
     variants = [hunk]
     if hunk.lines[-1] == " " and len(hunk.old) > 1:  # a blank last line may mean the end of the file
         variants.append(replace(hunk, lines=hunk.lines[:-1]))
-    for variant in variants:
-        old = variant.old
-        block = _joined(old)
-        # With the line end before it, only whole lines are found.
-        matches = [at + 1 for at in occurrences(text, f"\n{block}", max(start - 1, 0))]
-        if start == 0 and text.startswith(block):
-            matches.insert(0, 0)
-        if hunk.at_end:
-            matches = [at for at in matches if at + len(block) == len(text)]
-        if len(matches) == 1 or (matches and hunk.anchors):
-            at = matches[0]
-            return _Location(at, at + len(block), _changes(variant.lines, at, old, variant.new))
-        if matches:
-            raise _ambiguous(text, old, matches, target)
+    if (location := _locate_exactly(text, variants, start, target)) is not None:
+        return location
     region = text[start:]
     for variant in variants:
         old, new = variant.old, variant.new
@@ -334,7 +330,44 @@ def _locate_lines(text: str, hunk: PatchHunk, start: int, target: tuple[int, str
             raise _ambiguous(text, old, [location.start for location in locations], target)
         if locations:
             return locations[0]
-    raise _no_match(text, hunk, target)
+    with_tabs = [_with_tabs(variant, width) for width in _TAB_WIDTHS for variant in variants]
+    location = _locate_exactly(text, [each for each in with_tabs if each not in variants], start, target)
+    if location is None:
+        raise _no_match(text, hunk, target)
+    return location._replace(via="tabs_for_spaces")
+
+
+def _locate_exactly(
+    text: str, variants: Sequence[PatchHunk], start: int, target: tuple[int, str]
+) -> _Location | None:
+    """Locate the old lines of one of several readings of a hunk after an offset, or return None."""
+    for hunk in variants:
+        old = hunk.old
+        block = _joined(old)
+        # With the line end before it, only whole lines are found.
+        matches = [at + 1 for at in occurrences(text, f"\n{block}", max(start - 1, 0))]
+        if start == 0 and text.startswith(block):
+            matches.insert(0, 0)
+        if hunk.at_end:
+            matches = [at for at in matches if at + len(block) == len(text)]
+        if len(matches) == 1 or (matches and hunk.anchors):
+            at = matches[0]
+            return _Location(at, at + len(block), _changes(hunk.lines, at, old, hunk.new))
+        if matches:
+            raise _ambiguous(text, old, matches, target)
+    return None
+
+
+def _with_tabs(hunk: PatchHunk, width: int) -> PatchHunk:
+    """Return a hunk with a tab for each `width` spaces of indentation."""
+    indented = ((line[0], line[1:], line[1:].lstrip(" ")) for line in hunk.lines)
+    return replace(
+        hunk,
+        lines=tuple(
+            f"{mark}{(len(text) - len(rest)) // width * chr(9)}{(len(text) - len(rest)) % width * ' '}{rest}"
+            for mark, text, rest in indented
+        ),
+    )
 
 
 def _joined(lines: Sequence[str]) -> str:
@@ -366,7 +399,7 @@ def _ambiguous(
     details = explain_ambiguous(text, "\n".join(old), sorted(starts), path).details
     return AmbiguousError(
         f"Hunk {number} of {quote(path)}: its lines occur at several places.",
-        hint="Nothing was changed. Add lines of context, or name the class or function above with '@@'.",
+        hint="Add lines of context, or name the class or function above with '@@'.",
         details={**details, "hunk": number},
     )
 
@@ -377,7 +410,7 @@ def _no_match(text: str, hunk: PatchHunk, target: tuple[int, str]) -> NoMatchErr
     details = explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), path).details
     return NoMatchError(
         f"Hunk {number} of {quote(path)}: its lines are not in the file{where}.",
-        hint="Nothing was changed. Copy the lines from the file exactly, and send the whole patch again.",
+        hint="Copy the lines from the file exactly, and send the whole patch again.",
         details={**details, "hunk": number},
     )
 
@@ -397,9 +430,14 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         Args:
             input: The whole patch, from `*** Begin Patch` to `*** End Patch`.
         """
-        operations = read_patch(input)
-        with workspace.transaction() as changes:
-            notes = [_apply(changes, operation) for operation in operations]
+        try:
+            operations = read_patch(input)
+            with workspace.transaction() as changes:
+                notes = [_apply(changes, operation) for operation in operations]
+        except AgentFSError as error:
+            if not error.details.get("made", False):  # set if a connection was lost
+                error.hint = Joined(" ", _UNCHANGED, error.hint)
+            raise
         return _result(operations, notes, changes.commit_notes)
 
     return [ToolSpec(apply_patch, description=_DESCRIPTION, effect="edit")]

@@ -45,11 +45,14 @@ _PAGE_ENTRIES = 50  # entries of a page of list_dir
 _BUFFER_BYTES = 10_000  # a longer read gets a file_id for later reads and searches
 
 
-def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-    """Return the six tools."""
-    unbounded = workspace.view(limits=_without_caps(workspace.limits))
+class _Tools:
+    """The tools of a workspace that are not its methods."""
 
-    def read(path: str, start_line: int | None = None, end_line: int | None = None) -> ReadResult:
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._unbounded = workspace.view(limits=_without_caps(workspace.limits))
+
+    def read(self, path: str, start_line: int | None = None, end_line: int | None = None) -> ReadResult:
         """Read the contents of a file, optionally restricted to a line range.
 
         With both lines, that range; otherwise at most 200 lines. `overflow` says what is left.
@@ -70,12 +73,13 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             raise _out_of_range(f"`end_line` {last} is before `start_line` {first}.", "end_line")
         try:
             if end_line is None:
-                return workspace.read(path, first)
-            return unbounded.read(path, first, last - first + 1)
+                return self._workspace.read(path, first)
+            return self._unbounded.read(path, first, last - first + 1)
         except PastEndError as error:
             raise past_end_of_lines(error, f"start_line {first}", "a start_line from 1 to") from None
 
     def ls(
+        self,
         path: str,
         recursive: bool = False,
         detail_level: Literal["compact", "full"] = "compact",
@@ -96,9 +100,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             limit: Max entries per page.
         """
         paged = _is_paged({"detail_level": detail_level, "offset": offset, "limit": limit})
-        return workspace.ls(path, 0 if recursive else 1, limit if paged else None, offset)
+        return self._workspace.ls(path, 0 if recursive else 1, limit if paged else None, offset)
 
-    def grep(pattern: str, path: str = ".", limit: int | None = None) -> GrepResult:
+    def grep(self, pattern: str, path: str = ".", limit: int | None = None) -> GrepResult:
         r"""Search the codebase for a regex pattern; returns matching lines with file path and line number.
 
         Hidden and ignored files are left out, and files that are not UTF-8. Use path to narrow the search;
@@ -109,9 +113,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: Directory, file or file_id to restrict the search to; by default the project root.
             limit: Maximum number of matching lines to return, by default 50; increase it to see them all.
         """
-        return workspace.grep(pattern, path, limit=limit, encoding="utf-8")
+        return self._workspace.grep(pattern, path, limit=limit, encoding="utf-8")
 
-    def glob(pattern: str, path: str = ".", limit: int | None = None) -> GlobResult:
+    def glob(self, pattern: str, path: str = ".", limit: int | None = None) -> GlobResult:
         """Find files matching a glob pattern, hidden ones too; ignored ones are left out.
 
         The pattern is matched against the path relative to the search directory; `**` matches across
@@ -122,9 +126,10 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: Directory to search within; by default the project root.
             limit: Maximum number of file paths to return, by default 100.
         """
-        return workspace.glob(pattern, path, limit, hidden=True, anchored=True)
+        return self._workspace.glob(pattern, path, limit, hidden=True, anchored=True)
 
     def edit(
+        self,
         path: str,
         new_string: str,
         old_string: str = "",
@@ -151,14 +156,18 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
                 details={"parameter": "old_string"},
             )
         if insert is None:
-            return workspace.edit(path, old_string, new_string, replace_all)
-        return _insert(workspace, path, new_string, insert)
+            return self._workspace.edit(path, old_string, new_string, replace_all)
+        return _insert(self._workspace, path, new_string, insert)
 
+
+def specs(workspace: Workspace) -> Sequence[ToolSpec]:
+    """Return the six tools."""
+    tools = _Tools(workspace)
     return [
-        ToolSpec(read, name="read_file", renames={"offset": "start_line"}, map_next_call=_follow_read),
-        ToolSpec(ls, name="list_dir", map_next_call=_follow_list),
-        ToolSpec(grep, name="search_pattern", parameters={"limit": "max_results"}),
-        ToolSpec(glob, name="find_file", parameters={"limit": "max_results"}),
+        ToolSpec(tools.read, name="read_file", renames={"offset": "start_line"}, map_next_call=_follow_read),
+        ToolSpec(tools.ls, name="list_dir", map_next_call=_follow_list),
+        ToolSpec(tools.grep, name="search_pattern", parameters={"limit": "max_results"}),
+        ToolSpec(tools.glob, name="find_file", parameters={"limit": "max_results"}),
         ToolSpec(
             workspace.write,
             name="create_file",
@@ -170,7 +179,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             },
             preset={"encoding": "utf-8", "newline": "given"},
         ),
-        ToolSpec(edit, name="edit_file", order=("path", "old_string")),
+        ToolSpec(tools.edit, name="edit_file", order=("path", "old_string")),
     ]
 
 

@@ -44,10 +44,13 @@ _MAX_LISTED_IDS = 500  # in the details of an error
 _NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
 
-def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-    """Return the six tools."""
+class _Tools:
+    """The tools of a workspace that are not its methods."""
 
-    def read(path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def read(self, path: str, offset: int = 1, limit: int | None = None) -> ReadResult:
         """Read a file; each line is shown as `[LID:a3f2c1] line`.
 
         The ids are for edit_lines, and hold until the file is changed.
@@ -58,9 +61,11 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             limit: Maximum number of lines to read, by default 2000.
         """
         # Lines have ids and cells have none, so a notebook is shown as its JSON.
-        return workspace.read(path, offset or 1, limit, line_ids=True, raw=path.lower().endswith(".ipynb"))
+        return self._workspace.read(
+            path, offset or 1, limit, line_ids=True, raw=path.lower().endswith(".ipynb")
+        )
 
-    def edit_lines(path: str, changes: list[LineChange]) -> EditResult:
+    def edit_lines(self, path: str, changes: list[LineChange]) -> EditResult:
         """Replace lines named by the ids that read shows; all changes are made, or none.
 
         Read the file first, and again after each change of it.
@@ -69,9 +74,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: Path to file.
             changes: List of change operations.
         """
-        return workspace.edit_lines(path, [_clean(change) for change in changes])
+        return self._workspace.edit_lines(path, [_clean(change) for change in changes])
 
-    def glob(pattern: str, path: str = ".") -> GlobResult:
+    def glob(self, pattern: str, path: str = ".") -> GlobResult:
         """Find files matching a glob pattern, sorted alphabetically, at most 100.
 
         Directories such as node_modules, .venv, dist and build are left out.
@@ -80,12 +85,12 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             pattern: Glob pattern (e.g. `**/*.py`, `*.md`).
             path: Base directory to search from; by default the project root.
         """
-        found = workspace.glob(pattern, path, _MOST_SORTED, include_ignored=True, exclude=_EXCLUDE)
-        most = workspace.limits.glob_results
+        found = self._workspace.glob(pattern, path, _MOST_SORTED, include_ignored=True, exclude=_EXCLUDE)
+        most = self._workspace.limits.glob_results
         files = sorted(found.files, key=lambda entry: entry.path)[:most]
         return replace(found, files=files, truncated=found.truncated or found.total > most)
 
-    def grep(pattern: str, path: str = ".", glob: str | None = None) -> GrepResult:
+    def grep(self, pattern: str, path: str = ".", glob: str | None = None) -> GrepResult:
         r"""Search file contents with a regex, at most 100 matches; what glob leaves out is left out here too.
 
         A match has its line id for edit_lines if the file was read as it is now.
@@ -95,22 +100,26 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: Directory to search in, or a file; by default the project root.
             glob: File glob filter (e.g. `*.py`).
         """
-        globs = globs_from_root(workspace, path, glob)
-        return workspace.grep(
+        globs = globs_from_root(self._workspace, path, glob)
+        return self._workspace.grep(
             pattern, path, globs, context=0, include_ignored=True, exclude=_EXCLUDE, line_ids=True
         )
 
-    def ls(path: str = ".") -> ListResult:
+    def ls(self, path: str = ".") -> ListResult:
         """List directory contents: directories first, then files; common noise directories are left out.
 
         Args:
             path: Directory to list; by default the project root.
         """
-        return workspace.ls(path, include_ignored=True, ignore=_EXCLUDE)
+        return self._workspace.ls(path, include_ignored=True, ignore=_EXCLUDE)
 
+
+def specs(workspace: Workspace) -> Sequence[ToolSpec]:
+    """Return the six tools."""
+    tools = _Tools(workspace)
     file = {"path": "file_path"}
-    tools = [
-        ToolSpec(read, parameters=file, map_next_call=_follow_read),
+    specified = [
+        ToolSpec(tools.read, parameters=file, map_next_call=_follow_read),
         ToolSpec(
             workspace.write,
             name="write",
@@ -119,13 +128,13 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             descriptions={"path": _FILE, "content": "Content to write to the file, with its line ends."},
             preset={"encoding": "utf-8", "newline": "given"},
         ),
-        ToolSpec(edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),
-        ToolSpec(glob),
-        ToolSpec(grep, parameters={"glob": "include"}),
-        ToolSpec(ls),
+        ToolSpec(tools.edit_lines, parameters=file, methods={"edit_lines": {}, "edit": {}}),
+        ToolSpec(tools.glob),
+        ToolSpec(tools.grep, parameters={"glob": "include"}),
+        ToolSpec(tools.ls),
     ]
     prefix = "rye/file-system/"
-    return [replace(each, aliases=(f"{prefix}{each.name or each.target.__name__}",)) for each in tools]
+    return [replace(each, aliases=(f"{prefix}{each.name or each.target.__name__}",)) for each in specified]
 
 
 def _follow_read(call: NextCall) -> Mapping[str, Any] | None:
@@ -192,6 +201,8 @@ def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str
     page = {"output": context.result.content, "line_count": 0, "total_lines": 0, "offset": 1}
     truncated = read.truncated_by is not None
     if read.kind != "text":
+        count = context.result.content.count("\n") + 1 if read.total_lines else 0
+        page |= {"line_count": count, "total_lines": max(count, read.total_lines)}
         return {**page, "truncated": truncated, "kind": read.kind}
     lines = lines_of(read)
     # A file that is too large to be kept has no ids.

@@ -82,13 +82,17 @@ def _render(context: RenderContext, _: Workspace) -> WaveResult:
     return WaveResult(**vars(context.result))
 
 
-def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-    """Return the seven tools."""
+class _Tools:
+    """The tools of a workspace that are not its methods."""
 
-    def ls(path: str, ignore: list[str] | None = None) -> ListResult:
-        return workspace.ls(path=path, ignore=ignore)
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def ls(self, path: str, ignore: list[str] | None = None) -> ListResult:
+        return self._workspace.ls(path=path, ignore=ignore)
 
     def grep(
+        self,
         pattern: str,
         path: str = ".",
         glob: str | None = None,
@@ -102,23 +106,27 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         limit: int | None = None,
         multiline: bool = False,
     ) -> GrepResult:
-        globs = globs_from_root(workspace, path, glob)
-        return workspace.grep(
+        globs = globs_from_root(self._workspace, path, glob)
+        return self._workspace.grep(
             pattern=pattern, path=path, glob=globs, type=type, output_mode=output_mode, context=context,
             before=before, after=after, line_numbers=line_numbers, ignore_case=ignore_case,
             multiline=multiline, limit=limit or None,
         )  # fmt: skip
 
     def edit(
-        path: str, old_string: str, new_string: str, replace_all: bool = False
+        self, path: str, old_string: str, new_string: str, replace_all: bool = False
     ) -> EditResult | WriteResult:
-        created = None if old_string else _created(workspace, path, [Edit(old_string, new_string)])
-        return created or workspace.edit(path, old_string, new_string, replace_all)
+        created = None if old_string else _created(self._workspace, path, [Edit(old_string, new_string)])
+        return created or self._workspace.edit(path, old_string, new_string, replace_all)
 
-    def multi_edit(path: str, edits: list[Edit]) -> EditResult | WriteResult:
-        created = _created(workspace, path, edits) if edits and not edits[0].old_string else None
-        return created or workspace.multi_edit(path, edits)
+    def multi_edit(self, path: str, edits: list[Edit]) -> EditResult | WriteResult:
+        created = _created(self._workspace, path, edits) if edits and not edits[0].old_string else None
+        return created or self._workspace.multi_edit(path, edits)
 
+
+def specs(workspace: Workspace) -> Sequence[ToolSpec]:
+    """Return the seven tools."""
+    tools = _Tools(workspace)
     return (
         _spec(workspace.read, "Read", parameters=_FILE, hide=("column", "encoding", "raw")),
         _spec(
@@ -129,17 +137,17 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             preset={"newline": "given"},
         ),
         _spec(
-            edit,
+            tools.edit,
             "Edit",
             {"old_string": "{} An empty one creates a missing file."},
             parameters=_FILE,
             effect="edit",
         ),
-        _spec(multi_edit, "MultiEdit", parameters=_FILE, effect="edit"),
-        _spec(ls, "LS"),
+        _spec(tools.multi_edit, "MultiEdit", parameters=_FILE, effect="edit"),
+        _spec(tools.ls, "LS"),
         _spec(workspace.glob, "Glob", hide=("limit", "offset", "include_ignored")),
         _spec(
-            grep,
+            tools.grep,
             "Grep",
             {
                 "output_mode": "File names, matching lines, or the number of matching lines in each file.",

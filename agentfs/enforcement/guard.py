@@ -12,6 +12,7 @@ from os import PathLike, fspath
 from typing import Any, Protocol, TypeVar
 
 from agentfs import call_context, enforcement, search
+from agentfs.arguments.hints import ArgumentChecker, checks_arguments, resolve_hints
 from agentfs.errors import NotFoundError
 from agentfs.events import reports_calls
 from agentfs.fs import Root
@@ -22,7 +23,6 @@ from agentfs.permissions import CHANGING, Effect
 from agentfs.policy import Policy
 from agentfs.read_tracker import ReadTracker
 from agentfs.tools.declaration import declaration_of, declarations, declare
-from agentfs.tools.hints import ArgumentChecker, checks_arguments, resolve_hints
 
 _C = TypeVar("_C", bound=type)
 

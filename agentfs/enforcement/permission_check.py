@@ -20,6 +20,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from agentfs import call_context, search
+from agentfs.arguments.hints import ArgumentChecker
 from agentfs.enforcement.guard import Guarded, perform
 from agentfs.errors import (
     AccessError,
@@ -47,7 +48,6 @@ from agentfs.permissions import (
 from agentfs.policy import Policy
 from agentfs.results import DeleteResult, ReplaceResult
 from agentfs.text.nearest import nearest
-from agentfs.tools.hints import ArgumentChecker
 from agentfs.tree.globs import compile_globs, expand
 from agentfs.visible import one_line, visible
 

@@ -32,7 +32,8 @@ def record_calls(function: F, recording: Callable[[str], Block], enter_off_loop:
     """
     if not callable(function):
         raise InvalidArgumentError(
-            f"`function` must be a function, not {type(function).__name__}.", details={"argument": "function"}
+            f"`function` must be a function, not {type(function).__name__}.",
+            details={"parameter": "function"},
         )
 
     def block_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Block:

@@ -256,9 +256,7 @@ def _total(parts: Iterable[Step]) -> list[Change]:
     return [change for change in total.values() if not change.changes_nothing]
 
 
-def recorded_result(
-    opened: OpenRecording, root: Root, may_show: MayShow, limits: Limits
-) -> RecordedResult:
+def recorded_result(opened: OpenRecording, root: Root, may_show: MayShow, limits: Limits) -> RecordedResult:
     """Return the result of a recording that has ended."""
     changes, timeline = _total(opened.parts), Timeline(bounded=False)
     for each in opened.parts:

@@ -297,6 +297,21 @@ def _stack_per_character(syntax: Syntax) -> int:
     return most
 
 
+# The engine's words for a mistake, and ours.
+_REASONS = {
+    "unknown verb": "this (* has no meaning",
+    "unknown extension": "this (? has no meaning",
+    "multiple repeat": "a repeat follows a repeat",
+    "min repeat greater than max repeat": "the first count is larger than the second",
+    **dict.fromkeys(
+        ("unknown property", "unknown property value"), "there is no character class of this name"
+    ),
+    **dict.fromkeys(("unknown group", "invalid group reference"), "there is no group of this name or number"),
+    "cannot refer to an open group": "a group refers to itself",
+    "undefined named list": "named lists are not supported",
+}
+
+
 def _invalid(engine: Any, syntax: Syntax, error: Exception) -> InvalidPatternError:
     """Return the error for a pattern: reason, position, and how to write what was probably meant."""
     written = syntax.pattern
@@ -333,8 +348,8 @@ def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
         )
     if reason.startswith(("bad escape", "incomplete escape", "undefined character", "unknown property")):
         escapes = [t.start for t in syntax.tokens if t.text.startswith("\\") and t.start < max(position, 1)]
-        return (escapes[-1] if escapes else position), reason
-    return min(position, max(end - 1, 0)), reason
+        return (escapes[-1] if escapes else position), _REASONS.get(reason, reason)
+    return min(position, max(end - 1, 0)), _REASONS.get(reason, reason)
 
 
 def _suggestion(engine: Any, written: str) -> str | None:

@@ -49,29 +49,25 @@ class OpenAI(Provider):
 
     def reply(self, call: ToolCall, result: ToolResult) -> Message:
         """Return the message that answers one call."""
-        return _reply(call, result, "cannot be shown here")
+        text = result.content_with_notes
+        if not call.type:
+            text += f"\n[images: {len(result.images)} follow in the next message]" if result.images else ""
+            return {"role": "tool", "tool_call_id": call.id, "content": text}
+        images = [
+            {"type": "input_image", "detail": "auto", "image_url": data_url(image)} for image in result.images
+        ]
+        output = [{"type": "input_text", "text": text}, *images] if images else text
+        return {"type": f"{call.type}_output", "call_id": call.id, "output": output}
 
     def replies(self, answers: Sequence[tuple[ToolCall, ToolResult]]) -> list[Message]:
         """Return the messages of one turn.
 
         Chat completions accept images from users only, so they follow in a message of the user.
         """
-        messages = [_reply(call, result, "follow in the next message") for call, result in answers]
+        messages = super().replies(answers)
         content: list[Message] = []
         for call, result in answers:
             if not call.type and result.images:
                 content.append({"type": "text", "text": f"Images from {call.name}:"})
                 content += [{"type": "image_url", "image_url": {"url": data_url(i)}} for i in result.images]
         return [*messages, {"role": "user", "content": content}] if content else messages
-
-
-def _reply(call: ToolCall, result: ToolResult, images_note: str) -> Message:
-    text = result.content_with_notes
-    if not call.type:
-        text += f"\n[images: {len(result.images)} {images_note}]" if result.images else ""
-        return {"role": "tool", "tool_call_id": call.id, "content": text}
-    images = [
-        {"type": "input_image", "detail": "auto", "image_url": data_url(image)} for image in result.images
-    ]
-    output = [{"type": "input_text", "text": text}, *images] if images else text
-    return {"type": f"{call.type}_output", "call_id": call.id, "output": output}

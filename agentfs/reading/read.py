@@ -108,7 +108,7 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
                 ParameterName("encoding", quoted=True), f" does not apply to {quote(name)}, which is text."
             ),
             hint="Leave it out.",
-            details={"argument": "encoding"},
+            details={"parameter": "encoding"},
         )
     info = FileInfo.of(name, text.encode("utf-8", "surrogatepass"), Decoded(text, "utf-8", b""))
     return text_page(info, text, limits, request, [NO_LINE_IDS] if request.line_ids else ())

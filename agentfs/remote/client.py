@@ -17,6 +17,7 @@ from os import PathLike, fspath
 from typing import Any, Self, cast
 
 from agentfs import call_context
+from agentfs.arguments.hints import ArgumentChecker
 from agentfs.enforcement.guard import check_arguments
 from agentfs.errors import AgentFSError, InvalidArgumentError, closed
 from agentfs.events import OnEvent, reports_calls
@@ -29,7 +30,6 @@ from agentfs.remote.connection import Connection, Exchange, Link, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
 from agentfs.results import Containment, RecordedResult, Result, WatchReport
 from agentfs.tools.declaration import declaration_of
-from agentfs.tools.hints import ArgumentChecker
 from agentfs.workspace import Workspace
 
 Opener = Callable[[list[str]], Stream]

@@ -31,13 +31,13 @@ from agentfs.advice import (
     Retry,
     ToolName,
 )
+from agentfs.arguments.hints import ArgumentChecker, default_values, kind_of
+from agentfs.arguments.kinds import SCALARS, Anything, ArgumentReader, Integer, Kind, ListOf, String
 from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, UnsupportedSystemError
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
 from agentfs.tools.declaration import declared_tools
-from agentfs.tools.hints import ArgumentChecker, default_values, kind_of
-from agentfs.tools.kinds import SCALARS, Anything, ArgumentReader, Integer, Kind, ListOf, String
 from agentfs.visible import escape_controls, visible
 from agentfs.workspace import Workspace
 

@@ -109,7 +109,7 @@ def bind_globs(root: Root, globs: list[str], paths: Sequence[str], argument: str
         raise InvalidArgumentError(
             "An absolute glob cannot be used with several paths.",
             hint="Make it relative.",
-            details={"argument": argument},
+            details={"parameter": argument},
         )
     if argument in {"glob", "pattern"}:  # an exclusion may name what is not there
         for glob in globs:

@@ -192,7 +192,7 @@ class GrepOptions:
             raise InvalidArgumentError(
                 "`invert` finds single lines, so it does not go with `multiline`.",
                 hint="Leave out one of them.",
-                details={"argument": "invert"},
+                details={"parameter": "invert"},
             )
         if self.max_filesize is not None:
             parse_filesize(self.max_filesize)
@@ -317,7 +317,7 @@ def _check_least(name: str, value: int | None, least: int, hint: str) -> None:
 
 
 def _invalid(argument: str, message: str, hint: str, **details: object) -> InvalidArgumentError:
-    return InvalidArgumentError(message, hint=hint, details={"argument": argument, **details})
+    return InvalidArgumentError(message, hint=hint, details={"parameter": argument, **details})
 
 
 def parse_types(types: OneOrMore | None) -> frozenset[str]:

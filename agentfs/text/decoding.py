@@ -205,7 +205,7 @@ def codec_name(encoding: str) -> str:
         raise InvalidArgumentError(
             f"No text encoding is called {literal(encoding)}.",
             hint="Pass a name such as utf-8, latin-1 or shift_jis.",
-            details={"argument": "encoding", "encoding": encoding[:200]},
+            details={"parameter": "encoding", "encoding": encoding[:200]},
         )
     return _PLAIN.get(name, name)
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from agentfs.lazy import lazy_submodules
 
 if TYPE_CHECKING:
-    from agentfs.tools import event_loops as event_loops
     from agentfs.tools import toolset as toolset
 
 __getattr__ = lazy_submodules(__name__)

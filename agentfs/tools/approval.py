@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, get_args
 from agentfs import call_context
 from agentfs.permissions import READING, Deny, PermissionAnswer, PermissionRequest
 from agentfs.results import Result
+from agentfs.tools.declaration import is_method
 from agentfs.tools.spec import Tool
 from agentfs.tools.toolset import Toolset
 
@@ -65,15 +66,15 @@ async def question_of(toolset: Toolset, tool: Tool, arguments: dict[str, Any]) -
 
     A function that changes something without a workspace is not run, because it cannot be rehearsed.
     """
-    is_method = hasattr(tool.spec.target, "_agentfs_guarded")
-    if tool.effect in (None, "none") or not (is_method or tool.effect in READING or _returns_result(tool)):
+    guarded = is_method(tool.spec.target)
+    if tool.effect in (None, "none") or not (guarded or tool.effect in READING or _returns_result(tool)):
         return None
 
     def leave(request: PermissionRequest) -> PermissionAnswer:
         raise Paused(request)
 
     try:
-        with answering(leave), call_context.rehearsal(reads=not is_method):
+        with answering(leave), call_context.rehearsal(reads=not guarded):
             await toolset.acall(tool.name, arguments)
     except Paused as pause:
         return pause.request

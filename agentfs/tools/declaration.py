@@ -28,8 +28,12 @@ class Declaration(NamedTuple):
     effect: Effect
     default: bool
     for_models: bool
-    advice: str
+    advice: str | Callable[[Any], str]
     needs: Mapping[str, tuple[str, ...]]
+
+    def advice_of(self, function: Any) -> str:
+        """Return the sentence for the system prompt, or ""."""
+        return self.advice if isinstance(self.advice, str) else self.advice(function.__self__)
 
     def check_needs(self, name: str, methods: Iterable[str]) -> None:
         """Raise `invalid_argument` if none of the methods shows the values that the tool needs."""
@@ -45,7 +49,7 @@ def tool(
     effect: Effect,
     default: bool = False,
     for_models: bool = True,
-    advice: str = "",
+    advice: str | Callable[[Any], str] = "",
     needs: Mapping[str, tuple[str, ...]] = {},
 ) -> Callable[[_F], _F]:
     """Declare a method or function as a tool.
@@ -55,8 +59,8 @@ def tool(
             "none" needs no permission.
         default: True if `Workspace.tools()` includes it.
         for_models: False if it is never offered to a model.
-        advice: A sentence for the system prompt, with methods as `{grep}`. It is left out unless all of
-            them are offered.
+        advice: A sentence for the system prompt, with methods as `{grep}`, or a function that returns it for
+            the object of the method. It is left out unless all of the methods are offered.
         needs: Methods, each with the parameters that a model then sees; at least one of these methods must
             be offered too.
 
@@ -88,6 +92,11 @@ def declare(function: _F, declaration: Declaration) -> _F:
 def declaration_of(function: Any) -> Declaration | None:
     """Return the declaration of a function or method, or None."""
     return getattr(function, "_agentfs_tool", None)
+
+
+def is_method(function: Any) -> bool:
+    """Return True for a method of a workspace, which `enforcement.guard` has wrapped."""
+    return hasattr(function, "_agentfs_guarded")
 
 
 def effect_of(function: Any, returns: Any) -> Effect | None:

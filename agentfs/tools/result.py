@@ -7,9 +7,9 @@ from enum import Enum
 from typing import Any, cast
 
 from agentfs.advice import Names, NextCall, Retry
+from agentfs.arguments.kinds import Record
 from agentfs.errors import AgentFSError
 from agentfs.results import ReadResult, Result, ToolResult, plain
-from agentfs.tools.kinds import Record
 from agentfs.tools.spec import Tool
 from agentfs.visible import quoted, to_json
 
@@ -133,7 +133,16 @@ class ToolNames(Names):
             arguments = _arguments(tool, call) if mapped is None else mapped
             if arguments is not None:
                 return {"name": tool.name, "arguments": dict(arguments)}
-        return None
+        return self._larger_page(call)
+
+    def _larger_page(self, call: NextCall) -> NextCall | None:
+        """Return the answered call with twice the results, for a tool that has `limit` but no `offset`."""
+        visible, offset = self._called.visible_names, call["arguments"].get("offset")
+        limit = visible.get("limit", "")
+        # A page with fewer results than requested was cut by another limit, which a higher one does not lift.
+        if not limit or not offset or "offset" in visible or (self._values.get(limit) or 0) > offset:
+            return None
+        return self.repeated(Retry({limit: 2 * offset})) if call["name"] in self._called.methods else None
 
     def retry(self, retry: Retry) -> Retry | None:
         """Return changes of a method's arguments as changes of the called tool's arguments."""

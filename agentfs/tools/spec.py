@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentfs.advice import METHODS, Names, NextCall, Retry
+from agentfs.arguments.hints import kind_of, resolve_hints
+from agentfs.arguments.kinds import Kind, Parameter, Record, object_schema
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Effect
 from agentfs.providers import STRICT_FORMATS, provider_of
 from agentfs.providers.provider import Schema, SchemaRules, ToolDescription
 from agentfs.results import Result, ToolResult
 from agentfs.tools.declaration import effect_of, read_docstring
-from agentfs.tools.hints import kind_of, resolve_hints
-from agentfs.tools.kinds import Kind, Parameter, Record, object_schema
 
 # Tool names that all providers accept.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from agentfs import call_context
 from agentfs.advice import METHODS, Names, plural
+from agentfs.arguments.hints import checks_arguments
+from agentfs.arguments.kinds import short_repr
+from agentfs.concurrency.runner import Hints, Runner, complete, has_event_loop, plain_function
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent, provider_call
 from agentfs.html_output import html_table
@@ -20,12 +23,9 @@ from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
-from agentfs.tools.arguments import bind_call, find_meant, parse_arguments, refusal
+from agentfs.tools.binding import bind_call, find_meant, parse_arguments, refusal
 from agentfs.tools.declaration import declaration_of, declared_tools
-from agentfs.tools.hints import checks_arguments
-from agentfs.tools.kinds import short_repr
 from agentfs.tools.result import ToolNames, first_line, from_error, from_exception, from_value
-from agentfs.tools.run import Runner, complete, has_event_loop, plain_function
 from agentfs.tools.spec import (
     RenderContext,
     Tool,
@@ -51,7 +51,7 @@ class Toolset:
 
     Each is a function or a bound method with type hints and a Google-style docstring. The model sees the
     parameters before the `*` of its signature; the others keep their defaults. An `async` function runs on
-    the event loop of `acall` and `arun`. `call` and `run` give it an event loop of its own.
+    the event loop of `acall` and `aanswer`. `call` and `answer` give it an event loop of its own.
 
     `tools + [function]` adds tools. `len(tools)` counts them, `"read" in tools` looks one up by name, and
     iteration yields each as an `agentfs.tools.spec.Tool`. A toolset never changes, and is as
@@ -78,7 +78,7 @@ class Toolset:
             expose: Parameters after the `*` that a model sees, by the callable's own name.
             prefix: A prefix for the name of each tool.
             on_event: Called with the events of each call, in the thread that runs it.
-            concurrency: The most calls of `acall`, `run` and `arun` that run at once. Calls of `async`
+            concurrency: The most calls of `acall`, `answer` and `aanswer` that run at once. Calls of `async`
                 functions do not count.
             render: Returns the final result of each call, after the `render` of its spec. It also sees
                 refusals, failures and calls of unknown tools.
@@ -259,9 +259,9 @@ class Toolset:
     def instructions(self) -> str:
         """Return one short paragraph for the system prompt on how to use the tools together."""
         names = {tool.own_name: f"`{tool.name}`" for tool in self}
-        declared = (declaration_of(tool.spec.target) for tool in self)
-        advice = [each.advice for each in declared if each is not None and each.advice]
-        usable = [text.format(**names) for text in advice if names.keys() >= _fields(text)]
+        targets = [tool.spec.target for tool in self]
+        advice = [each.advice_of(target) for target in targets if (each := declaration_of(target))]
+        usable = [text.format(**names) for text in advice if text and names.keys() >= _fields(text)]
         return " ".join((_INSTRUCTIONS_START, *usable, *_INSTRUCTIONS_END))
 
     def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
@@ -299,7 +299,7 @@ class Toolset:
             if tool is not None and tool.is_async and has_event_loop():
                 raise InvalidArgumentError(
                     f"{tool.name} is an async function, and this thread runs an event loop.",
-                    hint="Await `acall`, `areply` or `arun` instead.",
+                    hint="Await `acall` or `aanswer` instead.",
                 )
 
     async def acall(
@@ -327,94 +327,38 @@ class Toolset:
             return await self._run(name, arguments, on_loop=True)
         return await self._runner.run_off_loop(self.call, name, arguments, tool=name, on_progress=on_progress)
 
-    @overload
-    def reply(self, call: "sdk.OpenAICall") -> "sdk.OpenAIAnswer": ...
-    @overload
-    def reply(self, call: "sdk.ResponsesCall") -> "sdk.ResponsesMessage": ...
-    @overload
-    def reply(self, call: "sdk.AnthropicCall") -> "sdk.AnthropicMessage": ...
-    @overload
-    def reply(self, call: "sdk.GeminiCall") -> "sdk.GeminiMessage": ...
-    @overload
-    def reply(self, call: Mapping[str, Any]) -> Message: ...
-    @overload
-    def reply(self, call: Any) -> Any: ...
-
-    def reply(self, call: Any) -> Any:
-        """Run a provider's tool call and return the message to append.
-
-        Args:
-            call: The unchanged tool call of OpenAI (chat completions or responses), Anthropic, Gemini or
-                MCP: an object of the provider's SDK or a dict.
-
-        Returns:
-            The message in the provider's format, a new dict.
-
-        Raises:
-            InvalidArgumentError: It is not a tool call (`invalid_argument`).
-        """
-        sent = read_call(call)
-        return sent.provider.reply(sent, self._answer(sent))
-
-    @overload
-    async def areply(self, call: "sdk.OpenAICall") -> "sdk.OpenAIAnswer": ...
-    @overload
-    async def areply(self, call: "sdk.ResponsesCall") -> "sdk.ResponsesMessage": ...
-    @overload
-    async def areply(self, call: "sdk.AnthropicCall") -> "sdk.AnthropicMessage": ...
-    @overload
-    async def areply(self, call: "sdk.GeminiCall") -> "sdk.GeminiMessage": ...
-    @overload
-    async def areply(self, call: Mapping[str, Any]) -> Message: ...
-    @overload
-    async def areply(self, call: Any) -> Any: ...
-
-    async def areply(self, call: Any) -> Any:
-        """Run a provider's tool call like `reply`, off the event loop.
-
-        Args:
-            call: The tool call, as for `reply`.
-
-        Returns:
-            The message in the provider's format, a new dict.
-
-        Raises:
-            InvalidArgumentError: It is not a tool call (`invalid_argument`).
-        """
-        sent = read_call(call)
-        return sent.provider.reply(sent, await self._answer_async(sent))
-
-    def _answer(self, sent: ToolCall) -> ToolResult:
+    def _result(self, sent: ToolCall) -> ToolResult:
         with provider_call(sent.id):
             return self.call(sent.name, self._arguments(sent))
 
-    async def _answer_async(self, sent: ToolCall) -> ToolResult:
+    async def _result_async(self, sent: ToolCall) -> ToolResult:
         with provider_call(sent.id):
             return await self.acall(sent.name, self._arguments(sent))
 
     @overload
-    def run(self, calls: "Iterable[sdk.OpenAICall]") -> "list[sdk.OpenAIMessage]": ...
+    def answer(self, calls: "Iterable[sdk.OpenAICall]") -> "list[sdk.OpenAIMessage]": ...
     @overload
-    def run(self, calls: "Iterable[sdk.ResponsesCall]") -> "list[sdk.ResponsesMessage]": ...
+    def answer(self, calls: "Iterable[sdk.ResponsesCall]") -> "list[sdk.ResponsesMessage]": ...
     @overload
-    def run(self, calls: "Iterable[sdk.AnthropicCall]") -> "list[sdk.AnthropicMessage]": ...
+    def answer(self, calls: "Iterable[sdk.AnthropicCall]") -> "list[sdk.AnthropicMessage]": ...
     @overload
-    def run(self, calls: "Iterable[sdk.GeminiCall]") -> "list[sdk.GeminiMessage]": ...
+    def answer(self, calls: "Iterable[sdk.GeminiCall]") -> "list[sdk.GeminiMessage]": ...
     @overload
-    def run(self, calls: Iterable[Mapping[str, Any]]) -> list[Message]: ...
+    def answer(self, calls: Iterable[Mapping[str, Any]]) -> list[Message]: ...
     @overload
-    def run(self, calls: Iterable[Any]) -> list[Any]: ...
+    def answer(self, calls: Iterable[Any]) -> list[Any]: ...
 
-    def run(self, calls: Iterable[Any]) -> Any:
+    def answer(self, calls: Iterable[Any]) -> Any:
         """Run the tool calls of one turn and return the messages to append.
 
         Calls that only read run in parallel. A call that may change something runs alone, in its place.
 
         Args:
-            calls: The tool calls, each as for `reply`.
+            calls: The unchanged tool calls of OpenAI (chat completions or responses), Anthropic, Gemini or
+                MCP, as objects of the provider's SDK or dicts.
 
         Returns:
-            The messages in order: one for each call, or one for all if the provider requires that.
+            The messages in order, new dicts: one for each call, or one for all if the provider requires that.
 
         Raises:
             InvalidArgumentError: One of them is not a tool call, and none was run (`invalid_argument`).
@@ -424,32 +368,32 @@ class Toolset:
         results: list[ToolResult] = []
         for group in self._groups(sent):
             if len(group) == 1:
-                results.append(self._answer(group[0]))
+                results.append(self._result(group[0]))
                 continue
-            results += self._runner.run_side_by_side(self._answer, [(each,) for each in group])
+            results += self._runner.run_side_by_side(self._result, [(each,) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
     @overload
-    async def arun(self, calls: "Iterable[sdk.OpenAICall]") -> "list[sdk.OpenAIMessage]": ...
+    async def aanswer(self, calls: "Iterable[sdk.OpenAICall]") -> "list[sdk.OpenAIMessage]": ...
     @overload
-    async def arun(self, calls: "Iterable[sdk.ResponsesCall]") -> "list[sdk.ResponsesMessage]": ...
+    async def aanswer(self, calls: "Iterable[sdk.ResponsesCall]") -> "list[sdk.ResponsesMessage]": ...
     @overload
-    async def arun(self, calls: "Iterable[sdk.AnthropicCall]") -> "list[sdk.AnthropicMessage]": ...
+    async def aanswer(self, calls: "Iterable[sdk.AnthropicCall]") -> "list[sdk.AnthropicMessage]": ...
     @overload
-    async def arun(self, calls: "Iterable[sdk.GeminiCall]") -> "list[sdk.GeminiMessage]": ...
+    async def aanswer(self, calls: "Iterable[sdk.GeminiCall]") -> "list[sdk.GeminiMessage]": ...
     @overload
-    async def arun(self, calls: Iterable[Mapping[str, Any]]) -> list[Message]: ...
+    async def aanswer(self, calls: Iterable[Mapping[str, Any]]) -> list[Message]: ...
     @overload
-    async def arun(self, calls: Iterable[Any]) -> list[Any]: ...
+    async def aanswer(self, calls: Iterable[Any]) -> list[Any]: ...
 
-    async def arun(self, calls: Iterable[Any]) -> Any:
-        """Run the tool calls of one turn like `run`, off the event loop.
+    async def aanswer(self, calls: Iterable[Any]) -> Any:
+        """Run the tool calls of one turn like `answer`, off the event loop.
 
         Args:
-            calls: The tool calls, each as for `reply`.
+            calls: The tool calls, as for `answer`.
 
         Returns:
-            The messages in order, as from `run`.
+            The messages in order, as from `answer`.
 
         Raises:
             InvalidArgumentError: One of them is not a tool call, and none was run (`invalid_argument`).
@@ -457,14 +401,19 @@ class Toolset:
         sent = [read_call(call) for call in calls]
         results: list[ToolResult] = []
         for group in self._groups(sent):
-            results += await self._runner.run_tasks(self._answer_async, [(each,) for each in group])
+            results += await self._runner.run_tasks(self._result_async, [(each,) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
-    def functions(self) -> list[Callable[..., Any]]:
-        """Return the tools as plain functions that return text, also for errors.
+    def functions(self, *, hints: Hints = "text") -> list[Callable[..., Any]]:
+        """Return the tools as functions that return text, also for errors.
 
-        They have plain type hints and Google-style docstrings with the parameters that a model sees, so that
-        any framework accepts them. Arguments are read as leniently as by `call`.
+        They have type hints, also with the descriptions as `Annotated`, and Google-style docstrings with the
+        parameters that a model sees, so that frameworks accept them. Arguments are read as leniently as by
+        `call`.
+
+        Args:
+            hints: "text" for `Annotated` with a text, "field" with a `Field` of Pydantic, which AG2 requires,
+                or "plain" for neither `Annotated` nor `Literal`, which google-genai requires.
 
         Returns:
             One function for each tool, in order; an `async` one for a tool that is.
@@ -476,7 +425,7 @@ class Toolset:
         async def run_async(name: str, arguments: dict[str, Any]) -> str:
             return (await self.acall(name, arguments)).content_with_notes
 
-        return [plain_function(tool, run, run_async) for tool in self]
+        return [plain_function(tool, run, run_async, hints) for tool in self]
 
     async def _dispatch(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
         """Execute a call and report its events; `on_loop` is True if an event loop runs it."""

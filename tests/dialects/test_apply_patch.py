@@ -39,9 +39,29 @@ def test_the_tool_in_both_shapes(ws):
     assert custom["format"] == {"type": "grammar", "syntax": "lark", "definition": GRAMMAR}
     sent = {"type": "custom_tool_call", "name": "apply_patch", "call_id": "c",
             "input": "*** Begin Patch\n*** Delete File: obsolete.txt\n*** End Patch"}  # fmt: skip
-    reply = ws.tools(dialect="apply-patch").reply(sent)
+    reply = ws.tools(dialect="apply-patch").answer([sent])[0]
     assert reply["type"] == "custom_tool_call_output"
     assert "D obsolete.txt" in str(reply)
+
+
+@pytest.mark.parametrize("name", ["patch", "patch_text"])
+def test_the_parameter_of_other_products_is_taken(ws, name):
+    patch = "*** Begin Patch\n*** Delete File: obsolete.txt\n*** End Patch"
+    assert ws.tools(dialect="apply-patch").call("apply_patch", {name: patch}).success
+
+
+@pytest.mark.parametrize("lines", [
+    ["*** Delete File: missing"], ["*** Delete File: src"], ["*** Update File: missing", "@@", "-a", "+b"],
+    ["*** Update File: src/app.py", "@@", "-a", "+b"], ["*** Update File: src/app.py", "*** Move to: src"],
+    ["*** Update File: obsolete.txt", "*** Move to: src/app.py/x"], ["*** Add File: src/app.py/x", "+a"],
+    ["*** Add File: ../x", "+a"], ["*** Add File: .git/config", "+a"], ["*** Frobnicate File: x"], ["+a"],
+])  # fmt: skip
+def test_a_failed_patch_says_that_nothing_was_changed(apply, tmp_path, lines):
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    failed = apply("*** Delete File: dos.txt", *lines)
+    assert not failed.success
+    assert failed.content.lower().count("nothing was changed") == 1
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_the_envelope(ws):
@@ -369,3 +389,10 @@ def test_files_over_10_mib(apply, tmp_path):
     failed = apply("*** Update File: large.txt", "@@", "-a needle", "+b", " hay")
     assert failed.error["code"] == "too_large"
     assert (tmp_path / "large.txt").read_bytes() == before
+
+
+def test_spaces_for_tabs(apply, tmp_path):
+    (tmp_path / "tabs.go").write_text("func f() {\n\treturn\n}\n")
+    patched = apply("*** Update File: tabs.go", "@@", " func f() {", "+    g()", "     return")
+    assert "found by tabs for spaces" in patched.content
+    assert (tmp_path / "tabs.go").read_text() == "func f() {\n\tg()\n\treturn\n}\n"

@@ -584,9 +584,14 @@ def test_create_file_overwrites(do, ws, tmp_path):
     with Workspace(tmp_path / "project", policy=Policy(overwrite="never")) as strict:
         refused = speaking(strict)("create_file", path="src/main.rs", content="")
         assert refused["error"]["code"] == "already_exists"
-    message = ws.tools(dialect="codescout").reply(
-        {"id": "1", "function": {"name": "create_file", "arguments": {"path": "Cargo.toml", "content": "x"}}}
-    )
+    message = ws.tools(dialect="codescout").answer(
+        [
+            {
+                "id": "1",
+                "function": {"name": "create_file", "arguments": {"path": "Cargo.toml", "content": "x"}},
+            }
+        ]
+    )[0]
     assert message["content"] == '"ok"\n[an existing file was overwritten]'
 
 

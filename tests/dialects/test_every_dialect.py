@@ -505,3 +505,21 @@ def test_a_file_too_large_to_edit_is_searched_in_every_dialect(tmp_path, dialect
     else:
         assert "No matches" not in named.content
         assert "large" in listed.content
+
+
+@pytest.mark.parametrize("dialect", ["agentfs", *dialects.names()])
+@pytest.mark.parametrize("overwrite", ["seen", "always", "never"])
+def test_the_instructions_say_which_files_a_write_replaces(tmp_path, dialect, overwrite):
+    (tmp_path / "a.txt").write_text("old\n")
+    with Workspace(tmp_path, policy=Policy(overwrite=overwrite)) as ws:
+        tools = ws.tools(dialect=dialect)
+        writing = next((tool for tool in tools if tool.own_name == "write"), None)
+        if writing is None:
+            return
+        said = tools.instructions()
+        path = "file_path" if "file_path" in str(writing.parameters) else "path"
+        written = tools.call(writing.name, {path: "a.txt", "content": "new\n"})
+        assert written.success is (f"`{writing.name}` " not in said)
+        assert (f"`{writing.name}` only creates files" in said) is (
+            not written.success and written.error["code"] == "already_exists"
+        )

@@ -199,11 +199,18 @@ def test_read_of_files_that_are_not_text(do, ws, tmp_path):
     assert "binary" in read["output"]
     listed = do("read", file_path="src")
     assert (listed["kind"], "src/main.py" in listed["output"]) == ("directory", True)
-    assert (listed["line_count"], listed["total_lines"], listed["truncated"]) == (0, 0, False)
+    lines = listed["output"].split("\n")
+    assert (listed["line_count"], listed["total_lines"], listed["truncated"]) == (
+        len(lines),
+        len(lines),
+        False,
+    )
     (tmp_path / "full").mkdir()
     for number in range(Limits().list_entries + 1):
         (tmp_path / f"full/{number}").touch()
-    assert do("read", file_path="full")["truncated"] is True
+    full = do("read", file_path="full")
+    assert full["truncated"] is True
+    assert full["line_count"] == len(full["output"].split("\n")) <= full["total_lines"]
     (tmp_path / "dot.png").write_bytes(make_image("PNG"))
     image = ws.tools(dialect="rye").call("read", {"file_path": "dot.png"})
     assert (image.data["kind"], image.images[0].media_type) == ("image", "image/png")

@@ -910,9 +910,9 @@ def test_the_ladder_bounds_everything_that_the_model_gets(many_matches, tool, mo
             {"query": "nowhere", "timeout_ms": 60_000},
             {"query": "TODO", "optimize_paths": True},
         ):
-            (message,) = tools.reply(
-                {"type": "tool_use", "id": "1", "name": tool, "input": {"roots": ["."], mode: True, **more}}
-            )["content"]
+            (message,) = tools.answer(
+                [{"type": "tool_use", "id": "1", "name": tool, "input": {"roots": ["."], mode: True, **more}}]
+            )[0]["content"]
             texts = [block["text"] for block in message["content"]]
             assert estimate_tokens("\n".join(texts)) <= ROOM[mode], texts
 
@@ -1020,9 +1020,9 @@ def test_large_results_are_warned_of_with_an_estimate(project):
 
 def test_notes_reach_the_model_beside_the_array(ws):
     tools = ws.tools(dialect="tree-sitter-analyzer")
-    message = tools.reply(
-        {"type": "tool_use", "id": "1", "name": "list_files", "input": {"roots": ["."], "limit": 1}}
-    )
+    message = tools.answer(
+        [{"type": "tool_use", "id": "1", "name": "list_files", "input": {"roots": ["."], "limit": 1}}]
+    )[0]
     content, *notes = [block["text"] for block in message["content"][0]["content"]]
     assert len(json.loads(content)) == 1
     assert notes[0].startswith("these are the first 1 of 7 entries")

@@ -596,7 +596,9 @@ def test_grep_ignores_case(call):
 def test_grep_head_limit(call):
     files = call("Grep", pattern="TODO", head_limit=2)
     assert list(files.data["counts"]) == ["README.md", "src/main.py"]
-    assert "there is more" in files.content
+    assert 'more: Grep(pattern="TODO", head_limit=4)]' in files.content
+    more = call(files.next["name"], **files.next["arguments"])
+    assert (len(more.data["counts"]), more.next) == (3, None)
     assert len(call("Grep", pattern="TODO", output_mode="content", head_limit=2).data["matches"]) == 2
     assert call("Grep", pattern="TODO", output_mode="count", head_limit=1).data["counts"].keys() == {
         "README.md"
@@ -672,3 +674,24 @@ def test_calls_of_one_plugin_under_several_contexts_do_not_mix(ws):
 def test_a_context_of_wrong_types_is_invalid_argument(wrong):
     with pytest.raises(InvalidArgumentError):
         ToolContext(**wrong)
+
+
+def test_what_is_cut_names_a_call_of_the_same_tool_or_says_that_there_is_none(ws, call, tmp_path):
+    """Grep has no offset, so its next call shows more from the start, in the words of the model's call."""
+    (tmp_path / "many").mkdir()
+    for number in range(300):
+        (tmp_path / f"many/{number:03}.py").write_text("needle\n")
+    sent = {"pattern": "NEEDLE", "path": "many", "glob": "*.py", "-i": True}
+    for mode in ("files_with_matches", "content", "count"):
+        page = call("Grep", **sent, output_mode=mode)
+        seen = []
+        while page.next is not None:
+            assert page.next["arguments"]["glob"] == "*.py"
+            seen.append(len(page.data["counts"]))
+            page = call(page.next["name"], **page.next["arguments"])
+        assert seen == sorted({*seen})
+        assert len(page.data["counts"]) == 300
+    cut = ws.view(limits=replace(ws.limits, output_tokens=100)).tools(dialect="wave")
+    for limit in (50, 100_000):
+        page = cut.call("Grep", {**sent, "output_mode": "content", "head_limit": limit})
+        assert page.next is None

@@ -126,7 +126,7 @@ def test_the_providers_own_types_take_schemas_and_replies(run, tmp_path):
             ("mcp", {"name": "look", "arguments": {"path": path}}),
             ("gemini", {"name": "look", "args": {"path": path}}),
         ):
-            replies.setdefault(name, []).extend(Toolset([look]).run([call]))
+            replies.setdefault(name, []).extend(Toolset([look]).answer([call]))
     sent = tmp_path / "sent.json"
     sent.write_text(json.dumps({"schemas": schemas, "replies": replies}))
     assert json.loads(run(tmp_path, HERE / "check_provider_types.py", sent)) == []

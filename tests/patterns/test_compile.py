@@ -219,3 +219,16 @@ def test_re_finds_in_ascii_text_what_regex_finds(every):
         event("by re" if hasattr(found.expression, "_in_ascii") else "by regex")
 
     law()
+
+
+@pytest.mark.parametrize("pattern", [
+    "(*FOO)", "(?Y)", "(?i", "a**", "x{3,2}", r"\p{Foo}", r"\p{Script=Foo}", "[[:foo:]]", r"\g<x>", "(?P=x)",
+    r"\1", r"(a\1)", r"\L<x>",
+])  # fmt: skip
+def test_a_mistake_is_not_told_in_the_engines_words(pattern):
+    with pytest.raises(InvalidPatternError) as caught:
+        compile_pattern(pattern)
+    assert not regex.search(
+        "verb|extension|multiple repeat|min repeat|property|unknown|undefined", str(caught.value)
+    )
+    assert caught.value.details["reason"] in caught.value.message

@@ -49,61 +49,64 @@ def gemini(path):
 
 
 def test_chat_completions():
-    assert TOOLS.reply(openai("a")) == {"role": "tool", "tool_call_id": "c1", "content": "<a>"}
+    assert TOOLS.answer([openai("a")])[0] == {"role": "tool", "tool_call_id": "c1", "content": "<a>"}
     assert (
         "there is no parameter"
-        in TOOLS.reply({"id": "c1", "function": {"name": "look", "arguments": '{"no": 1}'}})["content"]
+        in TOOLS.answer([{"id": "c1", "function": {"name": "look", "arguments": '{"no": 1}'}}])[0]["content"]
     )
     custom = {"id": "c2", "type": "custom", "custom": {"name": "freeform", "input": "bare text"}}
-    assert TOOLS.reply(custom)["content"] == "<bare text>"
+    assert TOOLS.answer([custom])[0]["content"] == "<bare text>"
 
 
 def test_chat_completions_show_images_in_a_user_message():
-    first, second, third = TOOLS.run([openai("picture"), openai("a")])
+    first, second, third = TOOLS.answer([openai("picture"), openai("a")])
     assert first["content"] == "<picture>\n[images: 1 follow in the next message]"
     assert second["content"] == "<a>"
     assert third["role"] == "user"
     assert third["content"][1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,QQ=="}}
-    assert "cannot be shown" in TOOLS.reply(openai("picture"))["content"]
 
 
 def test_responses():
-    assert TOOLS.reply(responses("a")) == {"type": "function_call_output", "call_id": "c1", "output": "<a>"}
-    output = TOOLS.reply(responses("picture"))["output"]
+    assert TOOLS.answer([responses("a")])[0] == {
+        "type": "function_call_output",
+        "call_id": "c1",
+        "output": "<a>",
+    }
+    output = TOOLS.answer([responses("picture")])[0]["output"]
     assert [part["type"] for part in output] == ["input_text", "input_image"]
     custom = {"type": "custom_tool_call", "call_id": "c1", "name": "freeform", "input": "x"}
-    assert TOOLS.reply(custom) == {"type": "custom_tool_call_output", "call_id": "c1", "output": "<x>"}
+    assert TOOLS.answer([custom])[0] == {"type": "custom_tool_call_output", "call_id": "c1", "output": "<x>"}
 
 
 def test_anthropic():
     text = {"type": "text", "text": "<a>"}
     block = {"type": "tool_result", "tool_use_id": "t1", "content": [text]}
-    assert TOOLS.reply(anthropic("a")) == {"role": "user", "content": [block]}
-    assert TOOLS.reply(anthropic("picture"))["content"][0]["content"][1] == IMAGE
-    assert TOOLS.reply(anthropic("bug"))["content"][0]["is_error"] is True
-    together = TOOLS.run([anthropic("a"), anthropic("b")])
+    assert TOOLS.answer([anthropic("a")])[0] == {"role": "user", "content": [block]}
+    assert TOOLS.answer([anthropic("picture")])[0]["content"][0]["content"][1] == IMAGE
+    assert TOOLS.answer([anthropic("bug")])[0]["content"][0]["is_error"] is True
+    together = TOOLS.answer([anthropic("a"), anthropic("b")])
     assert [len(message["content"]) for message in together] == [2]
 
 
 def test_gemini():
     response = {"name": "look", "id": "g1", "response": {"output": "<a>"}}
-    assert TOOLS.reply(gemini("a")) == {"role": "user", "parts": [{"functionResponse": response}]}
-    assert TOOLS.reply({"functionCall": gemini("a")}) == TOOLS.reply(gemini("a"))
-    assert "error" in TOOLS.reply(gemini("bug"))["parts"][0]["functionResponse"]["response"]
-    together = TOOLS.run([gemini("picture"), gemini("b")])
+    assert TOOLS.answer([gemini("a")])[0] == {"role": "user", "parts": [{"functionResponse": response}]}
+    assert TOOLS.answer([{"functionCall": gemini("a")}])[0] == TOOLS.answer([gemini("a")])[0]
+    assert "error" in TOOLS.answer([gemini("bug")])[0]["parts"][0]["functionResponse"]["response"]
+    together = TOOLS.answer([gemini("picture"), gemini("b")])
     assert [list(part) for part in together[0]["parts"]] == [
         ["functionResponse"], ["inlineData"], ["functionResponse"],
     ]  # fmt: skip
 
 
 def test_mcp():
-    answer = TOOLS.reply({"name": "look", "arguments": {"path": "picture"}})
+    answer = TOOLS.answer([{"name": "look", "arguments": {"path": "picture"}}])[0]
     assert answer["content"] == [
         {"type": "text", "text": "<picture>"}, {"type": "image", "data": "QQ==", "mimeType": "image/png"},
     ]  # fmt: skip
     assert answer["isError"] is False
     assert "structuredContent" not in answer, "clients that see it withhold the text from the model"
-    assert TOOLS.reply({"name": "look"})["isError"] is True
+    assert TOOLS.answer([{"name": "look"}])[0]["isError"] is True
 
 
 def test_objects_are_read_like_dicts():
@@ -114,9 +117,9 @@ def test_objects_are_read_like_dicts():
             )
         return value
 
-    assert TOOLS.reply(objects(openai("a"))) == TOOLS.reply(openai("a"))
-    assert TOOLS.reply(objects(anthropic("a"))) == TOOLS.reply(anthropic("a"))
-    assert TOOLS.reply(objects(responses("a"))) == TOOLS.reply(responses("a"))
+    assert TOOLS.answer([objects(openai("a"))])[0] == TOOLS.answer([openai("a")])[0]
+    assert TOOLS.answer([objects(anthropic("a"))])[0] == TOOLS.answer([anthropic("a")])[0]
+    assert TOOLS.answer([objects(responses("a"))])[0] == TOOLS.answer([responses("a")])[0]
 
 
 @pytest.mark.parametrize("wrong", [
@@ -124,7 +127,7 @@ def test_objects_are_read_like_dicts():
 ])  # fmt: skip
 def test_anything_but_a_tool_call_is_an_error(wrong):
     with pytest.raises(InvalidArgumentError):
-        TOOLS.reply(wrong)
+        TOOLS.answer([wrong])[0]
 
 
 def test_if_one_call_is_wrong_none_is_run():
@@ -136,14 +139,14 @@ def test_if_one_call_is_wrong_none_is_run():
         return ""
 
     with pytest.raises(InvalidArgumentError):
-        Toolset([note]).run([{"name": "note"}, {}])
+        Toolset([note]).answer([{"name": "note"}, {}])
     assert ran == []
 
 
 @pytest.mark.parametrize("name", [None, 5, ["a"], "nothing"])
 def test_a_wrong_name_is_answered(name):
     call = {"type": "tool_use", "id": "t", "name": name, "input": {}}
-    assert TOOLS.reply(call)["content"][0]["is_error"] is True
+    assert TOOLS.answer([call])[0]["content"][0]["is_error"] is True
 
 
 def test_notes_are_separate_from_the_content_in_each_format():
@@ -156,12 +159,12 @@ def test_notes_are_separate_from_the_content_in_each_format():
         return ToolResult(True, "47", notes=(f"at least, in {path}", "out of time"))
 
     tools = Toolset([ToolSpec(count, name="look")])
-    assert tools.reply(openai("a"))["content"] == "47\n[at least, in a]\n[out of time]"
-    assert tools.reply(responses("a"))["output"] == "47\n[at least, in a]\n[out of time]"
+    assert tools.answer([openai("a")])[0]["content"] == "47\n[at least, in a]\n[out of time]"
+    assert tools.answer([responses("a")])[0]["output"] == "47\n[at least, in a]\n[out of time]"
     texts = [{"type": "text", "text": text} for text in ("47", "at least, in a", "out of time")]
-    assert tools.reply(anthropic("a"))["content"][0]["content"] == texts
-    assert tools.reply({"name": "look", "arguments": {"path": "a"}})["content"] == texts
-    response = tools.reply(gemini("a"))["parts"][0]["functionResponse"]["response"]
+    assert tools.answer([anthropic("a")])[0]["content"][0]["content"] == texts
+    assert tools.answer([{"name": "look", "arguments": {"path": "a"}}])[0]["content"] == texts
+    response = tools.answer([gemini("a")])[0]["parts"][0]["functionResponse"]["response"]
     assert response == {"output": "47", "notes": ["at least, in a", "out of time"]}
     (function,) = tools.functions()
     assert function("a") == "47\n[at least, in a]\n[out of time]"
@@ -191,8 +194,8 @@ def test_a_new_provider_is_one_class_and_a_row(monkeypatch):
     monkeypatch.setitem(providers.FORMATS, "acme", acme)
     assert TOOLS.schemas("acme")[0]["fn"] == "look"
     assert TOOLS.schemas("acme")[0]["schema"]["required"] == ["path"]
-    assert TOOLS.reply({"fn": "look", "with": {"path": "a"}}) == {"fn": "look", "says": "<a>"}
-    mixed = TOOLS.run([{"fn": "look", "with": {"path": "a"}}, anthropic("b"), anthropic("c")])
+    assert TOOLS.answer([{"fn": "look", "with": {"path": "a"}}])[0] == {"fn": "look", "says": "<a>"}
+    mixed = TOOLS.answer([{"fn": "look", "with": {"path": "a"}}, anthropic("b"), anthropic("c")])
     assert [message.get("says", message.get("role")) for message in mixed] == ["<a>", "user"]
     with pytest.raises(InvalidArgumentError, match="no strict mode"):
         TOOLS.schemas("acme", strict=True)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from pydantic import create_model
 
 from agentfs import Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.results import Edit, Image, ReadResult, ToolResult
-from agentfs.tools.arguments import LenientReader
+from agentfs.tools.binding import LenientReader
 from agentfs.tools.spec import make_tool
 from agentfs.tools.toolset import Toolset
 from tests.provider_rules import SCHEMA_OF
@@ -199,7 +200,7 @@ def test_hostile_arguments_give_a_result(arguments):
 
 def test_functions_are_plain_functions_that_return_text():
     toolset = Toolset([search, change])
-    found, changed = toolset.functions()
+    found, changed = toolset.functions(hints="plain")
     assert (found.__name__, inspect.isfunction(found)) == ("search", True)
     assert str(inspect.signature(found)) == (
         "(pattern: str, path: str = '.', glob: str | None = None, output_mode: str = 'content', "
@@ -217,6 +218,23 @@ def test_functions_are_plain_functions_that_return_text():
         "    limit: Most matches; null: all. Default 100.\n\n"
         "Returns:\n    The result as text, or the error.\n"
     )
+
+
+def test_functions_describe_parameters_in_their_hints():
+    """Pydantic is what most frameworks make schemas with; the others read the text itself."""
+    for hints in ("text", "field"):
+        (found,) = Toolset([search]).functions(hints=hints)
+        signature = inspect.signature(found).parameters
+        members = {name: (each.annotation, ...) for name, each in signature.items()}
+        schema = create_model("Search", **members).model_json_schema()["properties"]
+        assert schema["pattern"]["description"] == "Regular expression: `a|b`."
+        assert schema["output_mode"]["enum"] == ["content", "files_with_matches"]
+        assert all(each["description"] for each in schema.values())
+        assert found.__annotations__["pattern"] == signature["pattern"].annotation
+    (found,) = Toolset([search]).functions()
+    text = found.__annotations__["pattern"].__metadata__[0]
+    assert (isinstance(text, str), text) == (True, "Regular expression: `a|b`.")
+    assert typing.get_type_hints(found)["limit"] == int | None
 
 
 def test_functions_convert_arguments_and_return_errors_as_text():

@@ -53,22 +53,26 @@ _CONTEXT_PARAMETERS = ("context_before", "context_after", "before", "after", "co
 _NEWLINES = {"\r\n": "crlf", "\r": "cr", "mixed": "mixed"}
 
 
-def specs(workspace: Workspace) -> Sequence[ToolSpec]:
-    """Return the seven tools."""
+class _Tools:
+    """The tools of a workspace."""
 
-    def ls(path: str = ".") -> ListResult:
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def ls(self, path: str = ".") -> ListResult:
         """List directory contents: directories first, then files, by name.
 
         Args:
             path: Directory, relative to the workspace root.
         """
-        return workspace.ls(path, include_ignored=True)
+        return self._workspace.ls(path, include_ignored=True)
 
     def read(
+        self,
         path: str,
         max_lines: int = _MAX_LINES,
         range: str | None = None,  # noqa: A002 - the contract's name
-        show_linenos: bool = True,  # noqa: ARG001 - for the renderer
+        show_linenos: bool = True,  # noqa: ARG002 - for the renderer
     ) -> ReadResult:
         """Read file contents.
 
@@ -78,10 +82,10 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             range: Lines to show, from 1: `10~50`, `300~` (to the end), `~20` (the first 20) or `~` (all).
             show_linenos: Put its number before each line.
         """
-        return _read(workspace, path, range, max_lines)
+        return _read(self._workspace, path, range, max_lines)
 
     def ripgrep_files(
-        pattern: str, path: str = ".", globs: list[str] | str | None = None, case: Case = "smart"
+        self, pattern: str, path: str = ".", globs: list[str] | str | None = None, case: Case = "smart"
     ) -> GrepResult:
         """Search files containing matches: their paths.
 
@@ -91,13 +95,18 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             globs: Only files that match one, such as `*.py` or `src/**`; `!*.md` leaves out.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
-        globs = globs_from_root(workspace, path, globs)
-        return workspace.grep(
+        globs = globs_from_root(self._workspace, path, globs)
+        return self._workspace.grep(
             pattern, path, globs, output_mode="files_with_matches", context=0, **case_options(case)
         )
 
     def ripgrep_snippets(
-        pattern: str, path: str = ".", context_before: int = 0, context_after: int = 0, case: Case = "smart"
+        self,
+        pattern: str,
+        path: str = ".",
+        context_before: int = 0,
+        context_after: int = 0,
+        case: Case = "smart",
     ) -> GrepResult:
         """Search and display matching snippets: one for each matching line.
 
@@ -108,11 +117,11 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             context_after: Lines to show after each match.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
-        return workspace.grep(
+        return self._workspace.grep(
             pattern, path, before=context_before, after=context_after, overlap=True, **case_options(case)
         )
 
-    def ripgrep_count(pattern: str, path: str = ".", case: Case = "smart") -> GrepResult:
+    def ripgrep_count(self, pattern: str, path: str = ".", case: Case = "smart") -> GrepResult:
         """Count matches in each file, and in all.
 
         Args:
@@ -120,9 +129,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             path: File or directory to search, relative to the workspace root.
             case: How letters match; smart ignores case unless the pattern has a capital.
         """
-        return workspace.grep(pattern, path, output_mode="count", context=0, **case_options(case))
+        return self._workspace.grep(pattern, path, output_mode="count", context=0, **case_options(case))
 
-    def ripgrep_fixed(literal: str, path: str = ".", case: Case = "smart") -> GrepResult:
+    def ripgrep_fixed(self, literal: str, path: str = ".", case: Case = "smart") -> GrepResult:
         """Fixed string search: the text as it is, no regular expression.
 
         Args:
@@ -131,11 +140,11 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             case: How letters match; smart ignores case unless the text has a capital.
         """
         literal = literal.replace("\r\n", "\n")
-        return workspace.grep(
+        return self._workspace.grep(
             literal, path, context=0, multiline="\n" in literal, fixed_strings=True, **case_options(case)
         )
 
-    def grep(pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
+    def grep(self, pattern: str, path: str = ".", rg_args: list[str] | str | None = None) -> GrepResult:
         """Advanced rg search, with some of ripgrep's own arguments.
 
         Args:
@@ -144,9 +153,9 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             rg_args: More rg arguments, such as `-i -C2 -g '*.py'`.
         """
         options = read_arguments(rg_args).options
-        options["glob"] = globs_from_root(workspace, path, options["glob"])
+        options["glob"] = globs_from_root(self._workspace, path, options["glob"])
         try:
-            return workspace.grep(pattern, path, overlap=True, **options)
+            return self._workspace.grep(pattern, path, overlap=True, **options)
         except InvalidArgumentError as error:
             if "types" in error.details:
                 near = error.details["nearest"] or ("py", "js", "rust")
@@ -154,6 +163,10 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
                 raise InvalidArgumentError(error.message, hint=hint, details=error.details) from None
             raise
 
+
+def specs(workspace: Workspace) -> Sequence[ToolSpec]:
+    """Return the seven tools."""
+    tools = _Tools(workspace)
     limits = workspace.limits
     entries = f"At most {limits.list_entries:,} entries."
     page = f"At most {limits.read_bytes:,} bytes, and {limits.line_chars:,} characters of a line."
@@ -176,21 +189,23 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
 
     context = {"before": "context_before", "after": "context_after"}
     return (
-        spec(ls, entries, _directory, name="list_dir"),
-        spec(read, page, _file, name="read_file", map_next_call=_follow),
-        spec(ripgrep_files, f"At most {limits.grep_results:,} files.", _files),
+        spec(tools.ls, entries, _directory, name="list_dir"),
+        spec(tools.read, page, _file, name="read_file", map_next_call=_follow),
+        spec(tools.ripgrep_files, f"At most {limits.grep_results:,} files.", _files),
         spec(
-            ripgrep_snippets,
+            tools.ripgrep_snippets,
             f"At most {limits.grep_results:,} snippets, {a_line}, and {around}.",
             _snippets,
             renames=context,
         ),
         spec(
-            ripgrep_count, f"At most {limits.grep_results:,} files; `total_count` is the sum of all.", _counts
+            tools.ripgrep_count,
+            f"At most {limits.grep_results:,} files; `total_count` is the sum of all.",
+            _counts,
         ),
-        spec(ripgrep_fixed, f"At most {limits.grep_results:,} matches, and {a_line}.", _snippets),
+        spec(tools.ripgrep_fixed, f"At most {limits.grep_results:,} matches, and {a_line}.", _snippets),
         spec(
-            grep,
+            tools.grep,
             f"At most {limits.grep_results:,} results, {a_line}, and {around}.\n{rg_note}",
             _search,
             name="ripgrep_search",
@@ -235,7 +250,7 @@ def _requested_lines(lines: str) -> tuple[int, int | None]:
         raise InvalidArgumentError(
             f"`range` must be lines from 1, first to last, not {literal(lines)}.",
             hint="Pass 10~50, 7~7 (one line), 300~ (to the end), ~20 (the first 20) or ~ (all).",
-            details={"argument": "range", "value": lines},
+            details={"parameter": "range", "value": lines},
         )
     return first, last
 

@@ -240,5 +240,5 @@ def _invalid(message: str, option: str) -> InvalidArgumentError:
         message,
         hint=f"rg_args takes {ALLOWED}, and their long names; the pattern and the path have their own "
         "parameters, and every search is recursive.",
-        details={"argument": "rg_args", "option": option.partition(" ")[0], "allowed": ALLOWED.split()},
+        details={"parameter": "rg_args", "option": option.partition(" ")[0], "allowed": ALLOWED.split()},
     )

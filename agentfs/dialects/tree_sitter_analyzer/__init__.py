@@ -182,7 +182,7 @@ def _check_numbers(workspace: Workspace, given: FileFilter | ContentQuery) -> li
             if globs := getattr(given, name, None):
                 compile_globs(globs)
         except AgentFSError as error:
-            error.details["argument"] = name
+            error.details["parameter"] = name
             raise
     return notes
 
@@ -216,7 +216,7 @@ def _find(workspace: Workspace, given: FileFilter, **options: Any) -> GlobResult
             **options,
         )
     except InvalidPatternError as error:
-        error.details["argument"] = "pattern"
+        error.details["parameter"] = "pattern"
         raise
 
 
@@ -253,7 +253,7 @@ def _grep(workspace: Workspace, arguments: Mapping[str, Any]) -> GrepResult:
         raise InvalidPatternError(
             error.message,
             hint=advice if suggestion else error.hint,
-            details={**error.details, "argument": "query"},
+            details={**error.details, "parameter": "query"},
         ) from None
 
 

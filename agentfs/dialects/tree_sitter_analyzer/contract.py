@@ -372,7 +372,7 @@ def tool_options(tool: str, parameters: type[FileFilter | ContentQuery]) -> dict
 def own_error(which: str, argument: str, **values: str) -> InvalidArgumentError:
     """Return an error of `_OWN` about a parameter."""
     message, hint = (text.format(**values) for text in _OWN[which]["en"])
-    details = {"argument": argument, "own_error": which, "values": values}
+    details = {"parameter": argument, "own_error": which, "values": values}
     return InvalidArgumentError(message, hint=hint, details=details)
 
 
@@ -391,7 +391,7 @@ def translated(problem: Problem, details: Mapping[str, Any], tool: str, language
         message, hint = (text.format(**details["values"]) for text in own[language])
     elif language == "ja":
         translation, advice = _CODES_JA.get(code, _OTHER_JA)
-        if code == "invalid_pattern" and details.get("argument") != "query":
+        if code == "invalid_pattern" and details.get("parameter") != "query":
             advice = _ESCAPE_JA
         message, hint = f"{translation}（{message}）", f"{advice}（{hint}）" if hint else advice
     lines = [hint, f"{_EXAMPLE[language]}{json.dumps(_example(tool, code, details))}"]
@@ -403,7 +403,7 @@ def translated(problem: Problem, details: Mapping[str, Any], tool: str, language
 def _example(tool: str, code: str, details: Mapping[str, Any]) -> dict[str, Any]:
     """Return valid arguments of a tool, among them the parameter that was wrong."""
     problems: list[dict[str, str]] = details.get("problems") or [{}]
-    argument = str(details.get("argument") or problems[0].get("parameter", "")).partition("[")[0]
+    argument = str(details.get("parameter") or problems[0].get("parameter", "")).partition("[")[0]
     if code == "invalid_pattern" and argument == "query":
         return {**_SEARCH, "query": "f(x)", "fixed_strings": True}
     if argument in _WITH:

@@ -22,7 +22,7 @@ def main() -> None:
         if answer.stop_reason != "tool_use":
             print("".join(block.text for block in answer.content if block.type == "text"))
             return
-        messages += tools.run(block for block in answer.content if block.type == "tool_use")
+        messages += tools.answer(block for block in answer.content if block.type == "tool_use")
 
 
 main()

@@ -23,7 +23,7 @@ def main() -> None:
         if not answer.function_calls:
             print(answer.text)
             return
-        contents += tools.run(answer.function_calls)
+        contents += tools.answer(answer.function_calls)
 
 
 main()

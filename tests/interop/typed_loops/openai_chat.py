@@ -34,7 +34,7 @@ def main() -> None:
                 ],
             }
         )
-        messages += tools.run(calls)
+        messages += tools.answer(calls)
 
 
 main()

@@ -23,7 +23,7 @@ def main() -> None:
         if not calls:
             print(answer.output_text)
             return
-        items = [*tools.run(calls)]
+        items = [*tools.answer(calls)]
         previous = answer.id
 
 

@@ -1,16 +1,18 @@
 import json
 import math
+from enum import Enum
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from agentfs.arguments.kinds import SCALARS, Parameter
 from agentfs.errors import InvalidArgumentError
+from agentfs.habits.meanings import ALIASES
 from agentfs.results import Edit
-from agentfs.tools.aliases import ALIASES
-from agentfs.tools.arguments import LenientReader, parse_arguments
-from agentfs.tools.kinds import SCALARS, Parameter
+from agentfs.tools.binding import LenientReader, parse_arguments
 from agentfs.tools.spec import make_tool
 from tests.tool_samples import Point, change, measure, search, settings
 
@@ -112,6 +114,48 @@ def test_a_hundred_thousand_repeated_names_are_found_at_once():
 ])  # fmt: skip
 def test_an_unambiguous_value_is_converted(parameters, given, values):
     assert values_of(parameters, given) == values
+
+
+class Level(Enum):
+    NONE = 1
+    ALL = 2
+
+
+def choose(
+    mode: Literal["none", "all"] = "all",
+    modes: list[Literal["null", "x"]] | None = None,
+    level: Level = Level.ALL,
+    size: Literal["", "big"] | None = "big",
+    count: int | None = None,
+    other: Literal["a", "b"] = "a",
+) -> str:
+    """Choose.
+
+    Args:
+        mode: Mode.
+        modes: Modes.
+        level: Level.
+        size: Size.
+        count: Count.
+        other: Another mode.
+    """
+    return f"{mode} {modes} {level} {size} {count} {other}"
+
+
+@pytest.mark.parametrize(("given", "values"), [
+    ({"mode": "none"}, {"mode": "none"}),
+    ({"mode": "None"}, {"mode": "none"}),
+    ({"modes": "null"}, {"modes": ["null"]}),
+    ({"level": "NONE"}, {"level": Level.NONE}),
+    ({"size": ""}, {"size": ""}),
+    ({"mode": "null"}, {}),
+    ({"mode": ""}, {}),
+    ({"other": "none"}, {}),
+    ({"modes": "none"}, {}),
+    ({"count": "none"}, {}),
+])  # fmt: skip
+def test_a_choice_named_none_is_that_choice(given, values):
+    assert values_of(make_tool(choose).parameters, given) == values
 
 
 @pytest.mark.parametrize(("parameters", "given", "messages"), [

@@ -168,7 +168,7 @@ def test_reads_run_in_parallel_and_changes_in_their_place(asynchronous):
     log, tools = recorder()
     calls = [call("look", path="a"), call("look", path="b"), call("store", path="a"), call("store", path="b"),
              call("look", path="a")]  # fmt: skip
-    messages = asyncio.run(tools.arun(calls)) if asynchronous else tools.run(calls)
+    messages = asyncio.run(tools.aanswer(calls)) if asynchronous else tools.answer(calls)
     assert sorted(log[:2]) == [("in", "a"), ("in", "b")]
     assert log[4:] == [("put", "a"), ("put", "b"), ("in", "a"), ("out", "a")]
     assert [block["tool_use_id"] for block in messages[0]["content"]] == [each["id"] for each in calls]
@@ -280,7 +280,7 @@ def in_time(function, *arguments):
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-@pytest.mark.parametrize("inner", ["run", "arun", "acall"])
+@pytest.mark.parametrize("inner", ["answer", "aanswer", "acall"])
 def test_a_tool_may_call_the_tools_of_its_own_toolset(concurrency, inner):
     """Otherwise each inner call would wait for a slot that the outer calls hold."""
 
@@ -304,19 +304,19 @@ def test_a_tool_may_call_the_tools_of_its_own_toolset(concurrency, inner):
             calls = [call("leaf", number=number) for number in range(3)]
         else:
             calls = [call("several", depth=depth - 1), call("several", depth=depth - 1)]
-        if inner == "run":
-            replies = tools.run(calls)
-        elif inner == "arun":
-            replies = asyncio.run(tools.arun(calls))
+        if inner == "answer":
+            replies = tools.answer(calls)
+        elif inner == "aanswer":
+            replies = asyncio.run(tools.aanswer(calls))
         else:
             return " ".join(asyncio.run(tools.acall(each["name"], each["input"])).content for each in calls)
         return " ".join(texts(replies))
 
     tools = Toolset([leaf, several], concurrency=concurrency)
     calls = [call("several", depth=2) for _ in range(3)]
-    replies = in_time(tools.run, calls)
+    replies = in_time(tools.answer, calls)
     assert texts(replies) == [" ".join(["0 1 2"] * 4)] * 3
-    again = in_time(lambda: asyncio.run(tools.arun(calls)))
+    again = in_time(lambda: asyncio.run(tools.aanswer(calls)))
     assert texts(again) == texts(replies)
 
 

@@ -17,11 +17,11 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from agentfs import Toolset, Workspace
+from agentfs.arguments.hints import kind_of
+from agentfs.arguments.kinds import ArgumentReader
 from agentfs.errors import InvalidArgumentError
-from agentfs.tools.arguments import LenientReader
+from agentfs.tools.binding import LenientReader
 from agentfs.tools.declaration import tool
-from agentfs.tools.hints import kind_of
-from agentfs.tools.kinds import ArgumentReader
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 
 MODES = [(name, False) for name in CHECKERS] + [(name, True) for name in STRICT]

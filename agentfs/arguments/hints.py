@@ -26,9 +26,7 @@ from typing import (
 )
 
 from agentfs.advice import Advice, ParameterName
-from agentfs.errors import InvalidArgumentError
-from agentfs.tools.declaration import ModelType, read_docstring
-from agentfs.tools.kinds import (
+from agentfs.arguments.kinds import (
     SCALARS,
     Anything,
     ArgumentReader,
@@ -46,6 +44,8 @@ from agentfs.tools.kinds import (
     TupleOf,
     UnionOf,
 )
+from agentfs.errors import InvalidArgumentError
+from agentfs.tools.declaration import ModelType, read_docstring
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -202,7 +202,7 @@ class _Parameter(NamedTuple):
             raise InvalidArgumentError(
                 Advice("`", ParameterName(self.name), f"{message.removeprefix(f'`{self.name}')}."),
                 hint=self.hint,
-                details={"argument": self.name, "place": where},
+                details={"parameter": self.name, "place": where},
             )
         return read
 

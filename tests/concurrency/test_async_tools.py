@@ -56,8 +56,8 @@ def test_an_async_function_is_awaited_by_acall_and_arun(run):
         assert (await tools.acall("double", '{"text": "ab", "times": "3"}')).content == "ababab"
         assert (await tools.acall("double", {"text": ""})).error["code"] == "not_found"
         assert (await tools.acall("double", {})).error["code"] == "invalid_argument"
-        assert texts(await tools.arun([sent("a"), sent("b")])) == ["aa", "bb"]
-        assert (await tools.areply(sent("a")))["content"][0]["content"][0]["text"] == "aa"
+        assert texts(await tools.aanswer([sent("a"), sent("b")])) == ["aa", "bb"]
+        assert (await tools.aanswer([sent("a")]))[0]["content"][0]["content"][0]["text"] == "aa"
 
     run(main())
 
@@ -68,14 +68,17 @@ def test_call_and_run_give_an_async_function_its_own_event_loop():
         return f"{threading.current_thread() is threading.main_thread()}"
 
     assert Toolset([here]).call("here").content == "True"
-    assert texts(Toolset([double]).run([sent("a"), sent("b")])) == ["aa", "bb"]
+    assert texts(Toolset([double]).answer([sent("a"), sent("b")])) == ["aa", "bb"]
 
 
 def test_call_within_an_event_loop_is_an_error(run):
     tools = Toolset([double])
 
     async def main():
-        for wrong in (lambda: tools.call("double", {"text": "a"}), lambda: tools.run([sent("a"), sent("b")])):
+        for wrong in (
+            lambda: tools.call("double", {"text": "a"}),
+            lambda: tools.answer([sent("a"), sent("b")]),
+        ):
             with pytest.raises(InvalidArgumentError, match="acall"):
                 wrong()
         assert tools.call("missing").error["code"] == "unknown_tool"
@@ -182,7 +185,7 @@ def test_methods_run_off_every_event_loop(run, tmp_path):
             assert (await tools.acall("read", {"path": "a.txt"})).content == "1|one"
             assert (await tools.acall("ls")).error["code"] == "refused"
             calls = [{"type": "tool_use", "id": "1", "name": "read", "input": {"path": "a.txt"}}] * 5
-            assert texts(await tools.arun(calls)) == ["1|one"] * 5
+            assert texts(await tools.aanswer(calls)) == ["1|one"] * 5
 
         run(main())
     assert asked == [("read", True), ("ls", True), *[("read", True)] * 5]

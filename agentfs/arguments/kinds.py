@@ -1,6 +1,6 @@
 """Kinds of values, such as an integer or a list: the JSON Schema, the reading and the description of each.
 
-`agentfs.tools.hints` makes them from type hints.
+`agentfs.arguments.hints` makes them from type hints.
 """
 # ruff: noqa: D102 - `Kind` documents the methods of its subclasses
 
@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
 
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.limits import LARGEST
@@ -109,7 +109,7 @@ class Kind:
 
     Attributes:
         description: The completion of "must be …" in an error.
-        hint: A type hint that every framework accepts: no Literal, and no union except with None.
+        hint: A type hint for frameworks: no union except with None.
         exact: Types whose values are always of this kind.
         parts: The kinds of the values inside a value.
         choices: The values, if there are only a few.
@@ -324,19 +324,20 @@ class Choice(Kind):
             raise InvalidArgumentError(f"the choices {choices} are neither all strings nor all integers")
         self.choices = choices
         self.description = f"one of {', '.join(map(json.dumps, choices))}"
-        (self.hint,) = types_found
+        (self.type,) = types_found
+        self.hint = Literal[choices]
 
     def schema(self, rules: "SchemaRules") -> "Schema":
         if rules.output:
             return {"enum": list(self.choices)}
-        schema = SCALARS[self.hint].schema(rules)
-        return schema if rules.string_enums and self.hint is int else {**schema, "enum": list(self.choices)}
+        schema = SCALARS[self.type].schema(rules)
+        return schema if rules.string_enums and self.type is int else {**schema, "enum": list(self.choices)}
 
     def fits(self, value: Any) -> bool:
-        return type(value) is self.hint and value in self.choices
+        return type(value) is self.type and value in self.choices
 
     def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
-        plain = Integer().meant(value) if self.hint is int else _plain(value)
+        plain = Integer().meant(value) if self.type is int else _plain(value)
         matching = [choice for choice in self.choices if plain in (choice, _plain(choice))]
         if plain is None or len(matching) != 1:
             return None
@@ -344,7 +345,7 @@ class Choice(Kind):
         return matching[0]
 
     def advice(self, value: Any) -> str:
-        near = nearest(_plain(value) or "", self.choices) if self.hint is str else None
+        near = nearest(_plain(value) or "", self.choices) if self.type is str else None
         return f" (did you mean {short_repr(near)}?)" if near else ""
 
 
@@ -352,18 +353,18 @@ class MemberOf(Choice):
     """A member of an Enum: its value in JSON if all values are strings or all are integers, else its name."""
 
     def __init__(self, type_: type[Enum]) -> None:
-        self._type = type_
+        self._enum = type_
         self._names = {each.name: each for each in type_}
         simple = {type(each.value) for each in type_} in ({str}, {int})
         self._members = {each.value: each for each in type_} if simple else self._names
         super().__init__(tuple(self._members))
 
     def fits(self, value: Any) -> bool:
-        return super().fits(value) or isinstance(value, self._type)
+        return super().fits(value) or isinstance(value, self._enum)
 
     def read_inside(self, value: Any, where: str, reader: ArgumentReader) -> Any:
         del where, reader
-        return value if isinstance(value, self._type) else self._members[value]
+        return value if isinstance(value, self._enum) else self._members[value]
 
     def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
         if isinstance(value, str) and value in self._names:

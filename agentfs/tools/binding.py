@@ -11,26 +11,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 from agentfs.advice import Advice, Joined
-from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
-from agentfs.results import Coercion, plain
-from agentfs.text.nearest import nearest
-from agentfs.tools.aliases import (
-    ALIASES,
-    AMBIGUOUS,
-    EDITORS,
-    HABITS,
-    REASONS,
-    SEARCHES_BY_MEANING,
-    SUBSTITUTES,
-    TOOL_NAMES,
-    Habit,
-    Habits,
-    plain_name,
-    snake_case,
-    words_of_prose,
-)
-from agentfs.tools.declaration import declaration_of
-from agentfs.tools.kinds import (
+from agentfs.arguments.kinds import (
     ArgumentProblem,
     ArgumentReader,
     Kind,
@@ -42,6 +23,22 @@ from agentfs.tools.kinds import (
     describe_names,
     short_repr,
 )
+from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
+from agentfs.habits.meanings import (
+    ALIASES,
+    AMBIGUOUS,
+    EDITORS,
+    HABITS,
+    REASONS,
+    SUBSTITUTES,
+    Habit,
+    Habits,
+    plain_name,
+    snake_case,
+)
+from agentfs.results import Coercion, plain
+from agentfs.text.nearest import nearest
+from agentfs.tools.declaration import is_method
 from agentfs.tools.spec import Tool, exposable, make_tool
 
 # The longest JSON text that is parsed: the largest file that can be written, with every character escaped.
@@ -74,17 +71,13 @@ def find_meant(
         wanted, sent = plain_name(name), arguments
         if wanted in EDITORS and isinstance(given.get("command"), str):
             wanted, sent = given.pop("command"), given
-        method = next((each for each, others in TOOL_NAMES.items() if wanted in others), wanted)
+        method = next((each for each, row in HABITS.items() if wanted in row.tools.split()), wanted)
         same_name = (tool for tool in tools.values() if wanted == snake_case(tool.name))
         tool = (
             next(same_name, None) or _tool_for(tools, method) or _tool_for(tools, SUBSTITUTES.get(method, ""))
         )
         if tool is not None:
             return tool, sent, (_renamed(name, tool),)
-        if wanted in SEARCHES_BY_MEANING and (grep := _tool_for(tools, "grep")) is not None:
-            words = words_of_prose(given)
-            changed = () if words is given else (Coercion("query", f"prose as {short_repr(words['query'])}"),)
-            return grep, words, (_renamed(name, grep), *changed)
         near = nearest(name.lower(), tools)
         proposals = _proposals(tools, wanted, given)
     meant = f" (did you mean `{near}`?)" if near and not proposals else ""
@@ -129,7 +122,7 @@ def _finds(tool: Tool, values: Mapping[str, Any]) -> bool:
 def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
     """Read the arguments of a call. The returned tool may be another, or have more parameters."""
     bound = _bind_as_sent(tools, tool, given)
-    if declaration_of(tool.spec.target) is not None:
+    if is_method(tool.spec.target):
         table = HABITS.get(bound.tool.own_name, Habits()).values
         for each in bound.tool.parameters:
             value = bound.values.get(each.name)
@@ -142,7 +135,7 @@ def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
 def _bind_as_sent(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
     reader = LenientReader()
     values = reader.read_members(tool.parameters, given)
-    if not reader.problems or declaration_of(tool.spec.target) is None:
+    if not reader.problems or not is_method(tool.spec.target):
         return BoundArguments(tool, values, reader.coercions, reader.problems)
     multi_edit = _tool_for(tools, "multi_edit") if tool.own_name == "edit" else None
     if multi_edit is not None and "edits" in LenientReader().assign_names(multi_edit.parameters, given, ""):
@@ -235,7 +228,7 @@ class LenientReader(ArgumentReader):
         given: Mapping[Any, Any],
         prefix: str,
         more: Sequence[Parameter] = (),
-        aliases: Mapping[str, tuple[str, ...]] = {},
+        aliases: Mapping[str, str] = {},
     ) -> dict[str, Any]:
         """Return the given values under the names of the members.
 
@@ -298,9 +291,7 @@ def _looks_like_json(kind: Kind, value: Any) -> bool:
     return bool(kind.opening) and isinstance(value, str) and value.lstrip().startswith(kind.opening)
 
 
-def _spellings(
-    members: Sequence[Parameter], more_aliases: Mapping[str, tuple[str, ...]]
-) -> dict[str, str | None]:
+def _spellings(members: Sequence[Parameter], more_aliases: Mapping[str, str]) -> dict[str, str | None]:
     """Return the name that each spelling in lower snake case means, or None if it is ambiguous.
 
     The visible name in another case comes first, then the callable's own name, then aliases.
@@ -314,7 +305,7 @@ def _spellings(
             for each in members
             for key in {each.name, each.target}
             for table in tables
-            for alias in table.get(key, ())
+            for alias in table.get(key, "").split()
         ],
     )
     known: dict[str, str | None] = {}
@@ -328,10 +319,18 @@ def _spellings(
 
 def _means_omitted(member: Parameter, value: Any) -> bool:
     """Return True for null, and text that means null, if the member may be left out."""
+    kind = member.value_kind
     omitted = value is None
-    if isinstance(value, str) and not isinstance(member.value_kind, (String, PathOf, UnionOf)):
-        omitted = value.strip().lower() in ("", "null", "none")
+    if isinstance(value, str) and not isinstance(kind, (String, PathOf, UnionOf)):
+        omitted = value.strip().lower() in ("", "null", "none") and not _is_choice(kind, value)
     return omitted and not member.required and not member.takes_null
+
+
+def _is_choice(kind: Kind, text: str) -> bool:
+    """Return True if a kind has choices and the text is one of them, for example "none"."""
+    reader = LenientReader()
+    kind.read(text, "", reader)
+    return bool(kind.choices) and not reader.problems
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -339,8 +338,8 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _tool_for(tools: Mapping[str, Tool], method: str) -> Tool | None:
-    declared = (tool for tool in tools.values() if declaration_of(tool.spec.target) is not None)
-    return next((tool for tool in declared if tool.own_name == method), None)
+    methods = (tool for tool in tools.values() if is_method(tool.spec.target))
+    return next((tool for tool in methods if tool.own_name == method), None)
 
 
 def _renamed(name: str, tool: Tool) -> Coercion:
@@ -357,7 +356,7 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     ]
     aliases = dict(habits.aliases)
     for row in foreign:
-        aliases[row.name] = (*aliases.get(row.name, ()), *row.aliases)
+        aliases[row.name] = f"{aliases.get(row.name, '')} {row.aliases}"
     others = [Parameter(row.name, row.kind, "", required=False) for row in foreign if row.name not in names]
     reader = LenientReader()
     reader.coercions += coercions
@@ -368,7 +367,7 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
         if each.name in given:
             reader.add_coercion(each.name, "though not in the schema")
     parameters = tuple(
-        each._replace(kind=_ONE_OR_MORE) if each.target in habits.lists else each
+        each._replace(kind=_ONE_OR_MORE) if each.target in habits.lists.split() else each
         for each in (*tool.parameters, *used)
     )
     read = reader.read_members(parameters, values)
@@ -423,5 +422,5 @@ def _hidden_parameters(tool: Tool, habits: Habits) -> list[Parameter]:
     """Return the parameters that are accepted although no schema shows them, except preset ones."""
     spec = tool.spec
     kept = {*spec.preset, *spec.hide, *tool.visible_names}
-    names = [name for name in exposable(spec.target) if name in habits.hidden and name not in kept]
+    names = [name for name in exposable(spec.target) if name in habits.hidden.split() and name not in kept]
     return [each for each in make_tool(spec.target, expose=names).parameters if each.target in names]

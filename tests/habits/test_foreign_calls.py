@@ -1,11 +1,13 @@
 """Tool and parameter names of other products: translated if unambiguous, else refused with suggestions."""
 
 import json
+from typing import Any
 
 import pytest
 
 from agentfs import Toolset, Workspace
-from agentfs.tools.aliases import ALIASES, AMBIGUOUS, HABITS, TOOL_NAMES, snake_case
+from agentfs.habits.meanings import ALIASES, AMBIGUOUS, HABITS, snake_case
+from agentfs.tools.declaration import tool
 from agentfs.tools.spec import ToolSpec, exposable
 from tests.tool_calls import accepts
 
@@ -229,6 +231,12 @@ def test_replace_accepts_aliases_and_filters(ws, tree):
     assert (tree / "top.py").read_text() == "foo = 1\n"
 
 
+def test_replace_takes_pattern_and_replacement(ws, tree):
+    sent = {"pattern": "foo", "replacement": "bar", "path": "top.py"}
+    assert ws.tools("all").call("replace", sent).success
+    assert (tree / "top.py").read_text() == "bar = 1\n"
+
+
 def test_one_replacement_sent_to_multi_edit_is_one_edit(ws, tree):
     sent = {"path": "top.py", "old_string": "foo", "new_string": "bar"}
     assert ws.tools().call("multi_edit", sent).success
@@ -362,6 +370,44 @@ def test_foreign_parameters_are_translated_for_workspace_methods_only():
     assert tools.call("Read", {"path": "a"}).content == "a 1"
 
 
+def own_functions():
+    """Functions with the names and parameters of methods, declared as a user declares tools."""
+    for method, parameter in (("read", "offset"), ("grep", "output_mode"), ("write", "content")):
+
+        @tool(effect="read")
+        def function(value: Any = "default") -> str:
+            """Do something else.
+
+            Args:
+                value: A value.
+            """
+            return repr(value)
+
+        function.__name__ = method
+        yield method, ToolSpec(function, parameters={"value": parameter})
+
+
+@pytest.mark.parametrize(("method", "spec"), [*own_functions()], ids=str)
+def test_habits_do_not_change_the_arguments_of_a_users_own_tool(method, spec):
+    tools = Toolset([spec])
+    ((name, _),) = tools.schemas("mcp")[0]["inputSchema"]["properties"].items()
+    for value in (0, "files", "x"):
+        called = tools.call(method, {name: value})
+        assert (called.content, called.coercions) == (repr(value), ())
+    for other in (*HABITS[method].tools.split(), "str_replace_editor"):
+        assert tools.call(other, {"command": "view"}).error["code"] == "unknown_tool"
+    assert not tools.call(method, {"start_line": 3, "explanation": "x"}).success
+
+
+def test_a_method_of_a_subclass_keeps_the_habits_of_the_method_that_it_overrides(tree):
+    class Counting(Workspace):
+        def read(self, *args, **kwargs):
+            return super().read(*args, **kwargs)
+
+    with Counting(tree) as ws:
+        assert ws.tools().call("view", {**READ, "start_line": 0, "end_line": 1}).content.startswith("1|")
+
+
 def test_each_translation_is_recorded(ws):
     sent = {"filePath": "src/ten.txt", "startLine": 3, "end_line": "5", "explanation": "to see"}
     coercions = ws.tools().call("view_file", sent).coercions
@@ -381,14 +427,16 @@ def test_each_translation_is_recorded(ws):
 def test_the_tables_name_existing_parameters(ws):
     names = ws.tool_names()
     hidden = {name: {*exposable(getattr(ws, name))} for name in names}
-    assert {name: {*habits.hidden} - hidden[name] for name, habits in HABITS.items() if name in names} == {
-        name: set() for name in HABITS if name in names
-    }
-    others = [name for each in TOOL_NAMES.values() for name in each]
+    assert {
+        name: {*habits.hidden.split()} - hidden[name] for name, habits in HABITS.items() if name in names
+    } == {name: set() for name in HABITS if name in names}
+    others = [name for each in HABITS.values() for name in each.tools.split()]
     assert len({*others, *AMBIGUOUS}) == len(others) + len(AMBIGUOUS)
     tables = (ALIASES, *(habits.aliases for habits in HABITS.values()))
-    aliases = [alias for table in tables for each in table.values() for alias in each]
-    aliases += [alias for habits in HABITS.values() for row in habits.foreign for alias in row.aliases]
+    aliases = [alias for table in tables for each in table.values() for alias in each.split()]
+    aliases += [
+        alias for habits in HABITS.values() for row in habits.foreign for alias in row.aliases.split()
+    ]
     assert all(name == snake_case(name) for name in (*others, *AMBIGUOUS, *aliases))
 
 

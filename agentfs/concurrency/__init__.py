@@ -1,0 +1,10 @@
+"""Threads and event loops: calls off the loop, several at once."""
+
+from typing import TYPE_CHECKING
+
+from agentfs.lazy import lazy_submodules
+
+if TYPE_CHECKING:
+    from agentfs.concurrency import event_loops as event_loops
+
+__getattr__ = lazy_submodules(__name__)
