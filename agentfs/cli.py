@@ -616,9 +616,8 @@ def _print_data(
 def _log(arguments: argparse.Namespace) -> int:
     if arguments.limit is not None and arguments.limit < 1:
         raise InvalidArgumentError(f"--limit must be 1 or more, not {arguments.limit}.")
-    rows = list(_rows(history.state.read_journal(arguments.state, arguments.root).timeline))[
-        : arguments.limit
-    ]
+    with contextlib.closing(history.state.read_journal(arguments.state, arguments.root)) as journal:
+        rows = list(_rows(journal.timeline))[: arguments.limit]
     if arguments.json:
         print_text(to_json([row for row, _ in rows]))
         return 0
@@ -658,8 +657,10 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
 
 def _diff(arguments: argparse.Namespace) -> int:
     # With the default policy, because the workspace that made the changes may have protected fewer names.
-    journal = history.state.read_journal(arguments.state, arguments.root)
-    with Root(history.state.root_of(arguments.state), Policy(read_only=True)) as root:
+    with (
+        contextlib.closing(history.state.read_journal(arguments.state, arguments.root)) as journal,
+        Root(history.state.root_of(arguments.state), Policy(read_only=True)) as root,
+    ):
         changes = history.methods.changes(
             journal, root, arguments.since, arguments.paths, Limits().file_bytes
         )

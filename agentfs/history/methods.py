@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from agentfs import call_context
 from agentfs.errors import InvalidArgumentError, RefusedError
-from agentfs.fs import Change, FileNode, Node, Root, quote, revision_of
+from agentfs.fs import Change, FileNode, Node, Root, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
@@ -68,7 +68,7 @@ def record_restored(tracker: ReadTracker, nodes: Iterable[tuple[str, Node | None
     """Record that the files at some paths have an earlier version again."""
     for path, node in nodes:
         if isinstance(node, FileNode) and tracker.knows(path):
-            tracker.record_restore(path, revision_of(node.load()))
+            tracker.record_restore(path, node.digest)
 
 
 def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:

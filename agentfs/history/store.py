@@ -331,12 +331,11 @@ class Store:
         self._drop_unneeded()
 
     def close(self) -> None:
-        """Run the deferred statements; delete a temporary database."""
+        """Run the deferred statements, and close the database; a temporary one is deleted."""
         self.database.flush()
-        if self.database.temporary:
-            self.database.close()
-            for content in list(self._unwritten):
-                content.unwritten = None
+        self.database.close()
+        for content in list(self._unwritten):
+            content.unwritten = None
 
     def _begun(self) -> Sequence[Statement]:
         return self.ledger.begun() if self.ledger is not None else ()

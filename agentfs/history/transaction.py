@@ -4,7 +4,7 @@ import os
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, RefusedError
-from agentfs.fs import Change, FileNode, Node, Root, revision_of
+from agentfs.fs import Change, FileNode, Node, Root
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
 from agentfs.history.methods import record_restored
@@ -56,8 +56,10 @@ class Transaction:
         if not self._committed:
             changes = self.journal.since(None).effective
             for change in changes:
-                if isinstance(change.after, FileNode):
-                    self._read_tracker.record_rollback(change.path, revision_of(change.after.load()))
+                path, before, after = change.path, change.before, change.after
+                if after is None or isinstance(after, FileNode):
+                    revision = None if after is None else after.digest
+                    self._read_tracker.record_rollback(path, revision, is_new=before is None)
             record_restored(self._read_tracker, ((change.path, change.before) for change in changes))
         self._outer_journal.flush()
         self.root.close()

@@ -367,3 +367,22 @@ def test_one_that_is_dropped_without_being_closed_holds_nothing(root, tmp_path, 
         assert len(os.listdir("/dev/fd")) == before
     finally:
         gc.enable()
+
+
+def open_in(directory):
+    """Return the files of a directory that this process has open."""
+    links = (os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd"))
+    return {link for link in links if link.startswith(f"{directory}/")}
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are not listed here")
+def test_a_closed_journal_leaves_no_file_of_the_state_directory_open(root, tmp_path):
+    with Workspace(root, state=tmp_path / "state") as ws:
+        ws.write("new", "new\n")
+        assert open_in(tmp_path / "state")
+    assert not open_in(tmp_path / "state")
+    journal = read_journal(tmp_path / "state")
+    assert open_in(tmp_path / "state")
+    journal.close()
+    assert not open_in(tmp_path / "state")
+    journal.close()
