@@ -633,8 +633,8 @@ def _log(arguments: argparse.Namespace) -> int:
 
 
 def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield each step, the latest first, with the checkpoints after it; then the merged steps."""
-    first, last = timeline.merged, timeline.position
+    """Yield each step, the latest first, with the checkpoints after it; then a line for the steps before."""
+    first, last = timeline.dropped, timeline.position
     checkpoints: dict[int, list[str]] = {}
     for name, position in timeline.checkpoints.items():
         checkpoints.setdefault(position, []).append(name)
@@ -652,7 +652,7 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
     for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
         yield row(number, step, step.time), history.report.describe_step(step)
     if first or 0 in checkpoints:
-        yield row(first, Step(timeline.base.changes, 0.0), None), "earlier steps, merged"
+        yield row(first, Step((), 0.0), None), "earlier steps, no longer kept"
 
 
 def _diff(arguments: argparse.Namespace) -> int:
