@@ -259,10 +259,17 @@ class ReadTracker:
             if (known := self._get(real_path, revision)) is not None:
                 self._put(real_path, known)
 
-    def record_rollback(self, real_path: str, revision: str) -> None:
-        """Forget a revision that was staged and never written."""
+    def record_rollback(self, real_path: str, revision: str | None, *, is_new: bool) -> None:
+        """Forget a revision that was staged and never written, and all of a file that does not exist.
+
+        `revision` is None if the file was removed; then it was not moved either.
+        """
         with self._updating():
-            if self._get(real_path, revision) is not None:
+            if revision is None:
+                self._moved.pop(real_path, None)
+            elif is_new and real_path in self._files:
+                self._drop_file(real_path)
+            elif self._get(real_path, revision) is not None:
                 self._drop(real_path, revision)
 
     def record_copy(self, real_path: str, to: str) -> None:

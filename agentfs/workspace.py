@@ -182,9 +182,7 @@ class Workspace:
     def close(self) -> None:
         """Close the workspace; every later call fails."""
         self._root.close()
-        self._journal.close()
-        if self._state is not None:
-            self._state.close()
+        (self._journal if self._state is None else self._state).close()
 
     def _check_open(self) -> None:
         self._root.check_open()

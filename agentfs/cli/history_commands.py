@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 from agentfs import history
@@ -25,8 +26,8 @@ def show_log(options: CommandOptions) -> int:
     """List the steps, the latest first."""
     if options.limit is not None and options.limit < 1:
         raise InvalidArgumentError(f"--limit must be 1 or more, not {options.limit}.")
-    timeline = history.state.read_journal(options.state or "", options.root).timeline
-    rows = list(_rows(timeline))[: options.limit]
+    with closing(history.state.read_journal(options.state or "", options.root)) as journal:
+        rows = list(_rows(journal.timeline))[: options.limit]
     if options.json:
         print_text(to_json([row for row, _ in rows]))
         return 0
@@ -42,8 +43,8 @@ def show_log(options: CommandOptions) -> int:
 
 
 def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield each step, the latest first, with the checkpoints after it; then the merged steps."""
-    first, last = timeline.merged, timeline.position
+    """Yield each step, the latest first, with the checkpoints after it; then a line for the steps before."""
+    first, last = timeline.dropped, timeline.position
     checkpoints: dict[int, list[str]] = {}
     for name, position in timeline.checkpoints.items():
         checkpoints.setdefault(position, []).append(name)
@@ -61,15 +62,17 @@ def _rows(timeline: Timeline) -> Iterator[tuple[dict[str, Any], str]]:
     for number, step in reversed(list(enumerate(timeline.between(first, timeline.end), first + 1))):
         yield row(number, step, step.time), history.report.describe_step(step)
     if first or 0 in checkpoints:
-        yield row(first, Step(timeline.base.changes, 0.0), None), "earlier steps, merged"
+        yield row(first, Step((), 0.0), None), "earlier steps, no longer kept"
 
 
 def show_diff(options: CommandOptions) -> int:
     """Print all changes as one patch."""
     state = options.state or ""
     # With the default policy, because the workspace that made the changes may have protected fewer names.
-    journal = history.state.read_journal(state, options.root)
-    with Root(history.state.root_of(state), Policy(read_only=True)) as root:
+    with (
+        closing(history.state.read_journal(state, options.root)) as journal,
+        Root(history.state.root_of(state), Policy(read_only=True)) as root,
+    ):
         changes = history.methods.changes(journal, root, options.since, options.paths, Limits().file_bytes)
     for note in changes.notes:
         print_error(f"agentfs: {note}")

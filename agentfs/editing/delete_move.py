@@ -332,7 +332,7 @@ def _check_empty(root: Root, path: str) -> None:
 
 def _conflict(change: Change, found: Node | None, root: Root) -> AgentFSError:
     if change.before is None and found is not None:
-        return _taken(change.path)
+        return _taken(root.display_path(change.path))
     return changed_meanwhile(change, found, root)
 
 
@@ -340,6 +340,6 @@ def _taken(path: str, hint: str = "") -> AlreadyExistsError:
     delete = Advice("delete it first with ", ToolName("delete"))
     return AlreadyExistsError(
         f"{quote(path)} already exists.",
-        hint=hint or Advice(Joined(", or ", "Move to another path", delete), "."),
+        hint=hint or Advice(Joined(", or ", "Choose another path", delete), "."),
         details={"path": display_name(path)},
     )

@@ -17,7 +17,7 @@ from agentfs.history.state_directory import FILE, StateDirectory, no_locks
 from agentfs.lazy import ctypes, sqlite3
 from agentfs.policy import Durability
 
-VERSION = 4
+VERSION = 5
 _APPLICATION_ID = 0x61677466
 _TIMEOUT = 5.0  # seconds to wait for another program that has locked the database
 _WAL_BYTES = 4 * 1024 * 1024

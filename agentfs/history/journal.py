@@ -13,13 +13,13 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
 from agentfs.forks import watch_forks
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
 from agentfs.history.store import Store
-from agentfs.history.timeline import NetChanges, PendingMove, Step, Timeline
+from agentfs.history.timeline import PendingMove, Step, Timeline
 from agentfs.limits import Limits
 from agentfs.text import plural
 
 if TYPE_CHECKING:
     from agentfs.history.recording import OpenRecording, Recordings
-    from agentfs.history.report import Display, MayShow
+    from agentfs.history.report import Display
     from agentfs.history.take_back import NodeReader
 
 MAX_FILE_BYTES = 200 * 1024 * 1024  # the largest file that any workspace changes
@@ -49,7 +49,7 @@ class Journal:
         self._forked = False
         self.timeline = timeline or Timeline()
         self._recordings: Recordings | None = None  # until the first recording
-        self._merge()
+        self._drop_oldest()
         watch_forks(self)
 
     def after_fork(self) -> None:
@@ -79,7 +79,7 @@ class Journal:
         if self._recordings is not None:
             with self._lock:
                 self._recordings.settle_before(changes)
-                self._merge()
+                self._drop_oldest()
 
     @contextmanager
     def recording(self, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
@@ -104,7 +104,7 @@ class Journal:
                     self._observe(made.changes)
                 whole = len(made.changes) == len(kept) or (None if made.changes else False)
                 self.store.finish_step(made if made.changes else None, position, whole=whole)
-                self._merge()
+                self._drop_oldest()
 
     @contextmanager
     def moving(self, move: PendingMove, generation: int) -> Generator[tuple[Change, ...]]:
@@ -148,7 +148,7 @@ class Journal:
         """End a recording; return its step, or None if nothing can be undone."""
         step = self.recordings.end(opened)
         with self._lock:
-            self._merge()
+            self._drop_oldest()
         return step
 
     def end_late_recordings(self) -> "list[tuple[OpenRecording, Step | None]]":
@@ -170,17 +170,12 @@ class Journal:
             self.store.set_checkpoint(name, self.timeline.position)
             return name, self.timeline.set_checkpoint(name)
 
-    def since(self, checkpoint: str | None) -> NetChanges:
-        """Return the net changes since a checkpoint; None means all steps."""
-        with self._lock:
-            return self.timeline.since(self._start(checkpoint))
-
-    def steps_since(self, checkpoint: str | None) -> Sequence[Step]:
-        """Return the done steps since a checkpoint, with all merged steps as one."""
+    def steps_since(self, checkpoint: str | None) -> tuple[list[Step], int]:
+        """Return the kept steps since a checkpoint, by default all, and how many before them were dropped."""
         with self._lock:
             start, timeline = self._start(checkpoint), self.timeline
-            merged = [Step(timeline.base.changes, 0.0)] if start < timeline.merged else []
-            return [*merged, *timeline.between(max(start, timeline.merged), timeline.position)]
+            first = max(start, timeline.dropped)
+            return [*timeline.between(first, timeline.position)], first - start
 
     def origin(self, path: str, node: Node | None, display: "Display") -> str:
         """Return a text that names the author of a node at a path."""
@@ -189,14 +184,6 @@ class Journal:
         if step is None or step.label:
             return "another program"
         return f"another call of this workspace ({history.report.describe_step(step, display)})"
-
-    def visible_since(self, checkpoint: str | None, may_show: "MayShow") -> "MayShow":
-        """Return a test that is True for a path whose recorded contents may be shown.
-
-        A file that was moved since the checkpoint is tested with `may_show` at its new path.
-        """
-        with self._lock:
-            return self.timeline.visible_since(self._start(checkpoint), may_show)
 
     def _start(self, checkpoint: str | None) -> int:
         start = 0 if checkpoint is None else self.position_of(checkpoint)
@@ -226,10 +213,10 @@ class Journal:
         """A sentence about steps that can no longer be undone, or ""."""
         if self._forked:
             return " Only the parent process can undo changes that were made before the fork."
-        if merged := self.timeline.merged:
+        if dropped := self.timeline.dropped:
             return (
-                f" The first {plural(merged, 'step')} can no longer be undone: they were"
-                " merged, and their checkpoints are gone."
+                f" The first {plural(dropped, 'step')} can no longer be undone: only the latest are kept,"
+                " with their checkpoints."
             )
         return ""
 
@@ -239,11 +226,9 @@ class Journal:
             return ()
         return RecoveryState(changes, self._read_node).made
 
-    def _merge(self) -> None:
-        position = self.timeline.merge_due()
-        if position > self.timeline.merged:
-            self.timeline.merge(position)
-            self.store.merge(self.timeline)
+    def _drop_oldest(self) -> None:
+        if self.timeline.drop_oldest():
+            self.store.drop_steps(self.timeline.dropped)
 
 
 class RecoveryState:

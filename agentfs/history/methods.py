@@ -1,18 +1,19 @@
 """The methods of a workspace that use its journal: undo, redo, rollback, checkpoint, changes, recording."""
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 
 from agentfs import call_context
 from agentfs.errors import InvalidArgumentError, RefusedError
-from agentfs.fs import Change, FileNode, Node, Root, quote, revision_of
+from agentfs.fs import Change, FileNode, Node, Root, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
 from agentfs.history.present import Present
 from agentfs.history.recording import MAX_LABEL, OpenRecording, recorded_result
 from agentfs.history.report import Marks, MayShow, Move, changes_result, undo_result
-from agentfs.history.timeline import is_in
+from agentfs.history.timeline import is_in, moved_to_hidden, net_changes
 from agentfs.history.undo import redo_steps, roll_back, undo_steps
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
@@ -71,7 +72,7 @@ def record_restored(tracker: ReadTracker, nodes: Iterable[tuple[str, Node | None
     """Record that the files at some paths have an earlier version again."""
     for path, node in nodes:
         if isinstance(node, FileNode) and tracker.knows(path):
-            tracker.record_restore(path, revision_of(node.load()))
+            tracker.record_restore(path, node.digest)
 
 
 def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:
@@ -123,20 +124,27 @@ def end_recording(
 def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_bytes: int) -> ChangesResult:
     """Return how the tree differs from its state at a checkpoint."""
     journal.end_late_recordings()
-    steps = journal.steps_since(since)
+    steps, dropped = journal.steps_since(since)
     scope = real_paths(root, paths)
-    net = journal.since(since)
     history: dict[str, list[Change]] = {}
     for change in (each for step in steps for each in step.changes):
         history.setdefault(change.path, []).append(change)
     present = Present(root, max_bytes)
     now = [
-        present.change(each, history.get(each.path, ()))
-        for each in net.changes
+        present.change(each, history[each.path])
+        for each in net_changes(steps)
         if root.is_usable(each.path) and (scope is None or any(is_in(each.path, path) for path in scope))
     ]
     marks = Marks(present.others, {c.path: step.label for step in steps if step.label for c in step.changes})
-    notes = present.notes(net.omitted)
-    may_show = journal.visible_since(since, root.may_show_recorded)
+    notes = present.notes()
+    if dropped:
+        began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(steps[0].time if steps else None))
+        gone = "step 1 is no longer kept" if dropped == 1 else f"steps 1 to {dropped} are no longer kept"
+        notes.append(f"changes since {began}: {gone}")
+    hidden = moved_to_hidden(steps, lambda path: not root.may_show_recorded(path))
     shown = [each for each in now if not each.changes_nothing]
+
+    def may_show(path: str) -> bool:
+        return path not in hidden and root.may_show_recorded(path)
+
     return changes_result(shown, since, may_show, marks, notes, root.display_path)

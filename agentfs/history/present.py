@@ -9,7 +9,7 @@ from agentfs.fs import Change, FileNode, Node, Root
 from agentfs.history.report import name_paths
 from agentfs.history.store import Store
 from agentfs.history.take_back import Lines, is_same_node, read_node
-from agentfs.text import line_changes, plural
+from agentfs.text import line_changes
 from agentfs.text.git_patch import Blob
 
 
@@ -42,7 +42,7 @@ class Present:
                 self._gone.append(path)
         return Change(path, net.before, now)
 
-    def notes(self, omitted: int) -> list[str]:
+    def notes(self) -> list[str]:
         """Return notes on paths that the changes alone do not explain."""
         notes: list[str] = []
         if self._restored:
@@ -51,9 +51,6 @@ class Present:
             notes.append(f"deleted by another program: {self._names(self._gone)}")
         if self._unknown:
             notes.append(f"not compared with the disk: {self._names(self._unknown)}")
-        if omitted:
-            paths = plural(omitted, "path")
-            notes.append(f"left out: {paths} changed long ago; the content from before is no longer kept")
         return notes
 
     def _names(self, paths: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from agentfs.history.report import MayShow, bounded_patch, file_changes, file_li
 from agentfs.history.snapshot import Difference, Snapshot
 from agentfs.history.store import Store
 from agentfs.history.take_back import is_same_node, merge_nodes
-from agentfs.history.timeline import Step, Timeline
+from agentfs.history.timeline import Step, Timeline, moved_to_hidden
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import Shrink, fitted, footer, plural
@@ -258,12 +258,14 @@ def _total(parts: Iterable[Step]) -> list[Change]:
 
 def recorded_result(opened: OpenRecording, root: Root, may_show: MayShow, limits: Limits) -> RecordedResult:
     """Return the result of a recording that has ended."""
-    changes, timeline = _total(opened.parts), Timeline(bounded=False)
-    for each in opened.parts:
-        timeline.add(each)
-    may_show = timeline.visible_since(0, may_show)
-    patch, missing = bounded_patch(changes, may_show)
-    files = file_changes(changes, count_lines=True, may_show=may_show, display=root.display_path)
+    changes = _total(opened.parts)
+    hidden = moved_to_hidden(opened.parts, lambda path: not may_show(path))
+
+    def may_show_now(path: str) -> bool:
+        return path not in hidden and may_show(path)
+
+    patch, missing = bounded_patch(changes, may_show_now)
+    files = file_changes(changes, count_lines=True, may_show=may_show_now, display=root.display_path)
     notes = patch_notes(files, missing)
     lost = tuple(map(root.display_path, sorted(opened.lost)))
     if lost:

@@ -37,9 +37,8 @@ class State(NamedTuple):
 
     def close(self) -> None:
         """Write unwritten records, and unlock the directory."""
-        self.journal.close()
         self.read_tracker.close()
-        self.database.close()
+        self.journal.close()
         self.directory.close()
 
 

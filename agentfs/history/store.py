@@ -26,13 +26,12 @@ from agentfs.history.database import (
     to_bytes,
     to_json,
 )
-from agentfs.history.timeline import NetChanges, Order, PendingMove, Step, Timeline
+from agentfs.history.timeline import Order, PendingMove, Step, Timeline
 
 _UNCOMPRESSED = 512  # bytes; smaller contents are not compressed
 _UNWRITTEN_BYTES = 8 * 1024 * 1024  # bytes of contents in memory before they are written
 _BEGUN = 0  # the number of the step that is under way
-_META_KEYS = {"root", "position", "base", "move", "generation"}
-_NO_CHANGES = NetChanges((), ())
+_META_KEYS = {"root", "position", "dropped", "move", "generation"}
 _DROP_BEGUN: Statement = ("DELETE FROM steps WHERE number = ?", (_BEGUN,))
 _END_MOVE: Statement = ("DELETE FROM meta WHERE key = 'move'", ())
 _DROP_UNDONE = (  # only while a step is under way, because after an interrupt this may run twice
@@ -137,36 +136,31 @@ class Store:
                 raise Damage(f'the row {key!r} of "meta" is invalid')
             meta[key] = json.loads(value)
         needed: set[str] = set()
-        base, merged = _NO_CHANGES, 0
-        if "base" in meta:
-            merged, omitted, external, changes = meta["base"]
-            base = NetChanges(
-                tuple(self._change(c, needed) for c in changes), tuple(map(str, external)), omitted
-            )
+        dropped = int(meta.get("dropped", 0))
         steps: list[Step] = []
         begun: Step | None = None
         for number, payload, check in step_rows:
-            if check != checksum(payload) or (number != _BEGUN and number != merged + len(steps) + 1):
+            if check != checksum(payload) or (number != _BEGUN and number != dropped + len(steps) + 1):
                 raise Damage(f"step {number} has a wrong checksum, or steps before it are missing")
             step = self._step(json.loads(payload), needed)
             if number == _BEGUN:
                 begun = step
             else:
                 steps.append(step)
-        position, end = int(meta["position"]), merged + len(steps)
+        position, end = int(meta["position"]), dropped + len(steps)
         checkpoints: dict[str, int] = {}
         for name, at, check in checkpoint_rows:
-            if check != checksum(name, at) or not merged <= at <= end:
+            if check != checksum(name, at) or not dropped <= at <= end:
                 raise Damage("a checkpoint has a wrong checksum or position")
             checkpoints[from_bytes(name)] = at
-        if not merged <= position <= end:
+        if not dropped <= position <= end:
             raise Damage("it has a position without steps")
         order, move = Order(tuple(steps), position, checkpoints), None
         if "move" in meta:
             changes, first, tail, target, moved_checkpoints = meta["move"]
-            kept = int(first) - merged - 1
+            kept = int(first) - dropped - 1
             moved = (*steps[:kept], *(self._step(step, needed) for step in tail))
-            if not merged <= target <= merged + len(moved):
+            if not dropped <= target <= dropped + len(moved):
                 raise Damage("it has an undo or redo without steps")
             if moved_checkpoints is not None:
                 checkpoints = {str(name): int(at) for name, at in moved_checkpoints.items()}
@@ -176,7 +170,7 @@ class Store:
             raise Damage("a content that a step needs is missing")
         self._stored = {digest.hex() for digest in digests}
         timeline = Timeline()
-        timeline.restore(base, merged, order)
+        timeline.restore(dropped, order)
         return Loaded(timeline, begun, move, self._stored - needed)
 
     def remove_unneeded(self) -> None:
@@ -316,27 +310,24 @@ class Store:
         row = (key, position, self._checkpoint_number, checksum(key, position))
         return "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", row
 
-    def merge(self, timeline: Timeline) -> None:
-        """Write, in the next transaction, that steps were merged into the base."""
+    def drop_steps(self, dropped: int) -> None:
+        """Write, in the next transaction, that the oldest steps were dropped."""
         if not self.database.temporary:
-            base, merged = timeline.base, timeline.merged
-            plain = [merged, base.omitted, list(base.external), _plain(base.changes)]
             self.database.defer(
                 [
-                    put_meta("base", plain),
-                    ("DELETE FROM steps WHERE number BETWEEN 1 AND ?", (merged,)),
-                    ("DELETE FROM checkpoints WHERE position < ?", (merged,)),
+                    put_meta("dropped", dropped),
+                    ("DELETE FROM steps WHERE number BETWEEN 1 AND ?", (dropped,)),
+                    ("DELETE FROM checkpoints WHERE position < ?", (dropped,)),
                 ]
             )
         self._drop_unneeded()
 
     def close(self) -> None:
-        """Run the deferred statements; delete a temporary database."""
+        """Run the deferred statements, and close the database; a temporary one is deleted."""
         self.database.flush()
-        if self.database.temporary:
-            self.database.close()
-            for content in list(self._unwritten):
-                content.unwritten = None
+        self.database.close()
+        for content in list(self._unwritten):
+            content.unwritten = None
 
     def _begun(self) -> Sequence[Statement]:
         return self.ledger.begun() if self.ledger is not None else ()

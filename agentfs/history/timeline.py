@@ -1,7 +1,6 @@
 """The order of steps in a journal, its checkpoints, and net changes of several steps. Pure: no disk access.
 
-The number of steps is bounded: the oldest are merged into one base, which keeps only their net changes and
-cannot be undone.
+The number of steps is bounded: the oldest are dropped.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,9 +12,9 @@ from agentfs.history.renames import renames
 from agentfs.results import RecordedResult
 
 MAX_STEPS = 10_000
-MAX_CHANGES = 20_000  # of all kept steps together, and of the base
+MAX_CHANGES = 20_000  # of all kept steps together
 MAX_CHECKPOINTS = 10_000
-_SPARE = 8  # steps are merged when there are an eighth more than the maximum
+_SPARE = 8  # steps are dropped when there are an eighth more than the maximum
 
 
 class Step(NamedTuple):
@@ -83,55 +82,47 @@ class PendingMove(NamedTuple):
         return self.order.steps[self.kept :]
 
 
-class NetChanges(NamedTuple):
-    """The net changes of several steps, one for each path."""
-
-    changes: tuple[Change, ...]
-    external: tuple[str, ...]  # paths that also changed between the steps
-    omitted: int = 0  # number of paths left out, because their oldest node is no longer kept
-
-    @property
-    def effective(self) -> tuple[Change, ...]:
-        """The changes without paths that have their old node again."""
-        return tuple(change for change in self.changes if not change.changes_nothing)
+def net_changes(steps: Iterable[Step]) -> list[Change]:
+    """Return one change for each path of some steps, even if a path has its old node again."""
+    total: dict[str, Change] = {}
+    for change in (each for step in steps for each in step.changes):
+        known = total.get(change.path)
+        total[change.path] = change if known is None else Change(change.path, known.before, change.after)
+    return [*total.values()]
 
 
-class _Accumulator:
-    """Net changes of steps that are added one after the other."""
-
-    def __init__(self, start: NetChanges | None = None) -> None:
-        self._changes = {change.path: change for change in start.changes} if start else {}
-        self._external = dict.fromkeys(start.external) if start else {}
-        self._omitted = start.omitted if start else 0
-
-    def add(self, changes: Iterable[Change]) -> None:
-        for change in changes:
-            known = self._changes.get(change.path)
-            if known is None:
-                self._changes[change.path] = change
-                continue
-            if known.after != change.before:
-                self._external[change.path] = None
-            self._changes[change.path] = Change(change.path, known.before, change.after)
-
-    def trim(self, maximum: int) -> None:
-        """Drop changes without effect, and the oldest changes beyond a maximum."""
-        self._changes = {path: change for path, change in self._changes.items() if not change.changes_nothing}
-        for kept in (self._changes, self._external):
-            while len(kept) > maximum:
-                del kept[next(iter(kept))]
-                self._omitted += 1
-
-    def total(self) -> NetChanges:
-        return NetChanges(tuple(self._changes.values()), tuple(self._external), self._omitted)
+def effective_changes(steps: Iterable[Step]) -> list[Change]:
+    """Return the net changes of some steps without paths that have their old node again."""
+    return [change for change in net_changes(steps) if not change.changes_nothing]
 
 
-def net_changes(steps: Iterable[Iterable[Change]], base: NetChanges | None = None) -> NetChanges:
-    """Return the net changes of steps, including paths that have their old node again."""
-    total = _Accumulator(base)
-    for changes in steps:
-        total.add(changes)
-    return total.total()
+def moved_to_hidden(steps: Sequence[Step], is_hidden: Callable[[str], bool]) -> set[str]:
+    """Return the paths whose files some steps have moved to paths that are hidden now.
+
+    One step may edit a file, move it, and write another file in its place. So if a step creates a hidden
+    file with new content, any file that the step changed may be its source.
+    """
+    hidden: dict[str, bool] = {}
+
+    def ends_hidden(path: str) -> bool:
+        return hidden[path] if path in hidden else is_hidden(path)
+
+    for step in reversed(steps):
+        changed = [each for each in step.changes if isinstance(each.before, FileNode)]
+        created = [each for each in step.changes if isinstance(each.after, FileNode) and each.before is None]
+        if not changed or not created:
+            continue
+        targets: dict[Node | None, list[str]] = {}
+        for each in created:
+            targets.setdefault(each.after, []).append(each.path)
+        removed = {each.before for each in changed if each.after is None}
+        new_hidden = any(ends_hidden(each.path) for each in created if each.after not in removed)
+        hidden |= {
+            each.path: any(map(ends_hidden, targets[each.before])) if moved else new_hidden
+            for each in changed
+            if (moved := each.after is None and each.before in targets) or new_hidden
+        }
+    return {path for path, is_so in hidden.items() if is_so}
 
 
 def is_in(path: str, directory: str) -> bool:
@@ -144,24 +135,17 @@ class Timeline:
 
     def __init__(self, *, bounded: bool = True) -> None:
         self._bounded = bounded
-        self._base = _Accumulator()
         self._steps: list[Step] = []
         self._change_count = 0
-        self.merged = 0  # the number of steps that were merged into the base
+        self.dropped = 0  # the number of the oldest steps, which are no longer kept
         self.position = 0
         self.checkpoints: dict[str, int] = {}  # position by name; the last set comes last
         self.generation = 0  # counts changes of steps or position
 
     @property
-    def base(self) -> NetChanges:
-        """The net changes of the merged steps."""
-        base = self._base.total()
-        return base._replace(changes=base.effective)
-
-    @property
     def done_steps(self) -> Sequence[Step]:
         """The steps that are done and can be undone, from the first to the last."""
-        return self.between(self.merged, self.position)
+        return self.between(self.dropped, self.position)
 
     @property
     def undone_steps(self) -> Sequence[Step]:
@@ -171,7 +155,7 @@ class Timeline:
     @property
     def end(self) -> int:
         """The position after the last step, undone steps included."""
-        return self.merged + len(self._steps)
+        return self.dropped + len(self._steps)
 
     @property
     def order(self) -> Order:
@@ -179,8 +163,8 @@ class Timeline:
         return Order(tuple(self._steps), self.position, self.checkpoints)
 
     def between(self, start: int, end: int) -> Sequence[Step]:
-        """Return the steps between two positions, neither before `merged`."""
-        return self._steps[start - self.merged : end - self.merged]
+        """Return the steps between two positions, neither before `dropped`."""
+        return self._steps[start - self.dropped : end - self.dropped]
 
     def last_step_that_left(self, path: str, node: Node | None) -> Step | None:
         """Return the last done step that changed a path, or None if it did not leave this node there."""
@@ -190,48 +174,9 @@ class Timeline:
                     return step if change.after == node else None
         return None
 
-    def since(self, start: int) -> NetChanges:
-        """Return the net changes since a position: 0, or one that is not before `merged`."""
-        steps = [step.changes for step in self.between(max(start, self.merged), self.position)]
-        return net_changes(steps, self.base if start < self.merged else None)
-
-    def visible_since(self, start: int, may_show: Callable[[str], bool]) -> Callable[[str], bool]:
-        """Return a test that is True for a path whose contents since a position may be shown."""
-        hidden = self._moved_to_hidden(start, lambda path: not may_show(path))
-        return lambda path: path not in hidden and may_show(path)
-
-    def _moved_to_hidden(self, start: int, is_hidden: Callable[[str], bool]) -> set[str]:
-        """Return the paths whose files were moved, since a position, to paths that are hidden now.
-
-        One step may edit a file, move it, and write another file in its place. So if a step creates a hidden
-        file with new content, any file that the step changed may be its source.
-        """
-        hidden: dict[str, bool] = {}
-
-        def ends_hidden(path: str) -> bool:
-            return hidden[path] if path in hidden else is_hidden(path)
-
-        steps = [step.changes for step in self.between(max(start, self.merged), self.position)]
-        for changes in reversed([self.base.changes, *steps] if start < self.merged else steps):
-            changed = [each for each in changes if isinstance(each.before, FileNode)]
-            created = [each for each in changes if isinstance(each.after, FileNode) and each.before is None]
-            if not changed or not created:
-                continue
-            targets: dict[Node | None, list[str]] = {}
-            for each in created:
-                targets.setdefault(each.after, []).append(each.path)
-            removed = {each.before for each in changed if each.after is None}
-            new_hidden = any(ends_hidden(each.path) for each in created if each.after not in removed)
-            hidden |= {
-                each.path: any(map(ends_hidden, targets[each.before])) if moved else new_hidden
-                for each in changed
-                if (moved := each.after is None and each.before in targets) or new_hidden
-            }
-        return {path for path, is_so in hidden.items() if is_so}
-
     def add(self, step: Step) -> None:
         """Add a step at the current position; drop the undone steps."""
-        done = self.position - self.merged
+        done = self.position - self.dropped
         for dropped in self._steps[done:]:
             self._change_count -= len(dropped.changes)
         del self._steps[done:]
@@ -256,31 +201,23 @@ class Timeline:
             del self.checkpoints[next(iter(self.checkpoints))]
         return moved
 
-    def merge_due(self) -> int:
-        """Return the position up to which steps must be merged; `merged` if there are none."""
+    def drop_oldest(self) -> bool:
+        """Drop the oldest done steps beyond the bounds; return True if there were any."""
         too_many = len(self._steps) > MAX_STEPS + MAX_STEPS // _SPARE
         if not self._bounded or (not too_many and self._change_count <= MAX_CHANGES + MAX_CHANGES // _SPARE):
-            return self.merged
-        position, steps, changes = self.merged, len(self._steps), self._change_count
-        while position < self.position - 1 and (steps > MAX_STEPS or changes > MAX_CHANGES):
-            changes -= len(self._steps[position - self.merged].changes)
-            steps -= 1
-            position += 1
-        return position
+            return False
+        count, most = 0, self.position - self.dropped - 1
+        while count < most and (len(self._steps) - count > MAX_STEPS or self._change_count > MAX_CHANGES):
+            self._change_count -= len(self._steps[count].changes)
+            count += 1
+        del self._steps[:count]
+        self.dropped += count
+        self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= self.dropped}
+        return count > 0
 
-    def merge(self, position: int) -> None:
-        """Merge the steps before a position into the base."""
-        for step in self.between(self.merged, position):
-            self._base.add(step.changes)
-            self._change_count -= len(step.changes)
-        self._base.trim(MAX_CHANGES)
-        del self._steps[: position - self.merged]
-        self.merged = position
-        self.checkpoints = {name: at for name, at in self.checkpoints.items() if at >= position}
-
-    def restore(self, base: NetChanges, merged: int, order: Order) -> None:
+    def restore(self, dropped: int, order: Order) -> None:
         """Replace everything with the contents of a stored timeline."""
-        self._base, self.merged = _Accumulator(base), merged
+        self.dropped = dropped
         self.reorder(order._replace(checkpoints=dict(list(order.checkpoints.items())[-MAX_CHECKPOINTS:])))
 
 
@@ -293,7 +230,7 @@ class Way:
     def __init__(
         self, timeline: Timeline, numbers: Sequence[int], paths: Sequence[str] | None, *, undoing: bool
     ) -> None:
-        self._order, self._merged = timeline.order, timeline.merged
+        self._order, self._dropped = timeline.order, timeline.dropped
         self._done, self._undone = timeline.done_steps, timeline.undone_steps
         self._undoing = undoing
         chosen, pool = set(numbers), self._done if undoing else self._undone
@@ -340,7 +277,7 @@ class Way:
         moved = [step for part in parts for step in part if step is not None]
         done = () if self._undoing else tuple(self._done)
         steps = (*done, *moved, *(self._undone if self._undoing else ()))
-        before = self._merged + len(done)
+        before = self._dropped + len(done)
         position = before + sum(step is not None for step in parts[0])
         checkpoints = {
             name: self._checkpoint_at(at, before, parts) for name, at in self._order.checkpoints.items()
@@ -350,7 +287,7 @@ class Way:
             number for number, step in enumerate(steps) if number >= len(old) or step is not old[number]
         )
         kept = next(replaced, len(steps))
-        return PendingMove(changes, Order(steps, position, checkpoints), kept, self._merged + kept + 1)
+        return PendingMove(changes, Order(steps, position, checkpoints), kept, self._dropped + kept + 1)
 
     def _checkpoint_at(self, at: int, before: int, parts: Sequence[Sequence[Step | None]]) -> int:
         """Return the new position of a checkpoint; among divided steps, after the steps that stay done."""

@@ -4,12 +4,12 @@ import os
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError, RefusedError
-from agentfs.fs import Change, FileNode, Node, Root, revision_of
+from agentfs.fs import Change, FileNode, Node, Root
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
 from agentfs.history.methods import record_restored
 from agentfs.history.report import changed_meanwhile
-from agentfs.history.timeline import Timeline
+from agentfs.history.timeline import Timeline, effective_changes
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 
@@ -40,7 +40,7 @@ class Transaction:
                 hint="Nothing was changed. Begin a transaction in this process.",
             )
         notes: tuple[str, ...] = ()
-        if changes := self.journal.since(None).effective:
+        if changes := self._changes():
             with call_context.limited(self._limits.timeout):
                 notes = self._outer_root.apply(
                     changes, max_bytes=self._limits.file_bytes, conflict=self._conflict
@@ -48,16 +48,21 @@ class Transaction:
         self._committed = True
         return notes
 
+    def _changes(self) -> list[Change]:
+        return effective_changes(self.journal.timeline.done_steps)
+
     def _conflict(self, change: Change, found: Node | None) -> AgentFSError:
         return changed_meanwhile(change, found, self._outer_root)
 
     def close(self) -> None:
         """End the transaction; drop changes that are not committed."""
         if not self._committed:
-            changes = self.journal.since(None).effective
+            changes = self._changes()
             for change in changes:
-                if isinstance(change.after, FileNode):
-                    self._read_tracker.record_rollback(change.path, revision_of(change.after.load()))
+                path, before, after = change.path, change.before, change.after
+                if after is None or isinstance(after, FileNode):
+                    revision = None if after is None else after.digest
+                    self._read_tracker.record_rollback(path, revision, is_new=before is None)
             record_restored(self._read_tracker, ((change.path, change.before) for change in changes))
         self._outer_journal.flush()
         self.root.close()

@@ -13,7 +13,7 @@ from agentfs.fs.node import ConcurrentChange
 from agentfs.history.journal import Journal, Overtaken
 from agentfs.history.report import Move, clash_error, rest_of_call
 from agentfs.history.take_back import read_node, take_steps
-from agentfs.history.timeline import PendingMove, Step, Timeline, Way, is_in, net_changes
+from agentfs.history.timeline import PendingMove, Step, Timeline, Way, effective_changes, is_in
 from agentfs.text import plural
 
 _RETRY_SECONDS = 5.0  # how long undo and redo retry while other calls change the journal
@@ -50,7 +50,7 @@ def roll_back(journal: Journal, root: Root, checkpoint: str, paths: Paths, *, ma
         target = journal.position_of(checkpoint)
         if undoing:
             done = _touching(timeline.done_steps, paths)
-            return [number for number in done if number >= target - timeline.merged]
+            return [number for number in done if number >= target - timeline.dropped]
         undone = _touching(timeline.undone_steps, paths)
         return [number for number in undone if number < target - timeline.position]
 
@@ -103,7 +103,7 @@ def _move(
                     hint="Try the same call again.",
                 ) from None
             continue
-        changed = net_changes(outcome.steps).effective
+        changed = tuple(effective_changes(Step(changes, 0.0) for changes in outcome.steps))
         lost = tuple(dict.fromkeys(path for step in way.taken for path in step.lost))
         return Move(changed, len(numbers), undoing, outcome.merged, applied.remaining, lost, applied.notes)
 

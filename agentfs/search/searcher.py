@@ -195,13 +195,14 @@ class _Searcher:
             if self.found.searched + len(entries) < _FEW_FILES:
                 return entries
             self.candidates = candidates = texts.containing(self._search_block)
-        try:
-            read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
-            if self.names:
-                kept = {*read, *(entry for entry in entries if entry.name in self.names)}
-                read = [entry for entry in entries if entry in kept]
-        except AttributeError:  # some entries are not in a kept tree
+        contents = [getattr(entry, "content", None) for entry in entries]
+        if None in contents:  # some entries are not in a kept tree
             return entries
+        read = [
+            entry
+            for entry, content in zip(entries, contents, strict=True)
+            if content != _PLAIN or entry in candidates or entry.name in self.names
+        ]
         if not read or self.source.stops_when_full:  # files after the last one must not count
             return read
         known = [entry for entry in read if entry.content != BINARY]

@@ -131,12 +131,13 @@ class View:
     ) -> None:
         self.source = source
         self.text = _replaced(source, pieces()) if text is None else text
+        self._is_same = self.text == source
         self._pieces = pieces
         self._points: tuple[array[int], array[int]] | None = None
 
     def start(self, position: int) -> int:
         """Return the source offset of the character at a position."""
-        if len(self.source) == len(self.text):
+        if self._is_same:
             return position
         here, there = self._ends()
         point = bisect_right(here, position) - 1
@@ -144,7 +145,7 @@ class View:
 
     def end(self, position: int) -> int:
         """Return the source offset after the character before a position."""
-        if len(self.source) == len(self.text):
+        if self._is_same:
             return position
         here, there = self._ends()
         point = bisect_left(here, position)

@@ -227,3 +227,18 @@ def test_no_model_gets_exists_or_stat(top):
         assert not {"exists", "stat"} & set(ws.tool_names())
         assert {"append", "copy"} <= set(ws.tool_names())
         assert ws.tools(["copy"]).call("cp", {"source": "f", "destination": "g"}).success
+
+
+@pytest.mark.parametrize(("method", "other"), [("copy", "move"), ("move", "copy")])
+@pytest.mark.parametrize(("workdir", "target"), [(".", "b"), (".", "d"), ("d", "../b"), ("d", "e")])
+def test_the_advice_of_a_refused_copy_or_move_is_about_the_same_method(
+    tmp_path, method, other, workdir, target
+):
+    (tmp_path / "d" / "a").mkdir(parents=True)
+    for name in ("a", "b", "d/e"):
+        (tmp_path / name).write_text(name)
+    with Workspace(tmp_path) as ws, pytest.raises(AlreadyExistsError) as caught:
+        getattr(ws.view(workdir=workdir), method)("a", target)
+    assert other not in str(caught.value).lower()
+    assert caught.value.hint == "Choose another path, or delete it first with delete."
+    assert caught.value.details["path"] == target

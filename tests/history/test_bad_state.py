@@ -16,6 +16,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import BusyError, FileIOError, InvalidArgumentError, RefusedError, UnreadError
+from agentfs.history.database import VERSION
 from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
 from tests.history.judges import can_mount, snapshot
@@ -137,8 +138,8 @@ def test_the_database_of_another_program(root, state, application):
 
 def test_a_newer_version(root, state):
     Workspace(root, state=state).close()
-    sql(state, "PRAGMA user_version = 5")
-    assert "has version 5" in refused(root, state)
+    sql(state, f"PRAGMA user_version = {VERSION + 1}")
+    assert f"has version {VERSION + 1}" in refused(root, state)
 
 
 def test_the_directory_of_an_older_version(root, state):

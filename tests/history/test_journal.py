@@ -18,7 +18,7 @@ from agentfs.errors import (
     RefusedError,
 )
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, quote, syscalls
-from agentfs.history import report, store
+from agentfs.history import methods, report, store
 from agentfs.history.store import Store
 from tests.conftest import needs
 from tests.history.judges import git_applied, snapshot
@@ -524,3 +524,20 @@ def test_every_path_in_a_view_can_be_passed_back_to_it(ws, tmp_path, workdir):
     with view.recording("shell") as recorded:
         (tmp_path / "d/e/g").write_text("shell\n")
     assert view.read(recorded.result.files[0].path).content == "shell\n"
+
+
+def test_changes_looks_at_the_journal_once(ws, tmp_path, monkeypatch):
+    """A step that another thread makes meanwhile is in all parts of the answer or in none."""
+    (tmp_path / "f").write_text("old\n")
+    ws.edit("f", "old", "one")
+    real_paths = methods.real_paths
+
+    def with_step_in_between(*arguments):
+        monkeypatch.undo()
+        ws.edit("f", "one", "two")
+        ws.write("g", "new\n")
+        return real_paths(*arguments)
+
+    monkeypatch.setattr(methods, "real_paths", with_step_in_between)
+    assert [file.path for file in ws.changes().files] == ["f"]
+    assert [(file.path, file.others) for file in ws.changes().files] == [("f", None), ("g", None)]

@@ -19,6 +19,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import syscalls
 from agentfs.history.state import read_journal
+from agentfs.history.timeline import net_changes
 from tests.history.judges import snapshot
 
 
@@ -334,7 +335,7 @@ def test_a_journal_may_be_looked_at_while_it_grows(root, reopened, tmp_path):
     while writer.is_alive() or not seen:
         journal = read_journal(tmp_path / "state")
         seen.append(len(journal.timeline.done_steps))
-        for change in journal.since(None).changes:
+        for change in net_changes(journal.timeline.done_steps):
             if change.path == "b":
                 data = change.after.load()
                 assert data == data[: data.index(b"\n") + 1] * 100
@@ -367,3 +368,22 @@ def test_one_that_is_dropped_without_being_closed_holds_nothing(root, tmp_path, 
         assert len(os.listdir("/dev/fd")) == before
     finally:
         gc.enable()
+
+
+def open_in(directory):
+    """Return the files of a directory that this process has open."""
+    links = (os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd"))
+    return {link for link in links if link.startswith(f"{directory}/")}
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are not listed here")
+def test_a_closed_journal_leaves_no_file_of_the_state_directory_open(root, tmp_path):
+    with Workspace(root, state=tmp_path / "state") as ws:
+        ws.write("new", "new\n")
+        assert open_in(tmp_path / "state")
+    assert not open_in(tmp_path / "state")
+    journal = read_journal(tmp_path / "state")
+    assert open_in(tmp_path / "state")
+    journal.close()
+    assert not open_in(tmp_path / "state")
+    journal.close()

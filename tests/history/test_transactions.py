@@ -8,7 +8,7 @@ import time
 import pytest
 
 from agentfs import AgentFSError, LineChange, Policy, Workspace
-from agentfs.errors import ReadOnlyError, StaleError
+from agentfs.errors import NotFoundError, ReadOnlyError, StaleError, UnreadError
 from tests.history.judges import snapshot
 
 
@@ -479,3 +479,27 @@ def test_a_read_of_a_staged_file_shows_the_path_as_on_disk(ws, tmp_path, spellin
             tx.write(path, "new\n", overwrite=True)
         assert tx.read(spelling).path == shown
         assert tx.view(workdir="d").read("f").path == "f"
+
+
+@pytest.mark.parametrize("act", ["move", "copy"])
+@pytest.mark.parametrize("name", ["a", "d"])
+def test_a_failed_transaction_leaves_no_move_or_copy_in_what_was_read(ws, tmp_path, act, name):
+    (tmp_path / "d").mkdir()
+    inner, target = ("a", "b") if name == "a" else ("d/a", "b/a")
+    (tmp_path / inner).write_text("one\n")
+    ws.read(inner)
+    (tmp_path / inner).write_text("two\n")
+    ws.read(inner)
+    with contextlib.suppress(ZeroDivisionError), ws.transaction() as tx:
+        getattr(tx, act)(name, "b")
+        raise ZeroDivisionError
+    (tmp_path / target).parent.mkdir(exist_ok=True)
+    (tmp_path / target).write_text("one\n")  # by another program
+    with pytest.raises(UnreadError):
+        ws.write(target, "new\n")
+    (tmp_path / inner).unlink()
+    with pytest.raises(NotFoundError) as caught:
+        ws.read(inner)
+    assert "moved_to" not in caught.value.details
+    (tmp_path / inner).write_text("two\n")
+    ws.write(inner, "new\n")

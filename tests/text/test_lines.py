@@ -1,3 +1,4 @@
+import random
 import re
 
 import pytest
@@ -5,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentfs.text import bodies_of, count_lines, lf_view, line_start, newline_of, without_end
-from agentfs.text.lines import end_of
+from agentfs.text.lines import View, end_of, pieces_of
 from tests.conftest import lines_of
 
 PIECES = ("a", "b", "\r", "\n", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "é", "😀")
@@ -72,3 +73,19 @@ def test_a_line_start_far_away_is_found():
     text = "".join(f"line {number}\n" for number in range(1, 50_001))
     for number in (1, 2, 6_000, 8_191, 25_000, 49_999, 50_000):
         assert text[line_start(text, number, "\n") :].startswith(f"line {number}\n")
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_positions_in_a_view_are_those_of_its_pieces(seed):
+    """Pieces that grow and pieces that shrink may leave the length of a text as it was."""
+    draw = random.Random(seed)
+    new = {character: character * draw.randrange(3) for character in "abc"}
+    source = "".join(draw.choices("abcx", k=12))
+    view = View(source, pieces_of(re.compile("[abc]"), source, lambda found: new[found[0]]))
+    starts = []  # for each character of the view, the offset of its piece
+    for offset, character in enumerate(source):
+        starts += [offset] * len(new.get(character, character))
+    assert len(view.text) == len(starts)
+    for position, start in enumerate(starts):
+        if view.text[position] == "x":
+            assert view.span(position, 1) == (start, start + 1)
