@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -150,6 +150,9 @@ class Recordings:
             # An undo may change a file that others have changed too; their part stays to be recorded.
             merged = merge_nodes(path, before, after, None if seen is None else seen.node)
             node = after if merged.clash is not None else merged.node
+            if node == DirectoryNode() and self._open:  # the system has decided its mode
+                with suppress(AgentFSError):
+                    node = self._open[-1].root.node(path, max_bytes=0)
             statements += self._snapshot.put(path, node and self._store.keep_node(node))
             parent = os.path.dirname(path)
             if node is not None and parent and parent not in self._snapshot.paths:  # an ignored directory
