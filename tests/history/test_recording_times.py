@@ -103,7 +103,7 @@ def test_line_6_other_threads_change_files_during_a_scan(root, slow, phase):
 
 def test_an_end_without_time_is_made_up_for(root, slow):
     with Workspace(root, limits=Limits(timeout=0.3)) as ws:
-        with pytest.raises(DeadlineExceededError) as caught, ws.recording("x") as recorded:
+        with pytest.raises(DeadlineExceededError) as caught, ws.recording("x") as recorded:  # noqa: PT012
             (root / "src" / "new").write_text("new\n")
             slow.set()
         assert recorded.result is None
@@ -121,7 +121,11 @@ def test_a_tool_that_took_longer_than_its_call_is_recorded(root):
     with Workspace(root, limits=Limits(timeout=0.2)) as ws:
 
         def bash(command: str) -> str:
-            """Run a command."""
+            """Run a command.
+
+            Args:
+                command: A shell command.
+            """
             subprocess.run(command, shell=True, cwd=root, check=True)
             return "done"
 
@@ -145,7 +149,7 @@ def test_line_8_a_recording_whose_end_fails_is_kept(root, tmp_path, monkeypatch,
         return write(database, statements, sync=sync)
 
     with Workspace(root, state=state) as ws:
-        with pytest.raises(FileIOError) as caught, ws.recording("make") as recorded:
+        with pytest.raises(FileIOError) as caught, ws.recording("make") as recorded:  # noqa: PT012
             (root / "new").write_text("new\n")
             monkeypatch.setattr(Database, "write", failing)
         assert "Nothing was changed" not in str(caught.value)
@@ -243,7 +247,11 @@ def test_a_cancelled_tool_call_ends_its_recording(root):
         began, go_on = threading.Event(), threading.Event()
 
         def bash(command: str) -> str:
-            """Run a command."""
+            """Run a command.
+
+            Args:
+                command: A shell command.
+            """
             (root / "new").write_text(command)
             began.set()
             go_on.wait(10)
@@ -300,6 +308,12 @@ def kinds(root):
         yield "first"
         yield touch(name)
 
+    def wrapper(name):
+        return later(name)
+
+    def stream_wrapper(name):
+        return stream(name)
+
     async def await_(function, name):
         return await function(name)
 
@@ -319,11 +333,11 @@ def kinds(root):
         "async object": (Async(), await_),
         "method": (Async().__call__, await_),
         "partial": (functools.partial(later), await_),
-        "plain wrapper": (lambda name: later(name), await_),
+        "plain wrapper": (wrapper, await_),
         "task": (lambda name: asyncio.ensure_future(later(name)), await_),
         "async generator": (stream, drain),
         "async generator object": (Stream(), drain),
-        "wrapper of an async generator": (lambda name: stream(name), drain),
+        "wrapper of an async generator": (stream_wrapper, drain),
         "generator": (generate, joined),
     }
 
@@ -344,11 +358,15 @@ def test_line_10_every_kind_of_function_is_recorded(root, kind, far):
         assert not (root / "new").exists()
 
 
+@pytest.mark.filterwarnings("ignore:coroutine")
 def test_what_is_never_awaited_or_read_to_its_end_ends_its_recording(root):
     with Workspace(root) as ws:
 
         async def later():
             (root / "never").write_text("x\n")
+
+        def wrapper():
+            return later()
 
         async def stream():
             (root / "first").write_text("x\n")
@@ -356,9 +374,8 @@ def test_what_is_never_awaited_or_read_to_its_end_ends_its_recording(root):
             yield 2
 
         async def main():
-            with pytest.warns(RuntimeWarning):
-                ws.recorded(lambda: later())()
-                gc.collect()
+            ws.recorded(wrapper)()
+            gc.collect()
             async with aclosing(ws.recorded(stream)()) as items:
                 async for _ in items:
                     break
@@ -382,7 +399,8 @@ def test_line_10_names_that_vanish_during_a_scan_raise_nothing(root, watch):
         "    number += 1\n"
         "    os.mkdir(f'd{number}'); open(f'd{number}/f', 'w').close(); open(f'f{number}', 'w').close()\n"
         "    os.symlink('x', f'l{number}')\n"
-        "    os.unlink(f'd{number}/f'); os.rmdir(f'd{number}'); os.unlink(f'f{number}'); os.unlink(f'l{number}')\n"
+        "    os.unlink(f'd{number}/f'); os.rmdir(f'd{number}')\n"
+        "    os.unlink(f'f{number}'); os.unlink(f'l{number}')\n"
     )
     with Workspace(root, watch=watch) as ws, subprocess.Popen([sys.executable, "-c", code, root]) as busy:
         end = time.monotonic() + 3
@@ -419,7 +437,9 @@ def test_line_9_a_file_system_with_times_of_one_second_hides_no_change(root, mon
     def coarse(found):
         seen = status(found)
         second = 10**9
-        return seen._replace(modified=seen.modified // second * second, changed=seen.changed // second * second)
+        return seen._replace(
+            modified=seen.modified // second * second, changed=seen.changed // second * second
+        )
 
     monkeypatch.setattr(snapshot_module, "_status", coarse)
     with Workspace(root) as ws:
