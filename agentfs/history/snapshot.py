@@ -16,7 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, ProtectedError, TooLargeError
+from agentfs.errors import AccessError, AgentFSError, PathError, ProtectedError, TooLargeError
 from agentfs.fs import (
     Change,
     Directory,
@@ -346,8 +346,10 @@ class _Scan:
                 touched = None
         if self._is_young(now.top):
             now = now._replace(top=None)
-        if touched is not None and (not touched or self._look_into(touched, now)):
-            self.partial, self.basis = True, now
+        with suppress(PathError, AccessError):  # if a directory has just vanished, scan the whole tree
+            self.partial = touched is not None and (not touched or self._look_into(touched, now))
+        if self.partial:
+            self.basis = now
             return self._paths if touched else self._old
         self.looked_at.clear()
         self._take_all()
@@ -429,8 +431,6 @@ class _Scan:
         """Scan only some directories; return False if a full scan is necessary."""
         old = self._old
         touched = {path for path in touched if not path or _is_directory(old.get(path))}
-        if any(self.status_of(path or ".") is None for path in touched):
-            return False
         children = [path for path in old if path.rpartition("/")[0] in touched]
         self._paths = old.copy()
         for path in children:
