@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from agentfs import call_context
-from agentfs.errors import InvalidArgumentError, RefusedError
+from agentfs.errors import DeadlineExceededError, InvalidArgumentError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.fs.overlay import OverlayRoot
@@ -107,8 +107,12 @@ def begin_recording(
             "A view of some directories cannot record, because a recording covers the whole tree.",
             hint="Start the recording on the workspace itself.",
         )
-    with call_context.limited(limits.timeout):
-        return journal.begin_recording(root, limits, label, ignored=include_ignored)
+    try:
+        with call_context.limited(limits.timeout):
+            return journal.begin_recording(root, limits, label, ignored=include_ignored)
+    except DeadlineExceededError as error:
+        error.hint = "Open the workspace on a smaller directory, or raise Limits.timeout."
+        raise
 
 
 def end_recording(

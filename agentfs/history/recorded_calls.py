@@ -8,6 +8,7 @@ from contextlib import (
     AbstractContextManager,
     ExitStack,
     aclosing,
+    closing,
     contextmanager,
 )
 from dataclasses import replace
@@ -92,10 +93,13 @@ def _kept_open(stack: ExitStack, done: Recording) -> Generator[Recording]:
         yield done
 
 
-def _generated(block: Block, items: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    with block as done:
-        value = yield from items
-    return _with_changes(value, done.result)
+def _generated(block: Block, items: Any) -> Generator[Any]:
+    item = None
+    with block as done, closing(items):
+        for item in items:
+            yield item
+    if isinstance(item, str) and (more := _with_changes("", done.result)):
+        yield more
 
 
 def _label_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -113,12 +113,31 @@ class Recordings:
 
     def settle_before(self, changes: Sequence[Change]) -> None:
         """Settle if these changes by the workspace follow changes by others of the same paths."""
+        if not self._open or not self._follow_others(changes):
+            return
         # The caller may hold the lock of the journal, so it cannot wait for the scan of another thread.
-        if self._open and self._follow_others(changes) and self._scan_lock.acquire(blocking=False):
-            try:
-                self._settle(self._open[-1])
-            finally:
-                self._scan_lock.release()
+        if not self._scan_lock.acquire(blocking=False):
+            self._settle_known(changes)
+            return
+        try:
+            self._settle(self._open[-1])
+        finally:
+            self._scan_lock.release()
+
+    def _settle_known(self, changes: Sequence[Change]) -> None:
+        """Store, without a scan, what others have changed in known files of these changes."""
+        others: list[Change] = []
+        for path, present in ((each.path, each.before) for each in changes):
+            seen = self._snapshot.paths.get(path)
+            if seen is not None and seen.node is not None and not is_same_node(seen.node, present):
+                others.append(Change(path, seen.node, present and self._store.keep_node(present)))
+        if others:
+            opened = self._open[-1]
+            step = Step(tuple(others), time.time(), opened.label)
+            stored = [each for change in others for each in self._snapshot.put(change.path, change.after)]
+            self._write(step, stored)
+            opened.parts.append(step)
+            self._timeline.add(step)
 
     def _follow_others(self, changes: Sequence[Change]) -> bool:
         """Return True if a path, or its directory, is not as it was last seen, or an entry below is gone."""

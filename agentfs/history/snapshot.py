@@ -16,7 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from agentfs import call_context
-from agentfs.errors import AgentFSError, ProtectedError, TooLargeError
+from agentfs.errors import AccessError, AgentFSError, PathError, ProtectedError, TooLargeError
 from agentfs.fs import (
     Change,
     Directory,
@@ -169,14 +169,15 @@ class Snapshot:
         """Return a difference with the present state of paths that the workspace changed during the scan."""
         own = set(own)
         changes = [each for each in difference.changes if each.path not in own]
-        for path in own:
-            known, now = self.paths.get(path), present(self._store, root.top, path, limits)
-            difference.paths.pop(path, None)
-            if now is not None:
-                difference.paths[path] = now
-            change = Change(path, known and known.node, now and now.node)
-            if not is_same_node(change.before, change.after):
-                changes.append(change)
+        with root.top.open_directory(".") as top:
+            for path in own:
+                known, now = self.paths.get(path), _present(self._store, root.top, top.handle, path, limits)
+                difference.paths.pop(path, None)
+                if now is not None:
+                    difference.paths[path] = now
+                change = Change(path, known and known.node, now and now.node)
+                if not is_same_node(change.before, change.after):
+                    changes.append(change)
         return difference._replace(
             changes=tuple(changes),
             lost=tuple(path for path in difference.lost if path not in own),
@@ -215,13 +216,16 @@ def _row(path: str, seen: Seen) -> tuple[bytes | int | None, ...]:
     return key, digest, node, status, checksum(key, node, status)
 
 
-def present(store: Store, root: Root, path: str, limits: Limits) -> Seen | None:
-    """Return the present state of a path that a scan did not find."""
+def _present(store: Store, root: Root, top: int, path: str, limits: Limits) -> Seen | None:
+    """Return the present state of a path that a scan did not find; `top` is a descriptor of the root."""
+    status: Status | None = None
+    with suppress(OSError):
+        status = _status(syscalls.lstat(top, path))
     try:
         node = read_node(root, path, limits.file_bytes)
     except AgentFSError:
         return Seen(None, None)
-    return None if node is None else Seen(store.keep_node(node), None)
+    return None if node is None else Seen(store.keep_node(node), status, young=True)
 
 
 class _Comparison:
@@ -342,8 +346,10 @@ class _Scan:
                 touched = None
         if self._is_young(now.top):
             now = now._replace(top=None)
-        if touched is not None and (not touched or self._look_into(touched, now)):
-            self.partial, self.basis = True, now
+        with suppress(PathError, AccessError):  # if a directory has just vanished, scan the whole tree
+            self.partial = touched is not None and (not touched or self._look_into(touched, now))
+        if self.partial:
+            self.basis = now
             return self._paths if touched else self._old
         self.looked_at.clear()
         self._take_all()
@@ -354,7 +360,7 @@ class _Scan:
 
     def look_at(self, path: str) -> Seen | None:
         """Return the present state of a path that the scan did not find."""
-        return present(self._store, self._root, path, self._limits)
+        return _present(self._store, self._root, self._top, path, self._limits)
 
     def is_newer(self, path: str, status: Status, since: int, *, trust_times: bool) -> bool:
         """Return True if a file was certainly created after a time of the file clock.
@@ -425,8 +431,6 @@ class _Scan:
         """Scan only some directories; return False if a full scan is necessary."""
         old = self._old
         touched = {path for path in touched if not path or _is_directory(old.get(path))}
-        if any(self.status_of(path or ".") is None for path in touched):
-            return False
         children = [path for path in old if path.rpartition("/")[0] in touched]
         self._paths = old.copy()
         for path in children:

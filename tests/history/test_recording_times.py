@@ -1,0 +1,537 @@
+"""Recordings beside the clock: deadlines, cancelled calls, failing ends, busy writers, coarse file times."""
+
+import asyncio
+import functools
+import gc
+import inspect
+import mmap
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import aclosing, suppress
+
+import pytest
+
+import agentfs
+from agentfs import AgentFSError, AsyncWorkspace, Limits, Policy, Toolset, Workspace
+from agentfs.errors import DeadlineExceededError, FileIOError
+from agentfs.fs import syscalls
+from agentfs.history import snapshot as snapshot_module
+from agentfs.history.database import Database
+
+trio = pytest.importorskip("trio")
+
+
+@pytest.fixture
+def root(tmp_path):
+    top = tmp_path / "root"
+    (top / "src").mkdir(parents=True)
+    for number in range(30):
+        (top / "src" / f"{number:02}.py").write_text(f"{number}\n")
+    return top
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Makes each look at a directory slow while it is set."""
+    reads, look = threading.Event(), snapshot_module._Scan._take
+
+    def take(scan, *arguments):
+        for _ in range(100):
+            if not reads.is_set():
+                break
+            time.sleep(0.01)
+            snapshot_module.call_context.check()
+        return look(scan, *arguments)
+
+    monkeypatch.setattr(snapshot_module._Scan, "_take", take)
+    return reads
+
+
+def paths(result):
+    return [file.path for file in result.files]
+
+
+# Deadlines
+
+
+def test_line_6_a_recording_ends_with_its_deadline_and_blocks_nobody(root, slow):
+    with Workspace(root, limits=Limits(timeout=0.3)) as ws:
+        slow.set()
+        began = time.monotonic()
+        with pytest.raises(DeadlineExceededError), ws.recording("x"):
+            pass
+        assert time.monotonic() - began < 1
+        assert not ws._journal.recordings._open
+
+
+@pytest.mark.parametrize("phase", ["begin", "end"])
+def test_line_6_other_threads_change_files_during_a_scan(root, slow, phase):
+    with Workspace(root) as ws:
+        times = []
+
+        def edit():
+            time.sleep(0.2)
+            began = time.monotonic()
+            ws.edit("src/03.py", "3", "own")
+            ws.write("own.txt", "own\n")
+            times.append(time.monotonic() - began)
+
+        thread = threading.Thread(target=edit)
+        if phase == "begin":
+            slow.set()
+            thread.start()
+        with ws.recording("x") as recorded:
+            (root / "src" / "04.py").write_text("outside\n")
+            (root / "src" / "03.py").write_text((root / "src" / "03.py").read_text() + "outside\n")
+            if phase == "end":
+                slow.set()
+                thread.start()
+        thread.join()
+        slow.clear()
+        assert times[0] < 0.5
+        assert paths(recorded.result) == ["src/03.py", "src/04.py"]
+        assert (root / "src" / "03.py").read_text() == "own\noutside\n"
+        ws.undo(len(ws._journal.timeline.done_steps))
+    assert (root / "src" / "03.py").read_text() == "3\n"
+    assert (root / "src" / "04.py").read_text() == "4\n"
+    assert not (root / "own.txt").exists()
+
+
+def test_an_end_without_time_is_made_up_for(root, slow):
+    with Workspace(root, limits=Limits(timeout=0.3)) as ws:
+        with pytest.raises(DeadlineExceededError) as caught, ws.recording("x") as recorded:  # noqa: PT012
+            (root / "src" / "new").write_text("new\n")
+            slow.set()
+        assert recorded.result is None
+        assert "nothing was changed" not in str(caught.value).lower()
+        assert "kept" in caught.value.hint
+        with pytest.raises(DeadlineExceededError):
+            ws.undo()
+        slow.clear()
+        assert ws.changes().files[0].label.startswith("x (recorded until ")
+        ws.undo()
+    assert not (root / "src" / "new").exists()
+
+
+def test_a_tool_that_took_longer_than_its_call_is_recorded(root):
+    with Workspace(root, limits=Limits(timeout=0.2)) as ws:
+
+        def bash(command: str) -> str:
+            """Run a command.
+
+            Args:
+                command: A shell command.
+            """
+            subprocess.run(command, shell=True, cwd=root, check=True)
+            return "done"
+
+        content = Toolset([ws.recorded(bash)]).call("bash", {"command": "sleep 0.4; echo x > new"}).content
+    assert 'created "new"' in content
+
+
+# Ends that fail
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL])
+def test_line_8_a_recording_whose_end_fails_is_kept(root, tmp_path, monkeypatch, code):
+    write, state = Database.write, tmp_path / "state"
+
+    def failing(database, statements, *, sync=False):
+        if sync:
+            error = sqlite3.OperationalError("fails")
+            error.sqlite_errorcode = code
+            with database._typed_errors():
+                raise error
+        return write(database, statements, sync=sync)
+
+    with Workspace(root, state=state) as ws:
+        with pytest.raises(FileIOError) as caught, ws.recording("make") as recorded:  # noqa: PT012
+            (root / "new").write_text("new\n")
+            monkeypatch.setattr(Database, "write", failing)
+        assert "Nothing was changed" not in str(caught.value)
+        assert '"make" has no step yet' in str(caught.value)
+        assert recorded.result is None
+        monkeypatch.undo()
+        ws.undo()
+        assert not (root / "new").exists()
+        ws.redo()
+        monkeypatch.setattr(Database, "write", failing)
+        with suppress(FileIOError), ws.recording("again"):
+            (root / "new").write_text("newer\n")
+        monkeypatch.undo()
+    with Workspace(root, state=state) as ws:
+        assert 'recording "again" was open' in ws.recovery_notes[0]
+        ws.undo()
+    assert (root / "new").read_text() == "new\n"
+
+
+def test_a_database_that_another_program_locks_delays_the_end(root, tmp_path, monkeypatch):
+    monkeypatch.setattr("agentfs.history.database._TIMEOUT", 0.1)
+    state = tmp_path / "state"
+    with Workspace(root, state=state) as ws:
+        with suppress(FileIOError), ws.recording("make"):
+            (root / "new").write_text("new\n")
+            other = sqlite3.connect(state / "history.db", isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
+        other.close()
+        with ws.recording("next") as recorded:
+            (root / "newer").write_text("new\n")
+        assert paths(recorded.result) == ["newer"]
+        ws.undo(2)
+    assert not {"new", "newer"} & set(os.listdir(root))
+
+
+# Cancelled calls
+
+
+async def cancelled_asyncio(start, delay):
+    task = asyncio.create_task(start())
+    await asyncio.sleep(delay)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def cancelled_trio(start, delay):
+    with trio.move_on_after(delay):
+        await start()
+
+
+DELAYS = [0, 0.001, 0.003, 0.01, 0.05]
+
+
+@pytest.mark.parametrize("delay", DELAYS)
+@pytest.mark.parametrize("is_slow", [True, False])
+@pytest.mark.parametrize("kind", ["recorded", "recording"])
+@pytest.mark.parametrize("library", ["asyncio", "trio"])
+def test_line_7_a_cancelled_begin_leaves_no_recording_open(root, slow, library, kind, is_slow, delay):
+    with Workspace(root) as ws:
+        if is_slow:
+            slow.set()
+
+        @ws.recorded
+        async def work():
+            await forever()
+
+        async def forever():
+            await (trio.sleep(30) if library == "trio" else asyncio.sleep(30))
+
+        async def recording():
+            async with AsyncWorkspace(ws).recording("x"):
+                await forever()
+
+        start = work if kind == "recorded" else recording
+        if library == "trio":
+            trio.run(cancelled_trio, start, delay)
+        else:
+            asyncio.run(cancelled_asyncio(start, delay))
+        slow.clear()
+        deadline = time.monotonic() + 5
+        while ws._journal.recordings._scan_lock.locked() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.02)
+        (root / "person").write_text("x\n")
+        assert not ws._journal.recordings._open
+        with suppress(AgentFSError):
+            ws.undo()
+        assert (root / "person").exists()
+
+
+def test_a_cancelled_tool_call_ends_its_recording(root):
+    with Workspace(root) as ws:
+        began, go_on = threading.Event(), threading.Event()
+
+        def bash(command: str) -> str:
+            """Run a command.
+
+            Args:
+                command: A shell command.
+            """
+            (root / "new").write_text(command)
+            began.set()
+            go_on.wait(10)
+            return "done"
+
+        async def main():
+            task = asyncio.create_task(Toolset([ws.recorded(bash)]).acall("bash", {"command": "x"}))
+            await asyncio.to_thread(began.wait, 10)
+            task.cancel()
+            go_on.set()
+            with suppress(asyncio.CancelledError):
+                await task
+
+        asyncio.run(main())
+        deadline = time.monotonic() + 10
+        while ws._journal.recordings._open and time.monotonic() < deadline:
+            time.sleep(0.01)
+        ws.undo()
+    assert not (root / "new").exists()
+
+
+# Kinds of functions
+
+
+def kinds(root):
+    """Return functions that write a file, each with what calls it."""
+
+    def touch(name):
+        time.sleep(0.01)
+        (root / name).write_text("x\n")
+        return "said"
+
+    async def later(name):
+        await asyncio.sleep(0.01)
+        return touch(name)
+
+    class Async:
+        async def __call__(self, name):
+            return await later(name)
+
+    class Plain:
+        def __call__(self, name):
+            return touch(name)
+
+    async def stream(name):
+        yield "first"
+        yield await later(name)
+
+    class Stream:
+        async def __call__(self, name):
+            yield await later(name)
+
+    def generate(name):
+        yield "first"
+        yield touch(name)
+
+    def wrapper(name):
+        return later(name)
+
+    def stream_wrapper(name):
+        return stream(name)
+
+    async def await_(function, name):
+        return await function(name)
+
+    async def drain(function, name):
+        return "".join([item async for item in function(name)])
+
+    async def sync(function, name):
+        return function(name)
+
+    async def joined(function, name):
+        return "".join(function(name))
+
+    return {
+        "function": (touch, sync),
+        "object": (Plain(), sync),
+        "async function": (later, await_),
+        "async object": (Async(), await_),
+        "method": (Async().__call__, await_),
+        "partial": (functools.partial(later), await_),
+        "plain wrapper": (wrapper, await_),
+        "task": (lambda name: asyncio.ensure_future(later(name)), await_),
+        "async generator": (stream, drain),
+        "async generator object": (Stream(), drain),
+        "wrapper of an async generator": (stream_wrapper, drain),
+        "generator": (generate, joined),
+    }
+
+
+@pytest.mark.parametrize("kind", kinds(None))
+@pytest.mark.parametrize("far", [False, True])
+def test_line_10_every_kind_of_function_is_recorded(root, kind, far):
+    function, call = kinds(root)[kind]
+    with agentfs.connect(["env"], root) if far else Workspace(root) as ws:
+        recorded = ws.recorded(function)
+        for kept in (inspect.iscoroutinefunction, inspect.isasyncgenfunction):
+            if inspect.isfunction(function):
+                assert kept(recorded) == kept(function)
+        said = asyncio.run(call(recorded, "new"))
+        assert 'created "new"' in said
+        assert "said" in said
+        ws.undo()
+        assert not (root / "new").exists()
+
+
+@pytest.mark.filterwarnings("ignore:coroutine")
+def test_what_is_never_awaited_or_read_to_its_end_ends_its_recording(root):
+    with Workspace(root) as ws:
+
+        async def later():
+            (root / "never").write_text("x\n")
+
+        def wrapper():
+            return later()
+
+        async def stream():
+            (root / "first").write_text("x\n")
+            yield 1
+            yield 2
+
+        async def main():
+            ws.recorded(wrapper)()
+            gc.collect()
+            async with aclosing(ws.recorded(stream)()) as items:
+                async for _ in items:
+                    break
+
+        asyncio.run(main())
+        assert not ws._journal.recordings._open
+        ws.undo()
+        assert not (root / "first").exists()
+
+
+# Busy trees
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_line_10_names_that_vanish_during_a_scan_raise_nothing(root, watch):
+    code = (
+        "import os, sys\n"
+        "os.chdir(sys.argv[1])\n"
+        "number = 0\n"
+        "while True:\n"
+        "    number += 1\n"
+        "    os.mkdir(f'd{number}'); open(f'd{number}/f', 'w').close(); open(f'f{number}', 'w').close()\n"
+        "    os.symlink('x', f'l{number}')\n"
+        "    os.unlink(f'd{number}/f'); os.rmdir(f'd{number}')\n"
+        "    os.unlink(f'f{number}'); os.unlink(f'l{number}')\n"
+    )
+    with Workspace(root, watch=watch) as ws, subprocess.Popen([sys.executable, "-c", code, root]) as busy:
+        end = time.monotonic() + 3
+        try:
+            while time.monotonic() < end:
+                with ws.recording("beside a busy writer"):
+                    pass
+        finally:
+            busy.kill()
+
+
+def test_line_10_directories_that_are_too_deep_are_counted(root):
+    here = os.open(root, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("n" * 250, dir_fd=here)
+        here, last = os.open("n" * 250, os.O_RDONLY, dir_fd=here), here
+        os.close(last)
+    os.close(here)
+    with Workspace(root) as ws:
+        for _ in range(2):
+            with ws.recording("deep") as recorded:
+                (root / "new").write_text(str(time.time()))
+            assert recorded.result.not_covered == {"too deep": 1}
+            assert "1 too deep" in recorded.result.text
+
+
+# File times
+
+
+@pytest.mark.parametrize("pause", [0, 0.1, 1])
+def test_line_9_a_file_system_with_times_of_one_second_hides_no_change(root, monkeypatch, pause):
+    status = snapshot_module._status
+
+    def coarse(found):
+        seen = status(found)
+        second = 10**9
+        return seen._replace(
+            modified=seen.modified // second * second, changed=seen.changed // second * second
+        )
+
+    monkeypatch.setattr(snapshot_module, "_status", coarse)
+    with Workspace(root) as ws:
+        for number in range(3):
+            (root / "src" / "03.py").write_text(f"a{number}\n")
+            time.sleep(pause)
+            with ws.recording("same size") as recorded:
+                (root / "src" / "03.py").write_text(f"b{number}\n")
+            assert paths(recorded.result) == ["src/03.py"]
+
+
+@pytest.mark.parametrize("watch", [False, True])
+@pytest.mark.parametrize("way", ["hard link", "new hard link", "mapped", "mapped before", "open before"])
+def test_line_9_writes_without_events_are_recorded(root, tmp_path, watch, way):
+    path, other = root / "src" / "03.py", tmp_path / "outside"
+    if way == "hard link":
+        os.link(path, other)
+    with Workspace(root, watch=watch) as ws:
+        ws.grep("3")
+        with ws.recording("first"):
+            pass
+        file = path.open("r+b")
+        mapped = mmap.mmap(file.fileno(), 0)
+        time.sleep(0.1)
+        with ws.recording("write") as recorded:
+            match way:
+                case "hard link":
+                    other.write_text("x\n")
+                case "new hard link":
+                    os.link(path, other)
+                    other.write_text("x\n")
+                case "mapped":
+                    with path.open("r+b") as again, mmap.mmap(again.fileno(), 0) as fresh:
+                        fresh[0:1] = b"x"
+                case "mapped before":
+                    mapped[0:1] = b"x"
+                case "open before":
+                    file.write(b"x")
+                    file.flush()
+        mapped.close()
+        file.close()
+        assert paths(recorded.result) == ["src/03.py"]
+        ws.undo()
+        assert path.read_text() == "3\n"
+
+
+# Rules
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Policy(deny=["read(src/**)"]),
+        Policy(deny=["changes(src/**)"]),
+        Policy(ask=["read(src/**)"], permission=lambda _: True),
+        Policy(ask=["read"], permission=lambda _: True),
+        Policy(deny=["read"]),
+    ],
+)
+def test_line_5_the_result_shows_nothing_that_rules_close(root, far, policy):
+    with agentfs.connect(["env"], root, policy=policy) if far else Workspace(root, policy=policy) as ws:
+        with ws.recording("x") as recorded:
+            (root / "src" / "03.py").write_text("hidden\nhidden\n")
+            (root / "moved").write_text("hidden\n")
+            os.rename(root / "moved", root / "src" / "moved")
+            (root / "src" / "04.py").unlink()
+        result = recorded.result
+        assert paths(result) == ["src/03.py", "src/04.py", "src/moved"]
+        assert {(file.added, file.removed, file.protected) for file in result.files} == {(None, None, True)}
+        assert b"hidden" not in result.patch
+        assert b"-4" not in result.patch
+        assert "hidden" not in result.text
+
+
+def test_line_5_a_file_that_is_moved_to_a_closed_place_is_not_shown(root):
+    (root / "open").write_text("hidden\n")
+    with Workspace(root, policy=Policy(deny=["read(src/**)"])) as ws:
+        with ws.recording("mv") as recorded:
+            os.rename(root / "open", root / "src" / "closed")
+        assert b"hidden" not in recorded.result.patch
+
+
+# Without `openat2` and with a foreign file system, the same
+
+
+def test_a_remote_file_system_is_recorded_too(root, monkeypatch):
+    monkeypatch.setattr(syscalls, "file_system", lambda _: 0x6969)
+    with Workspace(root) as ws:
+        with ws.recording("x") as recorded:
+            (root / "new").write_text("x\n")
+            (root / "src" / "03.py").write_text("x\n")
+        assert paths(recorded.result) == ["new", "src/03.py"]
+        ws.undo()
+    assert not (root / "new").exists()
