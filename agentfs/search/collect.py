@@ -250,6 +250,9 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
     first = sum(sizes[below] for below in whole)
     unlisted: dict[str, int] = {}
 
+    def is_whole(below: str) -> bool:
+        return f"{below}/" in whole
+
     def small(listed: Iterable[_Listed]) -> Iterator[Names]:
         for visit, names in listed:
             for each in names[1]:
@@ -264,7 +267,7 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
 
     if again.first < first:
         again.end_before(first)
-        part = collect(again, small, enter=lambda below: f"{below}/" in whole, filters=None)
+        part = collect(again, small, enter=is_whole, filters=None)
     else:
         part = collect(again, large, filters=None)
     part.total, part.skipped, part.unlisted = found.total, found.skipped, unlisted
