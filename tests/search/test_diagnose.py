@@ -314,7 +314,7 @@ def test_regression_carriage_returns_at_line_ends_are_not_denied(code, tmp_path,
         in text
     )
     (tmp_path / "dos.txt").unlink()
-    assert "0 searched files end lines with \\r\\n." in code.grep(pattern).text
+    assert "lines end with \\r\\n in 0 searched files." in code.grep(pattern).text
 
 
 @pytest.mark.parametrize(
