@@ -310,7 +310,7 @@ def test_a_pattern_that_finds_nothing_without_its_additions_either_has_no_hint(c
 def test_regression_carriage_returns_at_line_ends_are_not_denied(code, tmp_path, pattern):
     text = code.grep(pattern).text
     assert (
-        "Lines are matched without their ends; 1 searched file ends lines with \\r\\n, such as dos.txt."
+        "Lines are matched without their ends; lines end with \\r\\n in 1 searched file, such as dos.txt."
         in text
     )
     (tmp_path / "dos.txt").unlink()
