@@ -91,7 +91,7 @@ def make_plan(syntax: Syntax, members: Members, *, ignore_case: bool) -> Plan:
 
 
 def _may_be_empty(tokens: list[Token]) -> bool:
-    """Return False if a pattern outside all groups is no choice and has a character that it requires."""
+    """Return False if every match has a character that the pattern requires outside its groups."""
     depth, requires = 0, False
     for token, following in pairwise([*tokens, Token("comment", "", 0)]):
         depth += (token.kind in {"open", "look"}) - (token.kind == "close")

@@ -1,24 +1,24 @@
 """The search of `ls`, `glob` and `find`: walk, filter, sort, and cut to a page of entries."""
 
 import os
-import re
 import stat
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from agentfs import call_context
-from agentfs.advice import Advice, ParameterName, plural
-from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError, past_end
+from agentfs.advice import plural
+from agentfs.errors import AgentFSError, past_end
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.engine import UNTIMED_STEPS
 from agentfs.results import Entry, Skipped
+from agentfs.search.names import NameFilter, NameTest, bind_globs
 from agentfs.search.options import (
     FindOptions,
     GlobOptions,
@@ -32,26 +32,22 @@ from agentfs.search.options import (
     paths_of,
 )
 from agentfs.text import most_characters
-from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
+from agentfs.tree.globs import compile_exclude
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Excluded, Visit, entry_name
 from agentfs.tree.walk import MAX_BATCH, Walk, path_order
-from agentfs.visible import literal
 
 PAGE_BYTES = 64 * 1024 * 1024  # size of the typed data of one page
 ENTRY_BYTES = 560  # measured minimum for an entry and its bookkeeping
 _BYTES_PER_TOKEN = 1024  # bytes of a page for each token of `Limits.output_tokens`
 _MAX_SORTED = 500_000  # paths to sort; each takes about 300 bytes
-_PATH = ParameterName("path", quoted=True)
 _LISTED = "listed"  # key of the listings that `ls` derives from a kept walk
-_LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 
 # An entry factory, the names to call it with, and the number of names that are only counted.
 Noun: TypeAlias = tuple[str, str]  # for one and for several
 Names: TypeAlias = tuple[Callable[[Any], Entry], list[Any], int]
 _Listed: TypeAlias = tuple[Visit, Names]
 _Pick: TypeAlias = Callable[[Iterable[_Listed]], Iterable[Names]]
-NameTest: TypeAlias = Callable[[str], bool]  # tests a path relative to the search directory
 _T = TypeVar("_T")
 
 
@@ -102,52 +98,7 @@ def check_offset(offset: int, total: int, noun: Noun) -> None:
         raise past_end(f"The result has {plural(total, *noun)}", offset, 0, total - 1, total=total)
 
 
-def bind_globs(root: Root, globs: list[str], paths: Sequence[str], argument: str = "glob") -> list[str]:
-    """Make absolute globs inside the root relative to the search directory."""
-    top = root.path.rstrip("/")
-    if len(paths) > 1 and any(glob.removeprefix("!").startswith(f"{top}/") for glob in globs):
-        raise InvalidArgumentError(
-            "An absolute glob cannot be used with several paths.",
-            hint="Make it relative.",
-            details={"parameter": argument},
-        )
-    if argument in {"glob", "pattern"}:  # an exclusion may name what is not there
-        for glob in globs:
-            _check_start(root, top, glob, paths)
-    return [_bound(root, top, glob, paths[0]) for glob in globs] if paths else globs
-
-
-def _check_start(root: Root, top: str, glob: str, paths: Sequence[str]) -> None:
-    """Refuse a glob that begins with a directory that no search directory has."""
-    start = None if glob.startswith(f"{top}/") else _LITERAL_START.match(glob)
-    if start and start[1] != ".." and not any(_exists(root, f"{path}/{start[1]}") for path in paths):
-        message = f"The glob {literal(glob)} begins with '/', which means the search directory, "
-        message += f"and that directory has no {literal(start[1])}."
-        advice = "Only the workspace can be searched: leave out the '/', and put a directory in "
-        raise OutsideWorkspaceError(message, hint=Advice(advice, _PATH, "."), details={"pattern": glob})
-
-
-def _exists(root: Root, path: str) -> bool:
-    try:
-        return root.exists(path)
-    except AgentFSError:
-        return False
-
-
-def _bound(root: Root, top: str, glob: str, path: str) -> str:
-    rest = glob.removeprefix("!")
-    if not rest.startswith(f"{top}/"):
-        return glob
-    with root.top.open_directory(root.path_from_top(path)) as directory:
-        base = f"/{directory.path}/" if directory.path else "/"
-    if not rest.startswith(top + base):
-        message = f"The glob {literal(rest)} does not lie in the search directory {literal(path)}."
-        hint = Advice("Leave out ", _PATH, ", or make the glob relative to it.")
-        raise OutsideWorkspaceError(message, hint=hint, details={"pattern": rest})
-    return "!" * glob.startswith("!") + rest[len(top + base) - 1 :]
-
-
-class _Filter:
+class _StatusFilter:
     """The filters of `glob` and `find` other than names: type, size and time."""
 
     def __init__(self, options: GlobOptions | FindOptions) -> None:
@@ -299,6 +250,9 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
     first = sum(sizes[below] for below in whole)
     unlisted: dict[str, int] = {}
 
+    def is_whole(below: str) -> bool:
+        return f"{below}/" in whole
+
     def small(listed: Iterable[_Listed]) -> Iterator[Names]:
         for visit, names in listed:
             for each in names[1]:
@@ -313,7 +267,7 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
 
     if again.first < first:
         again.end_before(first)
-        part = collect(again, small, enter=lambda below: f"{below}/" in whole, filters=None)
+        part = collect(again, small, enter=is_whole, filters=None)
     else:
         part = collect(again, large, filters=None)
     part.total, part.skipped, part.unlisted = found.total, found.skipped, unlisted
@@ -417,7 +371,7 @@ class _EntrySearch:
         self.options = options
         self.page = page
         self.deadline = deadline
-        self.filter = _Filter(options)
+        self.filter = _StatusFilter(options)
         self.unique = options.unique
         self.paths = paths_of(options.path)
         # One walk in path order yields the page directly; otherwise all entries are collected, then sorted.
@@ -430,41 +384,28 @@ class _EntrySearch:
         self.linked: dict[str, tuple[Any, Any, str]] = {}
         self.min_depth = options.min_depth or 1
 
-        given, anchored = bind_globs(root, options.globs, self.paths, options.glob_argument), options.anchored
-        opened, hidden = hidden_names(given), opens_hidden(options)
-        any_case = any_case or options.case == "insensitive"
-        fold = _lowered if any_case else _unchanged
-        globs = [each.lower() for each in given] if any_case else given
-        # A walk that skips hidden names yields none, so the matcher need not test for them.
-        tests_hidden = hidden or opened is None
         self.directory_path = ""  # of the names that are tested, with a trailing `/`
-        others = self._name_tests()
-        self.tests = self.directory_tests = self.unseen_tests = others
+        any_case = any_case or options.case == "insensitive"
+        takes_directories = "d" in self.filter.kinds
+        self.names = NameFilter(
+            root, options, self.paths, self._name_tests(), any_case=any_case, directories=takes_directories
+        )
         # Identifies the tests of names, so that their results can be reused.
-        self.names_key = repr((replace(options, offset=0, limit=None), given, any_case))
-        if globs or isinstance(options, GlobOptions):
-            self.tests = [fold(compile_globs(globs, anchored=anchored, hidden=tests_hidden)), *others]
-            self.unseen_tests = [fold(compile_globs(globs, anchored=anchored)), *others]
-        if globs and "d" in self.filter.kinds:
-            of_directory = compile_globs(globs, anchored=anchored, hidden=tests_hidden, directories=True)
-            self.directory_tests = [fold(of_directory), *others]
-        descent = compile_descent(globs, anchored=anchored)
-        self.enter = descent and fold(descent)
-        exclude = bind_globs(root, as_list(options.exclude), self.paths, "exclude")
+        self.names_key = repr((replace(options, offset=0, limit=None), self.names.globs, any_case))
         self.walk = Walk(
             root,
             self.paths,
             max_entries=limits.walk_entries,
             deadline=deadline,
-            hidden=hidden or opened or False,
+            hidden=self.names.hidden,
             ignored=options.include_ignored,
             depth=options.max_depth or 0,
             others=True,
-            directories="d" in self.filter.kinds,
+            directories=takes_directories,
             follow=options.follow_symlinks,
-            enter=self.enter,
+            enter=self.names.enter,
             reaches=self._reaches,
-            exclude=compile_exclude(exclude) if exclude else None,
+            exclude=self.names.excludes,
             filters=self.names_key,
             select=self._select,
             keep=page.end if self.in_order else None,
@@ -480,7 +421,7 @@ class _EntrySearch:
             found.add_skipped(self.walk.skipped, symlink=self.links, special=self.special)
         finally:  # a reference cycle would keep the root open until garbage is collected
             self.walk.select = self.walk.reaches = None
-            self.tests = self.directory_tests = self.unseen_tests = []
+            self.names.forget()
         return found
 
     def _select(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
@@ -496,19 +437,15 @@ class _EntrySearch:
 
     def _reaches(self, excluded: Excluded) -> bool:
         """Return True if a hidden or ignored name could be a result, or lead to one."""
-        if excluded.entry.is_dir(follow_symlinks=False):
-            return self.enter is None or self.enter(excluded.below)
         self.directory_path = excluded.path[: -len(excluded.entry.name)]
-        return all(test(excluded.below) for test in self.unseen_tests)
+        return self.names.reaches(excluded)
 
     def _named(self, directory: Directory, below: str, files: list[DirEntry]) -> list[DirEntry]:
         """Return the files that pass the tests of depth and name."""
         if self.min_depth > 1 and below.count("/") + 1 < self.min_depth:
             return []
         self.directory_path = with_slash(directory.path)
-        for test in self.tests:
-            files = [listed for listed in files if test(below + listed.name)]
-        return files
+        return self.names.of(below, files)
 
     def _takes(self, directory: Directory, listed: DirEntry) -> bool:
         """Return True if an entry passes the filter; count links and special files that do not."""
@@ -555,7 +492,7 @@ class _EntrySearch:
         if child is None or visit.depth < self.min_depth:
             return None
         self.directory_path = with_slash(visit.directory.path)
-        return child if all(test(visit.below + child.name) for test in self.directory_tests) else None
+        return child if self.names.takes_directory(visit.below + child.name) else None
 
     def _sorted_names(self) -> Iterator[Names]:
         """Collect and sort all paths, then yield those of the page."""
@@ -640,12 +577,3 @@ class _EntrySearch:
             return search(text, timeout=left, concurrent=True) is not None
 
         return matches
-
-
-def _unchanged(test: NameTest) -> NameTest:
-    return test
-
-
-def _lowered(test: NameTest) -> NameTest:
-    """Return a test that gets its path in lower case."""
-    return lambda path: test(path.lower())

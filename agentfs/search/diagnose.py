@@ -246,7 +246,7 @@ def other_reading(root: Root, limits: Limits, options: GrepOptions, nothing: Fin
             return Reading(f"{fact} {_lines(found)}, as in {one_line(match.path)}", changes, text)
     if "\r" in options.pattern or (not options.fixed_strings and "\\r" in options.pattern):
         files = probe.files_with_returns(options)
-        what = f"{plural(len(files), 'searched file ends', 'searched files end')} lines with \\r\\n"
+        what = f"lines end with \\r\\n in {plural(len(files), 'searched file')}"
         where = f", such as {one_line(files[0])}" if files else ""
         return Reading(f"Lines are matched without their ends; {what}{where}", {})
     return None

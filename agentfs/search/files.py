@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from agentfs import call_context
 from agentfs.errors import AgentFSError
@@ -13,10 +13,8 @@ from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.literals import SkipReason
 from agentfs.results import GlobResult, Skipped
-from agentfs.search.collect import bind_globs
-from agentfs.search.options import GrepOptions, as_list, opens_hidden, paths_of
-from agentfs.tree.file_types import compile_types
-from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
+from agentfs.search.names import NameFilter
+from agentfs.search.options import GrepOptions, paths_of
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Excluded, Visit
 from agentfs.tree.walk import Walk, path_order
@@ -25,8 +23,6 @@ Skipping = SkipReason | Literal["timeout"]
 # The result of reading a file: content that may match, or the reason why the file is skipped.
 Reading = bytes | Skipping
 Outcome = Reading | OSError | AgentFSError
-
-_E = TypeVar("_E", bound="DirEntry | Named")
 
 
 class Named(NamedTuple):
@@ -69,52 +65,6 @@ class _Visits:
         """Read one file after the other; see `Directory.read_files`."""
         for visit, some in groupby(entries, self._visit_of.__getitem__):
             yield from visit.directory.read_files(list(some), read, linked=linked)
-
-
-class _Filter:
-    """The globs and types of a search, bound to the directories that it searches."""
-
-    def __init__(self, root: Root, options: GrepOptions, directories: list[str], *, hidden: bool) -> None:
-        self.globs = globs = bind_globs(root, as_list(options.glob), directories)
-        exclude = bind_globs(root, as_list(options.exclude), directories, "exclude")
-        types = as_list(options.type) if options.type else []
-        self.excludes = compile_exclude(exclude) if exclude else None
-        self.enter = compile_descent(globs)  # tests the directories to enter; None for all
-        self._has_type = compile_types(types) if types else None
-        self._fits = compile_globs(globs, hidden=hidden) if globs else None
-        self._fits_unseen = compile_globs(globs) if globs else None
-        self.key = tuple(globs), tuple(types), tuple(exclude)
-
-    def of(self, below: str, entries: Sequence[_E]) -> Sequence[_E]:
-        """Return the entries to search in a directory, which is given by its path below the start."""
-        if (has_type := self._has_type) is not None:
-            entries = [entry for entry in entries if has_type(entry.name)]
-        if (fits := self._fits) is not None:
-            entries = [entry for entry in entries if fits(below + entry.name)]
-        return entries
-
-    def takes_path(self, path: str) -> bool:
-        """Return True if a file is searched; `path` is its path from the root."""
-        parts = path.split("/")
-        if self.excludes is not None and (
-            self.excludes(path, False)
-            or any(self.excludes("/".join(parts[:count]), True) for count in range(1, len(parts)))
-        ):
-            return False
-        return bool(self.of("".join(f"{part}/" for part in parts[:-1]), [Named(parts[-1])]))
-
-    def skips(self, below: str, is_dir: bool) -> bool:
-        """Return True if `exclude` leaves out an entry, or if no glob can match below a directory."""
-        return (self.excludes is not None and self.excludes(below, is_dir)) or (
-            is_dir and self.enter is not None and not self.enter(below)
-        )
-
-    def reaches(self, excluded: Excluded) -> bool:
-        """Return True if a hidden or ignored file would be searched, or a directory entered."""
-        if excluded.entry.is_dir(follow_symlinks=False):
-            return self.enter is None or self.enter(excluded.below)
-        fits, has_type = self._fits_unseen, self._has_type
-        return (fits is None or fits(excluded.below)) and (has_type is None or has_type(excluded.entry.name))
 
 
 @dataclass(eq=False)
@@ -208,7 +158,7 @@ class FileSource:
 
     def _listed(self, files: list[str]) -> Iterator[Batch]:
         """Find the files that were passed by path; results of `find` may no longer exist."""
-        filter_ = _Filter(self._root, self._options, ["."], hidden=True)
+        filter_ = NameFilter(self._root, self._options, ["."], unseen=True)
         if isinstance(self._options.files, GlobResult):
             yield [Named(path) for path in files if filter_.takes_path(path)], self
             return
@@ -265,14 +215,13 @@ class FileSource:
         if not directories:
             return
         options = self._options
-        hidden = opens_hidden(options)
-        filter_ = _Filter(self._root, options, directories, hidden=hidden)
+        filter_ = NameFilter(self._root, options, directories)
         walk = Walk(
             self._root,
             directories,
             max_entries=self._limits.walk_entries,
             deadline=self._deadline,
-            hidden=hidden or hidden_names(filter_.globs) or False,
+            hidden=filter_.hidden,
             ignored=options.include_ignored,
             depth=options.max_depth or 0,
             follow=options.follow_symlinks,
@@ -284,7 +233,7 @@ class FileSource:
         )
         yield from self._walked(walk, filter_)
 
-    def _walked(self, walk: Walk, filter_: _Filter, start: str = "") -> Iterator[Batch]:
+    def _walked(self, walk: Walk, filter_: NameFilter, start: str = "") -> Iterator[Batch]:
         """Find the files of a walk; `start` is the prefix of its paths for globs."""
         self._walk, self.linked = walk, self._root.has_linked_secrets()
         if self._seen is None and (kept := walk.whole()) is not None:
@@ -308,9 +257,7 @@ class FileSource:
             else:
                 yield entries, visit.directory
 
-    def _unseen(
-        self, directory: Directory, entries: Sequence[DirEntry], seen: set[str]
-    ) -> Sequence[DirEntry]:
+    def _unseen(self, directory: Directory, entries: Sequence[DirEntry], seen: set[str]) -> list[DirEntry]:
         """Return the files that the search has not found by another path; keep those that links lead to."""
         first: dict[str, DirEntry] = {}
         prefix = with_slash(directory.path)
@@ -331,11 +278,11 @@ class FileSource:
         `Limits.walk_entries` bounds all of them together. Each directory gets its share.
         """
         directories = [path for path in self._paths if self._root.entry(path).is_dir]
-        filter_ = _Filter(self._root, self._options, directories, hidden=True)
+        filter_ = NameFilter(self._root, self._options, directories, unseen=True)
         left, ordered = self._limits.walk_entries, sorted(among, key=lambda each: path_order(each.path))
         for number, (path, below, entry, _) in enumerate(ordered):
             is_dir = entry.is_dir(follow_symlinks=False)
-            if filter_.skips(below, is_dir):
+            if filter_.skips(below, is_dir=is_dir):
                 continue
             if entry.is_file(follow_symlinks=False):
                 if filter_.of(below[: -len(entry.name)], [entry]):
@@ -348,7 +295,7 @@ class FileSource:
                 if self._reached == "timeout":
                     return
 
-    def _below(self, path: str, start: str, filter_: _Filter, max_entries: int) -> Walk:
+    def _below(self, path: str, start: str, filter_: NameFilter, max_entries: int) -> Walk:
         """Return a walk of everything in an excluded directory."""
         return Walk(
             self._root,
@@ -357,5 +304,5 @@ class FileSource:
             deadline=self._deadline,
             hidden=True,
             ignored=True,
-            exclude=lambda below, is_dir: filter_.skips(start + below, is_dir),
+            exclude=lambda below, is_dir: filter_.skips(start + below, is_dir=is_dir),
         )

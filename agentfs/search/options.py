@@ -147,6 +147,8 @@ class GrepOptions:
     """The arguments of `Workspace.grep`."""
 
     method: ClassVar[str] = "grep"
+    glob_argument: ClassVar[str] = "glob"
+    anchored: ClassVar[bool] = False
     pattern: str
     path: OneOrMore = "."
     glob: OneOrMore | None = None
@@ -198,6 +200,11 @@ class GrepOptions:
             parse_filesize(self.max_filesize)
         if self.encoding is not None:
             codec_name(self.encoding)
+
+    @property
+    def globs(self) -> list[str]:
+        """The globs as a list."""
+        return as_list(self.glob)
 
     @property
     def listed(self) -> list[str] | None:

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from sys import getsizeof
 from typing import Any
 
@@ -16,7 +17,7 @@ from agentfs.patterns.literals import Prefilter, SkipReason, decode_content, is_
 from agentfs.read_tracker import NamedEncoding
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import Batch, FileSource, Outcome, Reader, Reading
+from agentfs.search.files import Batch, FileSource, Named, Outcome, Reader, Reading
 from agentfs.search.options import GrepOptions, paths_of
 from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, windows
 from agentfs.text import cut_line, cut_mark, decode_in, is_binary, lf_view
@@ -161,24 +162,21 @@ class _Searcher:
         return self._outcomes_with_names(entries, reader)
 
     def _outcomes_with_names(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
-        """Read files one by one; a file whose encoding was named is read whole, without the prefilter."""
+        """Read files one by one; a file whose encoding was named is read by its path, not from kept texts."""
         for entry in entries:
             if (path := reader.path_of(entry)) not in self.encodings:
                 yield from reader.read_files([entry], self._read, linked=self.source.linked)
                 continue
             self.prefilter.found_in_any_case = True  # it does not see this file
-            yield entry, self._read_named(path)
+            for _, outcome in self.source.read_files([Named(path)], partial(self._read_named, path)):
+                yield entry, outcome
 
-    def _read_named(self, path: str) -> Outcome:
-        """Read a file whose encoding was named."""
+    def _read_named(self, path: str, fd: int) -> Reading:
+        """Read a file whose encoding was named; the prefilter knows only other encodings."""
         if time.monotonic() > self.deadline:
             return "timeout"
-        try:
-            with self.root.open_file(path) as file:
-                if self.buffer.fill(file.fd) < 0:
-                    return "too_large"
-        except (OSError, AgentFSError) as error:
-            return error
+        if self.buffer.fill(fd) < 0:
+            return "too_large"
         content = self.buffer.copy()
         is_text = not is_binary(content) or self.encodings[path].applies_to(content, revision_of(content))
         return content if is_text else BINARY

@@ -214,6 +214,8 @@ def test_regression_a_page_of_entries_is_bounded_by_memory(
             break
         assert result.next is not None
         assert result.next["arguments"]["offset"] == len(found)
+    if search == "ls":  # on several pages, small directories come first
+        found.sort(key=everything.index)
     assert found == everything
 
 

@@ -310,11 +310,11 @@ def test_a_pattern_that_finds_nothing_without_its_additions_either_has_no_hint(c
 def test_regression_carriage_returns_at_line_ends_are_not_denied(code, tmp_path, pattern):
     text = code.grep(pattern).text
     assert (
-        "Lines are matched without their ends; 1 searched file ends lines with \\r\\n, such as dos.txt."
+        "Lines are matched without their ends; lines end with \\r\\n in 1 searched file, such as dos.txt."
         in text
     )
     (tmp_path / "dos.txt").unlink()
-    assert "0 searched files end lines with \\r\\n." in code.grep(pattern).text
+    assert "lines end with \\r\\n in 0 searched files." in code.grep(pattern).text
 
 
 @pytest.mark.parametrize(
