@@ -325,25 +325,24 @@ def _encode_field(kind: Kind, value: Any, functions: list[_Function] | None) -> 
     """Return the value of a field, ready for JSON: a tuple as a list, and many objects of a class as rows."""
     of: Any = kind.parts[0] if isinstance(kind, OptionalOf) else kind
     is_tuple = isinstance(of, TupleOf) and isinstance(value, tuple)
-    if is_tuple or isinstance(value, list):
-        items: Sequence[Any] = value
-        cls: Any = type(items[0]) if len(items) > 1 else None
-        if cls in _SHOWN and all(type(each) is cls for each in items):
-            names = [
-                name
-                for name, default in _defaults(cls).items()
-                if any(getattr(each, name) != default for each in items)
-            ]
-            fields = [(_kinds(cls)[name], attrgetter(name)) for name in names]
-            rows = [
-                [_encode_field(each_kind, get(each), functions) for each_kind, get in fields]
-                for each in items
-            ]
-            return {"$": "rows", "of": cls.__name__, "names": names, "rows": rows}
-    if is_tuple:
-        return [
-            _encode_field(of.parts[0 if of.many else at], each, functions) for at, each in enumerate(items)
+    if not (is_tuple or isinstance(value, list)):
+        return encode(value, functions)
+    items: Sequence[Any] = value
+    cls: Any = type(items[0]) if len(items) > 1 else None
+    if cls in _SHOWN and all(type(each) is cls for each in items):
+        names = [
+            name
+            for name, default in _defaults(cls).items()
+            if any(getattr(each, name) != default for each in items)
         ]
+        rows = [
+            [_encode_field(_kinds(cls)[name], getattr(each, name), functions) for name in names]
+            for each in items
+        ]
+        return {"$": "rows", "of": cls.__name__, "names": names, "rows": rows}
+    if is_tuple:
+        kinds = of.parts * len(items) if of.many else of.parts
+        return [_encode_field(each, item, functions) for each, item in zip(kinds, items, strict=True)]
     return encode(value, functions)
 
 
