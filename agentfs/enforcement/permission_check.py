@@ -64,7 +64,7 @@ def check_rules(policy: Policy, names: Sequence[str], root: Root | None) -> Poli
 
     Without a root, absolute paths are not checked.
     """
-    checked = {
+    checked: dict[str, Any] = {
         field: tuple(_checked_rule(parse_rule(text), names, root).text for text in getattr(policy, field))
         for field in ("allow", "deny", "ask")
     }

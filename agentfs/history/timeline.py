@@ -4,7 +4,7 @@ The number of steps is bounded: the oldest are dropped.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agentfs.fs import Change, FileNode, Node
@@ -53,11 +53,11 @@ class Recording:
 
     Attributes:
         label: The label.
-        result: The changes; None until the block ends.
+        result: The changes; set when the block ends.
     """
 
     label: str
-    result: RecordedResult | None = None
+    result: RecordedResult = field(init=False, repr=False)
 
 
 class Order(NamedTuple):

@@ -161,9 +161,8 @@ def _text(request: PermissionRequest) -> str:
     """Return the question: the call, its paths, and the diff or the arguments."""
     shown, most = request.diff, _DIFF_CHARS
     if not shown:
-        method = getattr(Workspace, request.method, None)  # None for a method of a subclass
-        declared = inspect.signature(method).parameters if method else {}
-        defaults = {name: each.default for name, each in declared.items()}
+        method = getattr(Workspace, request.method, _text)  # a subclass may have other methods
+        defaults = {each.name: each.default for each in inspect.signature(method).parameters.values()}
         given = [each for each in request.arguments.items() if each not in defaults.items()]
         shown, most = visible("\n".join(f"{name}={value!r}" for name, value in given)), _ARGUMENTS_CHARS
     if len(shown) > most:

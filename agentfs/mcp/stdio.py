@@ -107,8 +107,10 @@ def _refusal(line: bytes) -> types.JSONRPCError:
 def _private_stdin() -> Generator[BinaryIO]:
     """Open a duplicate of standard input; descriptor 0 is empty during the block."""
     private = os.dup(0)
-    with open(os.devnull, "rb") as empty:
-        os.dup2(empty.fileno(), 0)
+    empty, writable = os.pipe()
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.close(writable)
     try:
         # Never closed: a thread may still read it, and another file must not get its number.
         yield os.fdopen(private, "rb", closefd=False)

@@ -26,7 +26,7 @@ from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.remote import bootstrap_near, protocol
-from agentfs.remote.connection import Connection, Exchange, Link, error_of
+from agentfs.remote.connection import Connection, Exchange, ReconnectingConnection, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
 from agentfs.results import Containment, RecordedResult, Result, WatchReport
 from agentfs.tools.declaration import declaration_of
@@ -59,14 +59,14 @@ class RemoteWorkspace(Workspace):
 
     def __init__(
         self,
-        link: Link,
+        connection: ReconnectingConnection,
         functions: list[Callable[..., Any]],
         policy: Policy,
         limits: Limits,
         on_event: OnEvent | None,
     ) -> None:
         self.policy, self.limits, self.on_event = policy, limits, on_event
-        self._link = link
+        self._connection = connection
         self._functions = functions  # of the policy, the limits and the views
         self._views: list[Any] = []  # encoded arguments of `view`; the remote side repeats those calls
         self._block: tuple[str, Connection] | None = (
@@ -76,7 +76,7 @@ class RemoteWorkspace(Workspace):
     @property
     def root(self) -> str:
         """The absolute path of the root at the remote side, without links."""
-        return str(self._link.answer["root"])
+        return str(self._connection.answer["root"])
 
     @property
     def containment(self) -> Containment:
@@ -91,20 +91,20 @@ class RemoteWorkspace(Workspace):
     @property
     def recovery_notes(self) -> tuple[str, ...]:
         """Notes on changes that were recovered on opening, after a process had died during them."""
-        return tuple(self._link.answer["notes"])
+        return tuple(self._connection.answer["notes"])
 
     @property
     def remote(self) -> RemoteReport:
         """Facts about the remote side, and the number of reconnects."""
-        return RemoteReport(**self._link.answer["remote"], reconnects=self._link.connections - 1)
+        return RemoteReport(**self._connection.answer["remote"], reconnects=self._connection.connections - 1)
 
     def _check_open(self) -> None:
-        if self._link.closed:
+        if self._connection.closed:
             raise closed()
 
     def close(self) -> None:
         """End the remote side and the connection; every later call fails."""
-        self._link.close()
+        self._connection.close()
 
     def __repr__(self) -> str:
         return f"<remote workspace {self.root!r}>"
@@ -225,7 +225,7 @@ class RemoteWorkspace(Workspace):
 
         exchange = Exchange(request, changes, seconds, reply, progress)
         with contextlib.nullcontext() if call is None else call.forwarding(exchange.cancel, changes=changes):
-            answer, connection = self._link.call(exchange, self._block and self._block[1])
+            answer, connection = self._connection.exchange(exchange, self._block and self._block[1])
         if answer.get("raised") is True:
             raise disconnected("The call was abandoned.", made=None if changes else False)
         if answer.get("cancelled") is True:
@@ -348,5 +348,5 @@ def connect(
         if push:
             bootstrap_near.start(stream, read_line, options)
 
-    link = Link(open_stream, prepare, hello, patience)
-    return RemoteWorkspace(link, functions, policy, limits, on_event)
+    connection = ReconnectingConnection(open_stream, prepare, hello, patience)
+    return RemoteWorkspace(connection, functions, policy, limits, on_event)

@@ -1,7 +1,7 @@
 """The connection to the remote side: requests and their answers over a stream, reconnected when it is lost.
 
-A `Connection` is one stream. A `Link` opens connections one after another, and sends a request again over the
-next one, so that each change is made once.
+A `Connection` is one stream. A `ReconnectingConnection` opens one after another, and sends a
+request again over the next one, so that each change is made once.
 """
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # The types of a message's values are known only after it is decoded.
@@ -136,14 +136,14 @@ class Connection:
         self._opened = True
         return answer
 
-    def call(self, exchange: Exchange) -> Mapping[str, Any]:
+    def exchange(self, exchange: Exchange) -> Mapping[str, Any]:
         """Send a request and return its answer."""
         number = next(self._numbers)
         inbox = self._inboxes[number] = exchange.inbox = _Inbox()
         try:
             if self._reason:  # checked only now, because `lose` wakes only the inboxes that exist
                 raise Lost(self._reason)  # noqa: TRY301 - handled like the others below
-            self.send({"call": number, **exchange.request, "again": exchange.sent})
+            self.send({"request": number, **exchange.request, "again": exchange.sent})
             exchange.sent = True
             if exchange.cancelled:
                 inbox.put(_CANCEL)
@@ -290,7 +290,7 @@ class Connection:
                     self._stream.close()
 
 
-class Link:
+class ReconnectingConnection:
     """The connections of one workspace; at most one is open."""
 
     def __init__(
@@ -316,7 +316,7 @@ class Link:
         if self._connection is not None:
             self._connection.lose("the workspace was dropped")  # ends the threads, and the remote side
 
-    def call(self, exchange: Exchange, bound: Connection | None) -> tuple[Mapping[str, Any], Connection]:
+    def exchange(self, exchange: Exchange, bound: Connection | None) -> tuple[Mapping[str, Any], Connection]:
         """Send a request until it is answered; return the answer and the connection that it came over.
 
         `bound` is the connection of the block that the request belongs to; it ends with that connection.
@@ -328,7 +328,7 @@ class Link:
         while True:
             try:
                 connection = bound or self._connect(until or time.monotonic() + self._patience)
-                return connection.call(exchange), connection
+                return connection.exchange(exchange), connection
             except Lost as lost:
                 reason = str(lost)
             if exchange.raised is not None:

@@ -1,8 +1,10 @@
 """Messages of `connect` in both directions: lines of ASCII JSON, with values of a closed set of types.
 
 A value is plain JSON, or an object with the key `$`. `{"$": [1, 2]}` is a tuple. `{"$": "Match", …}` is an
-object of that class, with its fields. Type hints of the class check each field, so a decoded value has the
-types that the program expects, whoever sent it. Numbers are finite; integers go from 0 to `LARGEST`.
+object of that class, with its fields. `{"$": "rows", "of": "Match", "names": […], "rows": […]}` is a list of
+such objects. In a field whose hint is a tuple, a list is that tuple. Type hints of the class check each
+field, so a decoded value has the types that the program expects, whoever sent it. Numbers are finite;
+integers go from 0 to `LARGEST`.
 """
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # The types of a message's values are known only after it is decoded.
@@ -32,7 +34,17 @@ from agentfs.advice import (
     ToolName,
 )
 from agentfs.arguments.hints import ArgumentChecker, default_values, kind_of
-from agentfs.arguments.kinds import SCALARS, Anything, ArgumentReader, Integer, Kind, ListOf, String
+from agentfs.arguments.kinds import (
+    SCALARS,
+    Anything,
+    ArgumentReader,
+    Integer,
+    Kind,
+    ListOf,
+    OptionalOf,
+    String,
+    TupleOf,
+)
 from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, UnsupportedSystemError
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
@@ -41,7 +53,7 @@ from agentfs.tools.declaration import declared_tools
 from agentfs.visible import escape_controls, visible
 from agentfs.workspace import Workspace
 
-VERSION = 1  # of the protocol; must be equal on both sides
+VERSION = 2  # of the protocol; must be equal on both sides
 MAX_LINE = 1 * MIB  # of a received line
 _LINE = MIB // 16  # of a sent line; short, because each line is a sign of life on a slow connection
 MAX_MESSAGE = 64 * MIB
@@ -69,7 +81,7 @@ _EXACT_OF: dict[type[Any], frozenset[str]] = {
     ParameterName: frozenset(),
 }
 # The most bytes of memory that a token of JSON takes, by its first byte.
-_MEMORY_OF = {b"{": 500, b"[": 160, b":": 70, b",": 60, b'"': 50}
+_MEMORY_OF = {b"{": 500, b"[": 200, b":": 70, b",": 60, b'"': 50}
 _TOKENS = re.compile(rb'"[^"]*"|[{\[:,]')
 _MORE, _LAST = b"+", b"="  # begin the lines of a message of several lines
 _MAX_SEPARATOR = 10  # characters; a separator is repeated between all parts
@@ -167,7 +179,7 @@ class Hello(TypedDict):
 class Request(TypedDict):
     """A request to call a method at the remote side."""
 
-    call: int
+    request: int
     method: _Short
     arguments: dict[str, Any]
     views: _ShortList | None
@@ -223,7 +235,7 @@ def to_lines(message: Mapping[str, Any]) -> bytes:
     ):
         if size > most:
             raise TooLargeError(
-                f"The call or its result takes {size:,} {unit}; the limit is {most:,}.",
+                f"The request or its answer takes {size:,} {unit}; the limit is {most:,}.",
                 hint="Ask for less at a time.",
             )
     if len(text) <= _LINE:
@@ -264,9 +276,10 @@ def _memory(text: bytes | bytearray) -> int:
     if len(text) * 200 <= MAX_MEMORY:
         return 0
     # Each character takes as many bytes as the widest one of its string: 1, 2 or 4.
-    width = 4 if b"\\ud" in text or b"\\uD" in text else 2 if b"\\u" in text else 1
-    memory = (2 + width) * len(text)
-    for token in _TOKENS.finditer(text.replace(b"\\\\", b"").replace(b'\\"', b"")):
+    plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    width = 4 if b"\\ud" in plain or b"\\uD" in plain else 2 if b"\\u" in plain else 1
+    memory = 2 * len(text) + width * (len(text) - 5 * plain.count(b"\\u"))
+    for token in _TOKENS.finditer(plain):
         memory += _MEMORY_OF[token[0][:1]]
         if memory > MAX_MEMORY:
             break
@@ -285,8 +298,15 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
     if value is None or kind in (str, int, bool, float):
         return value
     if CLASSES.get(name) is kind:
-        given = {"parts": [*many.parts]} if isinstance(value, Advice) else _given(many, kind)
-        return {"$": name, **{field: encode(each, functions) for field, each in given.items()}}
+        if isinstance(value, Advice):
+            return {"$": name, "parts": encode([*many.parts], functions)}
+        cls: Any = kind
+        fields = _kinds(cls)
+        given = _given(many, cls)
+        return {
+            "$": name,
+            **{key: _encode_field(fields[key], each, functions) for key, each in given.items()},
+        }
     if kind is bytes:
         return {"$": "bytes", "base64": base64.b64encode(many).decode()}
     if isinstance(value, Mapping):
@@ -310,6 +330,31 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
         functions.append(value)
         return {"$": "function", "number": len(functions) - 1}
     raise TypeError(f"a value of type {name} cannot be sent")
+
+
+def _encode_field(kind: Kind, value: Any, functions: list[_Function] | None) -> Any:
+    """Return the value of a field, ready for JSON: a tuple as a list, and many objects of a class as rows."""
+    of: Any = kind.parts[0] if isinstance(kind, OptionalOf) else kind
+    is_tuple = isinstance(of, TupleOf) and isinstance(value, tuple)
+    if not (is_tuple or isinstance(value, list)):
+        return encode(value, functions)
+    items: Sequence[Any] = value
+    cls: Any = type(items[0]) if len(items) > 1 else None
+    if cls in _SHOWN and all(type(each) is cls for each in items):
+        names = [
+            name
+            for name, default in _defaults(cls).items()
+            if any(getattr(each, name) != default for each in items)
+        ]
+        rows = [
+            [_encode_field(_kinds(cls)[name], getattr(each, name), functions) for name in names]
+            for each in items
+        ]
+        return {"$": "rows", "of": cls.__name__, "names": names, "rows": rows}
+    if is_tuple:
+        kinds = of.parts * len(items) if of.many else of.parts
+        return [_encode_field(each, item, functions) for each, item in zip(kinds, items, strict=True)]
+    return encode(value, functions)
 
 
 def decode(
@@ -339,10 +384,21 @@ def decode(
     name: Any = given.get("$")
     if isinstance(name, list):
         return tuple(decode(each, function, classes, depth + 1) for each in name)
-    fields = {key: decode(each, function, classes, depth + 1) for key, each in given.items() if key != "$"}
-    if name is None:
-        return fields
     try:
+        if name == "rows":
+            rows, names, of = given["rows"], given["names"], given["of"]
+            for index, row in enumerate(rows):  # in place, so that each list is freed when its object is made
+                fields = {
+                    key: decode(each, function, classes, depth + 2)
+                    for key, each in zip(names, row, strict=True)
+                }
+                rows[index] = _make(classes[of], of, fields, function)
+            return rows
+        fields = {
+            key: decode(each, function, classes, depth + 1) for key, each in given.items() if key != "$"
+        }
+        if name is None:
+            return fields
         return _make(classes.get(str(name)), str(name), fields, function)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         if isinstance(error, AgentFSError):  # a value that a policy or a limit refuses

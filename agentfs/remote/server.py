@@ -171,7 +171,7 @@ class Server:
             return
         for message in incoming:
             match message:
-                case {"call": number} if protocol.is_instance(number, int):
+                case {"request": number} if protocol.is_instance(number, int):
                     self._begin(number, message)
                 case {"reply": number}:
                     protocol.check_fields(message, protocol.Reply)

@@ -336,7 +336,7 @@ async def test_a_long_request_and_a_stream_outlive_the_time_for_a_head(tree, mod
 
 
 def post_body(url, body, *, sent=None):
-    """The status of the answer to a body, of which only a part may be sent; 0 for none."""
+    """The status of the answer to a body, or to its first `sent` bytes; 0 without an answer."""
     place = urlsplit(url)
     head = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     connection = http.client.HTTPConnection(place.hostname, place.port, timeout=60)

@@ -63,7 +63,7 @@ def test_signatures_docstrings_and_schemas_equal_those_of_a_local_workspace(remo
 def test_each_public_method_is_one_request(remote, tmp_path):
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     sent = []
-    connection = remote._link._connection
+    connection = remote._connection._connection
     original = connection.send
     connection.send = lambda message: (sent.append(message), original(message))
     calls = [
@@ -88,7 +88,7 @@ def test_each_public_method_is_one_request(remote, tmp_path):
     for name, *arguments in calls:
         sent.clear()
         getattr(remote, name)(*arguments)
-        assert [message["method"] for message in sent if "call" in message] == [name]
+        assert [message["method"] for message in sent if "request" in message] == [name]
     found = remote.glob("*.txt")
     assert remote.grep("ii", files=found).total_lines == 1
     assert (tmp_path / "a.txt").read_text() == "i\nii\n"
@@ -137,6 +137,23 @@ def test_a_message_of_several_lines_may_contain_their_marks(character):
         lines = protocol.to_lines(message)
         assert [*protocol.messages(io.BytesIO(lines).readline)] == [message]
         assert max(map(len, lines.splitlines())) < protocol.MAX_LINE
+
+
+@pytest.mark.parametrize(
+    "line", ["needle {} in a line of a file", "needle {} — в строке файла", "needle 🪡 {}"]
+)
+def test_a_search_with_as_many_matches_as_a_call_may_keep_has_the_local_answer(tmp_path, line):
+    """80,000 matches were answered locally and refused remotely."""
+    for number in range(4):
+        text = "".join(f"{line.format(each)}\n" for each in range(number * 35_000, (number + 1) * 35_000))
+        (tmp_path / f"{number}.txt").write_text(text)
+    limits = Limits(timeout=300)
+    with connect(open_pipe(), tmp_path, push=False, limits=limits) as remote, Workspace(tmp_path) as local:
+        far, near = (ws.grep("needle", limit=10_000_000, timeout=300) for ws in (remote, local))
+    assert len(near.matches) > 80_000
+    assert near.truncated, "not more than a call may keep"
+    assert far.matches == near.matches
+    assert (far.truncated, far.total_matches, far.counts) == (True, near.total_matches, near.counts)
 
 
 def test_a_message_that_is_too_large_is_an_error_and_the_next_call_works(tmp_path, monkeypatch):
@@ -365,7 +382,7 @@ def test_close_does_not_wait_forever_for_a_stream(tmp_path, monkeypatch):
             super().close()
 
     remote = connect(lambda _: Stream(Options(root=str(tmp_path))), ".", push=False)
-    remote._link._connection._patience = 0.1
+    remote._connection._connection._patience = 0.1
     started = time.monotonic()
     remote.close()
     assert time.monotonic() - started < 20

@@ -72,9 +72,15 @@ class Client:
 
     def call(self, method, arguments=None, **fields):
         self.number += 1
-        number = fields.pop("call", self.number)
+        number = fields.pop("request", self.number)
         return self.ask(
-            {"call": number, "method": method, "arguments": arguments or {}, "key": f"key{number}", **fields}
+            {
+                "request": number,
+                "method": method,
+                "arguments": arguments or {},
+                "key": f"key{number}",
+                **fields,
+            }
         )
 
     def end(self):
@@ -287,15 +293,15 @@ LINES = [
     b"{}\n",
     b"[]\n",
     b"null\n",
-    b'{"call": true, "method": "ls", "arguments": {}}\n',
-    b'{"call": 1.5}\n',
-    b'{"call": -1, "method": "read", "arguments": {"path": "a.txt"}}\n',
+    b'{"request": true, "method": "ls", "arguments": {}}\n',
+    b'{"request": 1.5}\n',
+    b'{"request": -1, "method": "read", "arguments": {"path": "a.txt"}}\n',
     b'{"reply": 99, "to": 1, "value": true}\n',
     b'{"cancel": 99}\n',
     b'{"ping": "x"}\n',
     b"[" * 500_000 + b"\n",
-    b'{"call": 1, "arguments": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001 + b"\n",
-    b'{"call": ' + b"9" * 100_000 + b"}\n",
+    b'{"request": 1, "arguments": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001 + b"\n",
+    b'{"request": ' + b"9" * 100_000 + b"}\n",
     b"+" + b"x" * 1000 + b"\n",
     b"x" * (protocol.MAX_LINE + 2),
     b"\n" * 1000,
@@ -317,7 +323,7 @@ def test_an_answer_without_a_question_permits_nothing(start, tree):
     allow = {"$": "Allow"}
     for number in range(3):  # to questions that are not asked yet
         client.send({"reply": 1, "to": number, "value": allow}, {"reply": 2, "to": number, "value": allow})
-    question = client.call("write", {"path": "new.txt", "content": "x"}, call=1)
+    question = client.call("write", {"path": "new.txt", "content": "x"}, request=1)
     assert "ask" in question, question
     for wrong in ({"to": 99}, {"to": None}, {}, {"to": str(question["ask"])}):
         client.send({"reply": 1, "value": allow, **wrong})
@@ -332,7 +338,7 @@ def test_the_seconds_of_a_client_are_bounded(start):
     for seconds in (-1, 0, 1e-9, 1e308, None, True, {"a": 1}):
         answer = client.call("grep", {"pattern": "one"}, seconds=seconds)
         assert "answer" in answer or "error" in answer
-    client.send(b'{"call": 900, "method": "ls", "arguments": {}, "seconds": NaN}\n')
+    client.send(b'{"request": 900, "method": "ls", "arguments": {}, "seconds": NaN}\n')
     assert client.receive()["answer"] == 900
 
 
@@ -347,7 +353,7 @@ def test_a_client_cannot_lift_the_deadline_of_a_method_without_a_timeout(tree, s
         assert code(answer) == "timeout"
         assert time.monotonic() - began < 1.5
     for seconds in (b"NaN", b"Infinity", b"1e999", b'"1"', b"true", b"[1]"):
-        line = b'{"call": 5, "method": "ls", "arguments": {}, "seconds": %b}\n' % seconds
+        line = b'{"request": 5, "method": "ls", "arguments": {}, "seconds": %b}\n' % seconds
         assert code(client.ask(line)) == "invalid_argument"
     (tree / "many.txt").unlink()
 
@@ -401,10 +407,10 @@ def test_no_limit_of_a_view_widens_an_answer(tree, start):
     """Attack: `line_overhead=-10**9` leaves out the limit of the bytes that a read returns."""
     (tree / "long.txt").write_text(f"{'one line of a text ' * 15}\n" * 2000)
     client = start()
-    call = {"call": 1, "method": "read", "arguments": {"path": "long.txt"}}
+    call = {"request": 1, "method": "read", "arguments": {"path": "long.txt"}}
     call["views"] = [{"limits": {"$": "Limits", "read_lines": 1000}}]
     for number, line in enumerate(lines_with(call, "views", 0, "limits", "line_overhead")):
-        client.send(line.replace(b'"call": 1', b'"call": %d' % number))
+        client.send(line.replace(b'"request": 1', b'"request": %d' % number))
         answer = next(protocol.messages(client.input.readline))
         assert len(json.dumps(answer)) < 300_000, line[-80:]
     assert "value" in client.call("read", {"path": "a.txt"})
@@ -424,9 +430,9 @@ def test_no_option_of_a_search_widens_an_answer(tree, start, method, name):
         arguments["output_mode"] = "content"
     if name == "dot_all":
         arguments |= {"pattern": "one.line", "multiline": True}
-    call = {"call": 1, "method": method, "arguments": arguments}
+    call = {"request": 1, "method": method, "arguments": arguments}
     for number, line in enumerate(lines_with(call, "arguments", name)):
-        client.send(line.replace(b'"call": 1', b'"call": %d' % number))
+        client.send(line.replace(b'"request": 1', b'"request": %d' % number))
         answer = next(protocol.messages(client.input.readline))
         assert len(json.dumps(answer)) < 300_000, line[-80:]
         value = json.loads(line)["arguments"][name]
@@ -442,11 +448,11 @@ CALL_FIELDS = ["method", "arguments", "views", "block", "key", "tool", "progress
 @pytest.mark.parametrize("name", CALL_FIELDS)
 def test_a_wrong_field_of_a_call_is_an_error_and_the_next_one_works(start, name):
     client = start()
-    message = {"call": 1, "method": "grep", "arguments": {"pattern": "one"}, name: None}
+    message = {"request": 1, "method": "grep", "arguments": {"pattern": "one"}, name: None}
     right = {"key": str, "tool": str, "method": str, "block": str, "progress": bool, "again": bool}
     right |= {"arguments": dict, "views": list, "seconds": (int, float)}
     for number, line in enumerate(lines_with(message, name)):
-        client.send(line.replace(b'"call": 1', b'"call": %d' % number))
+        client.send(line.replace(b'"request": 1', b'"request": %d' % number))
         answer = client.receive()
         assert answer["answer"] == number
         value = json.loads(line)[name]
@@ -472,7 +478,7 @@ def test_a_client_with_an_invalid_name_gets_an_error(start, client):
 def test_unread_replies_are_bounded(start):
     policy = protocol.encode(Policy(permission=print), [])
     client = start(policy=policy)
-    assert "ask" in client.call("write", {"path": "new.txt", "content": "x"}, call=1)
+    assert "ask" in client.call("write", {"path": "new.txt", "content": "x"}, request=1)
     for number in range(1000):
         client.send({"reply": 1, "to": 1000 + number, "value": None})
     client.end()

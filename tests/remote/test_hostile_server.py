@@ -75,8 +75,8 @@ def remote_side(answer, **hello):
     def script(message):
         if "nonce" in message:
             yield line({"agentfs": message["nonce"], **HELLO, **hello})
-        elif "call" in message:
-            yield from answer(message["call"])
+        elif "request" in message:
+            yield from answer(message["request"])
 
     return script
 
@@ -157,6 +157,20 @@ def next_call(name, **arguments):
 
 
 IO_ERROR = {"code": "io", "message": "x"}
+
+
+def rows_answer(number, **given):
+    rows = {"$": "rows", "of": "ReadResult", "names": ["path", "kind"], "rows": [["a", "text"]], **given}
+    return line({"answer": number, "value": {"$": "ReadManyResult", "files": rows, "left": []}})
+
+
+def nested_rows(depth):
+    rows = []
+    for _ in range(depth):
+        rows = {"$": "rows", "of": "ReadResult", "names": ["path", "kind"], "rows": [["a", rows]]}
+    return rows
+
+
 DATA = {"$": "bytes", "base64": ""}
 ANSWERS = {
     "garbage": lambda n: iter([b"\xff\xfe\x00\n"]),
@@ -172,6 +186,17 @@ ANSWERS = {
     ),
     "a function": lambda n: iter([line({"answer": n, "value": {"$": "function", "number": 0}})]),
     "a wrong field": lambda n: iter([line({"answer": n, "value": {"$": "ReadResult", "path": 5}})]),
+    "rows that are no list": lambda n: iter([rows_answer(n, rows=5)]),
+    "rows that are a text": lambda n: iter([rows_answer(n, rows="ab")]),
+    "a row that is too short": lambda n: iter([rows_answer(n, rows=[["a"]])]),
+    "a row that is too long": lambda n: iter([rows_answer(n, rows=[["a", "text", 1]])]),
+    "a row with a wrong type": lambda n: iter([rows_answer(n, rows=[["a", 5]])]),
+    "a row that is an object": lambda n: iter([rows_answer(n, rows=[{"path": "a", "kind": "text"}])]),
+    "rows of another class": lambda n: iter([rows_answer(n, of="Policy")]),
+    "rows of no class": lambda n: iter([rows_answer(n, of=["ReadResult"])]),
+    "rows with an unknown field": lambda n: iter([rows_answer(n, names=["path", "__class__"])]),
+    "rows with fields that are no texts": lambda n: iter([rows_answer(n, names=[{}, []])]),
+    "rows in rows": lambda n: iter([rows_answer(n, rows=[["a", nested_rows(50)]])]),
     "an unknown field": lambda n: iter([line({"answer": n, "value": {"$": "ReadResult", "__class__": 5}})]),
     "deep": lambda n: iter([line({"answer": n, "value": nested(200)})]),
     "too deep for JSON": lambda n: iter([b'{"answer":1,"value":' + b"[" * 300_000 + b"\n"]),
@@ -453,7 +478,7 @@ def test_a_tool_shows_no_hidden_characters_of_a_hostile_remote_side(dialect, nam
 
     def script(message):
         if message.get("method") == "view":
-            return iter([line({"answer": message["call"], "value": None})])
+            return iter([line({"answer": message["request"], "value": None})])
         return remote_side(lambda n: iter([line({"answer": n, **current})]))(message)
 
     with opened(script) as ws:
@@ -501,7 +526,9 @@ MANY = {
     "texts": b'"ab",',
     "results": b'{"$":"Skipped"},',
     "tuples": b'{"$":[]},',
+    "rows": b"[1],",
 }
+START = {"rows": b'{"$":"rows","of":"Skipped","names":["hidden"],"rows":'}  # of the values of a kind
 
 
 @pytest.mark.parametrize("values", MANY)
@@ -526,15 +553,17 @@ def test_the_largest_accepted_answers_stay_within_the_memory_limit(values, monke
     low, high = 0, (2 << 20) // len(MANY[values])
     while high - low > 250:  # the most values that pass
         middle = (low + high) // 2
-        body = b"[%b0]" % (MANY[values] * middle)
+        body = START.get(values, b"") + b"[%b0]" % (MANY[values] * middle)
         low, high = (middle, high) if protocol._memory(body) <= protocol.MAX_MEMORY else (low, middle)
-    text = b'{"value":[%b0]}\n' % (MANY[values] * low)
+    start = START.get(values, b"")
+    rows = (MANY[values] * low).removesuffix(b",") if start else MANY[values] * low + b"0"
+    text = b'{"value":%b[%b]%b}\n' % (start, rows, b"}" * bool(start))
     tracemalloc.start()
     try:
         [message] = protocol.messages(iter([text, b""]).__next__)
         decoded = protocol.decode(message["value"])
         assert tracemalloc.get_traced_memory()[1] < protocol.MAX_MEMORY * 1.1
-        assert len(decoded) == low + 1
+        assert len(decoded) == low + (not start)
     finally:
         tracemalloc.stop()
 

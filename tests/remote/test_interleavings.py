@@ -26,7 +26,7 @@ WAIT = 20.0
 
 def script(on_call=None, **on):
     """Return a script that opens correctly and answers each kind of message by a function."""
-    on["call"] = on_call
+    on["request"] = on_call
 
     def answers(message) -> Iterator[bytes | None]:
         if "nonce" in message:
@@ -40,7 +40,7 @@ def script(on_call=None, **on):
 
 
 def value(message, result=None):
-    return {"answer": message["call"], "value": protocol.encode(result)}
+    return {"answer": message["request"], "value": protocol.encode(result)}
 
 
 def answered(message):
@@ -95,14 +95,14 @@ def with_call(call, function):
 
 def ask(message):
     request = PermissionRequest("forget", "none", {}, (), "", None)
-    return {"ask": 1, "of": message["call"], "function": 0, "arguments": protocol.encode([request])}
+    return {"ask": 1, "of": message["request"], "function": 0, "arguments": protocol.encode([request])}
 
 
 def test_a_slow_answer_to_a_question_does_not_count_as_silence():
     patience, numbers = 3.0, []
 
     def on_call(message):
-        numbers.append(message["call"])
+        numbers.append(message["request"])
         yield ask(message)
 
     def permission(_):

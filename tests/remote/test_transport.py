@@ -140,8 +140,8 @@ def test_a_fork_neither_uses_nor_ends_the_connection_of_its_parent(tmp_path):
         ):
             assert in_a_fork(action) == "DisconnectedError"
         assert in_a_fork(ws.close) == "None"
-        assert in_a_fork(ws._link._connection._stream.close) == "None"
-        assert in_a_fork(ws._link.__del__) == "None"
+        assert in_a_fork(ws._connection._connection._stream.close) == "None"
+        assert in_a_fork(ws._connection.__del__) == "None"
         assert ws.read("a.txt").content == "1\n"
         assert ws.edit("a.txt", "1", "4").replacements == 1
         assert ws.remote.reconnects == 0
