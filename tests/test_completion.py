@@ -121,5 +121,7 @@ def test_a_shell_completes_commands_options_values_and_paths(tmp_path, shell):
     (tmp_path / "pack age").mkdir()
     (tmp_path / "notes.txt").touch()
     answers = in_fish(tmp_path) if shell == "fish" else on_a_terminal(tmp_path, shell)
-    offered = {line: {word.rstrip("/") for word in answer} for line, answer in zip(OFFERED, answers, strict=True)}
+    offered = {
+        line: {word.rstrip("/") for word in answer} for line, answer in zip(OFFERED, answers, strict=True)
+    }
     assert offered == OFFERED

@@ -104,6 +104,8 @@ def parse(argv: Sequence[str]) -> tuple[_Run, CommandOptions]:
     needed = _NEEDS.get(name)
     if needed is not None and found.get(needed) is None:
         command.error(f"the option --{needed} is required.")
+    if needed is None and name != "mcp":  # for the others the state directory or the policy file may say it
+        found["root"] = found["root"] or "."
     run, tool = found.pop("run"), cast("Tool | None", found.pop("tool", None))
     if tool is not None:
         names = [each.name for each in tool.parameters if each.name in found]
