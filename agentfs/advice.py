@@ -251,7 +251,7 @@ class Footer(Note):
 
 def say(text: str, names: Names) -> str:
     """Return a text with the names of the offered tools, or "" if a name is missing."""
-    return text.render(names) or "" if isinstance(text, Advice) else text
+    return _part_text(text, names) or "" if isinstance(text, (Advice, Styled)) else text
 
 
 def calls_in(text: str, names: Names = METHODS) -> list[NextCall]:

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import KW_ONLY, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypedDict, cast
 
-from agentfs.advice import Advice, Names, NextCall, plural, say
+from agentfs.advice import Advice, Names, NextCall, Styled, plural, say
 from agentfs.frozen_data import frozen
 from agentfs.html_output import html_block
 from agentfs.visible import one_line
@@ -285,7 +285,7 @@ class Result:
     def in_names(self, names: Names) -> Self:
         """Return the result with its texts and its next call in the names of the available tools."""
         changed: dict[str, Any] = {} if self.next is None else {"next": names.call(self.next)}
-        if isinstance(self.text, Advice):
+        if isinstance(self.text, (Advice, Styled)):
             changed["text"] = say(self.text, names.in_style())
         for name, value in vars(self).items():
             if isinstance(value, Advice) and name != "text":

@@ -595,3 +595,229 @@ def test_append_and_copy_are_commands(tmp_path):
     assert (tmp_path / "other").read_text() == "one\ntwo\n"
     assert run("copy", "log", "other", cwd=tmp_path).returncode == 2
     assert run("copy", "--overwrite", "log", "other", cwd=tmp_path).returncode == 0
+
+
+# --- line 17 of issue 41 ---
+
+
+@pytest.mark.parametrize(("given", "status"), [
+    ("one TODO\ntwo\n", 0), ("", 1), ("no line feed TODO", 0), ("caf\xe9 TODO\n", 0),
+])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "theirs"),
+    [
+        ("TODO", ""),
+        ("TODO -c", ""),
+        ("TODO -l", ""),
+        ("TODO -", ""),
+        ("TODO - a.tmp", ""),
+        ("-e TODO -i", ""),
+    ],
+)
+@needs("rg")
+def test_grep_reads_standard_input_as_ripgrep_does(decoys, given, status, options, theirs):
+    """Line 17: `grep x -` was an unknown path, and a pipe into `grep` was not read."""
+    words = shlex.split(options)
+    rg = [program("rg"), "--no-heading", "-n", "-H", "--sort", "path", *words]
+    judge = subprocess.run(rg, cwd=decoys, input=given.encode(), capture_output=True, check=False)
+    done = run("grep", *words, cwd=decoys, stdin=given)
+    assert (done.stdout, done.returncode) == (judge.stdout.decode(), judge.returncode), done.stderr
+    assert judge.returncode == (0 if "a.tmp" in options else status)
+
+
+@needs("rg")
+@pytest.mark.parametrize("stdin", ["pipe", "file", "device", "closed"])
+def test_grep_searches_the_tree_unless_standard_input_is_a_pipe_or_a_file(decoys, stdin):
+    (decoys / "sub/given").write_text("TODO\n")
+    redirections = {"pipe": "<sub/given cat |", "file": "<sub/given", "device": "</dev/null", "closed": "<&-"}
+    before, after = (redirections[stdin], "") if stdin == "pipe" else ("", redirections[stdin])
+    found = []
+    for command in (
+        f"{sys.executable} -m agentfs grep TODO",
+        f"{program('rg')} --no-heading -nH --sort path TODO",
+    ):
+        line = ["sh", "-c", f"{before} {command} {after}"]
+        done = subprocess.run(
+            line, cwd=decoys, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        found.append((done.stdout, done.returncode))
+    if stdin == "closed":  # rg cannot tell it from a pipe
+        assert "a b.tmp:1:one TODO\n" in found[0][0]
+    else:
+        assert found[0] == found[1]
+    assert found[0][0].startswith("<stdin>:1:") is (stdin in {"pipe", "file"})
+
+
+def test_standard_input_has_a_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr("agentfs.cli.output._MOST_INPUT", 100)
+    done = run("grep", "x", "-", cwd=tmp_path, stdin="x" * 101)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "more than 100 bytes" in done.stderr
+
+
+def test_json_names_standard_input_as_the_text_does(tmp_path):
+    done = run("grep", "x", "-", "--json", cwd=tmp_path, stdin="x\n")
+    assert json.loads(done.stdout)["path"] == "<stdin>"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [
+        ("grep x --maxcount 1", "--max-count"),
+        ("grep x --ignore-cas=yes", "--ignore-case"),
+        ("ls --dept 2 --hiden", "--hidden"),
+        ("mcp --read-olny", "--read-only"),
+        ("serve --rot .", "--root"),
+        ("read a.py b.txt", ""),
+    ],
+)
+def test_a_wrong_option_is_answered_in_one_line_with_the_nearest_name(tree, wrong, near):
+    """Line 17: it printed the usage, 14 lines, and no nearest name."""
+    done = run(*wrong.split(), cwd=tree)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert near in done.stderr
+    assert f"agentfs {wrong.split()[0]} --help" in done.stderr
+
+
+BAD_CALLS = """
+grep '('
+grep '[a'
+grep 'f()'
+grep -F 'a|b'
+grep IMPORT
+grep x missing
+find a.py
+find 'impo*'
+find missing/deep
+find --pattern '*.py'
+find -e nope
+glob '/a/*.py'
+glob '*.pyy'
+ls missing
+ls a.py
+read a.px
+read sub
+edit a.py 'import oss' x
+edit a.py o x
+write a.py x
+delete sub
+multi_edit a.py '[]'
+replace nowhere x
+grep import --limit 1
+read a.py --limit 1
+ls --limit 1
+copy a.py b.txt
+move a.py b.txt
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("call", BAD_CALLS)
+def test_every_option_that_advice_names_exists(tree, call):
+    """Line 17: `grep '('` advised `--pattern`, which `grep` does not have."""
+
+    def options(command):
+        return {*re.findall(r"--[a-z][a-z-]*", run(command, "--help", cwd=tree).stdout)}
+
+    (tree / "sub/inner.py").write_text("")
+    done = run(*shlex.split(call), cwd=tree)
+    own = options(call.split()[0])
+    for line in done.stderr.splitlines():
+        others = re.findall(r"`agentfs ([a-z-]+)([^`]*)`", line)
+        for name, rest in others:
+            words = [word for word in shlex.split(rest) if word.startswith("--") and word != "--"]
+            assert {*words} <= options(name), line
+        plain = re.sub(r"`[^`]*`", "", line)
+        assert {*re.findall(r"(?<![\w-])--[a-z][a-z-]*", plain)} <= own | {"--state"}, line
+
+
+def test_an_invalid_pattern_can_be_passed_again_as_advised(tree):
+    (tree / "call.py").write_text("f(\n")
+    done = run("grep", "f(", cwd=tree)
+    advised = re.search(r"pass (.*)\.", done.stderr)[1]
+    again = run("grep", *shlex.split(advised), cwd=tree)
+    assert (again.returncode, again.stdout) == (0, "call.py:1:f(\n"), done.stderr
+
+
+def test_find_of_a_name_says_how_to_find_names(tree):
+    """Line 17: `find NAME` said only that the directory does not exist."""
+    done = run("find", "impo rt", cwd=tree)
+    assert done.returncode == 2
+    [call] = re.findall(r"call `agentfs (find [^`]*)`", done.stderr)
+    (tree / "impo rt.txt").write_text("")
+    again = run(*shlex.split(call), cwd=tree)
+    assert (again.returncode, again.stdout) == (0, "impo rt.txt\n")
+    assert "--pattern" not in run("find", "missing", "-g", "*.py", cwd=tree).stderr
+
+
+def test_read_many_takes_several_paths_and_the_json_of_a_list(tree):
+    """Line 17: `read-many a b` took one."""
+    text = "import os\nprint(os)\nimport nothing\n"
+    for paths in (["a.py", "b.txt"], ['["a.py", "b.txt"]'], ["--budget", "500", "a.py", "b.txt"]):
+        assert run("read-many", *paths, cwd=tree).stdout == text
+    assert run("read-many", "a.py", cwd=tree).stdout == "import os\nprint(os)\n"
+
+
+def test_no_option_of_scalars_is_called_json(tree):
+    """Line 17: `--max-filesize JSON`, which takes a number or a text."""
+    for command in ("grep", "find", "read", "edit"):
+        assert not re.search(
+            r"--[\w-]+ JSON\b", run(command, "--help", cwd=tree).stdout.replace("--files JSON", "")
+        )
+    for size, found in (("1M", 0), ("5", 1), ("500", 0)):
+        assert run("grep", "import", "--max-filesize", size, cwd=tree).returncode == found
+
+
+@pytest.mark.parametrize(
+    "command", [["ls"], ["grep", "x"], ["read", "\xe9.txt"], ["grep", "x", "--color", "always"]]
+)
+def test_names_that_are_not_ascii_in_the_c_locale(tmp_path, command):
+    """Line 17: under LC_ALL=C without UTF-8 mode, a traceback on `\xe9.txt`."""
+    (tmp_path / "\xe9.txt").write_text("x \xe9\n", encoding="utf-8")
+    settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    expected, got = (
+        subprocess.run(
+            [sys.executable, "-m", "agentfs", *command],
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            env={**os.environ, **variables},
+        )
+        for variables in ({"LC_ALL": "C.UTF-8"}, settings)
+    )
+    assert (got.returncode, got.stdout, got.stderr) == (0, expected.stdout, expected.stderr)
+
+
+@pytest.mark.parametrize("missing", ["mcp", "uvicorn", "anyio"])
+def test_mcp_without_its_extra_names_it(tmp_path, missing):
+    """Line 17: `agentfs mcp` without its extra was a traceback for `uvicorn`."""
+    (tmp_path / "blocked").mkdir()
+    (tmp_path / "blocked/sitecustomize.py").write_text(f"import sys\nsys.modules[{missing!r}] = None\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "agentfs", "mcp"],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path / 'blocked'}:{Path(__file__).parents[1]}"},
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    install = "pip install 'agentfs-workspace[mcp]'"
+    assert done.stderr == f"agentfs: {missing!r} is not installed. Install the extra: {install}\n"
+
+
+def test_the_extras_declare_what_the_package_imports():
+    """Line 17: the extra `mcp` did not declare `uvicorn` and `anyio`."""
+    root = Path(__file__).parents[1]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    declared = {re.match(r"[\w-]+", each)[0] for each in extras["mcp"]}
+    imported = {
+        found.group(1)
+        for path in (root / "agentfs/mcp").glob("*.py")
+        for found in re.finditer(r"^(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
+    }
+    provided = {"pydantic", "mcp_types"}  # parts of the interface of `mcp`, which requires them
+    assert imported - {*sys.stdlib_module_names, "agentfs"} - provided <= declared
+    assert {"argcomplete"} == {re.match(r"[\w-]+", each)[0] for each in extras["cli"]}

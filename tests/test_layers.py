@@ -174,3 +174,85 @@ def test_only_fs_touches_the_disk():
                     if isinstance(of, ast.Name) and of.id == "os":
                         wrong.append(f"{path.relative_to(PACKAGE)}:{node.lineno} os.{called.attr}")
     assert wrong == []
+
+
+# Methods and functions that look for something in a text.
+SEARCHES = {
+    *(
+        "count",
+        "endswith",
+        "find",
+        "index",
+        "partition",
+        "removeprefix",
+        "removesuffix",
+        "replace",
+        "rfind",
+        "rindex",
+    ),
+    *("rpartition", "rsplit", "split", "splitlines", "startswith", "strip", "translate"),
+    *("findall", "finditer", "fullmatch", "match", "search", "sub"),
+}
+# The modules that make the texts of results.
+RENDERERS = {"advice", "text", "results", "outputs", "search", "reading", "editing", "history"}
+
+
+def searches_in_results(source: str) -> Iterator[str]:
+    """Yield the searches in `.text` or `.content` of a result, or in a variable that was set to it."""
+    names = {"result", "returned", "outcome", "answer"}
+
+    def is_text(node: ast.AST) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in copies
+        if not (isinstance(node, ast.Attribute) and node.attr in {"text", "content", "notes", "whole"}):
+            return False
+        of = node.value
+        return (of.attr if isinstance(of, ast.Attribute) else getattr(of, "id", "")) in names
+
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        copies: set[str] = set()
+        copies |= {
+            target.id
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign) and is_text(node.value)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(function):
+            looks = False
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                looks = node.func.attr in SEARCHES and any(map(is_text, [node.func.value, *node.args]))
+            elif isinstance(node, ast.Compare) and any(
+                isinstance(each, (ast.In, ast.NotIn)) for each in node.ops
+            ):
+                looks = any(map(is_text, node.comparators))
+            elif isinstance(node, ast.Subscript):
+                looks = is_text(node.value)
+            if looks:
+                yield ast.unparse(node)
+
+
+def test_only_renderers_search_in_the_texts_of_results():
+    """Results have typed fields, notes and spans; whoever needs a part of a text takes these."""
+    found = [
+        f"{path.relative_to(PACKAGE)}: {search}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if package(path) not in RENDERERS
+        for search in searches_in_results(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+def test_a_search_in_the_text_of_a_result_is_found():
+    source = """
+def paint(result, context):
+    lines = result.content
+    yield lines.split("x")
+    yield "x" in context.result.text
+    yield re.sub("a", "b", result.text)
+    yield result.content[1:]
+    yield result.path.split("/")
+"""
+    assert len(list(searches_in_results(source))) == 4

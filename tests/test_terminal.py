@@ -15,6 +15,8 @@ import pytest
 from agentfs import Workspace, __version__
 from agentfs.cli import main
 from agentfs.cli import output as progress
+from agentfs.dialects import names as dialect_names
+from agentfs.permissions import READING
 from agentfs.tools.toolset import Toolset
 from tests.conftest import needs, program
 from tests.forked import forked, run_command, text_of
@@ -309,3 +311,67 @@ async def test_the_first_search_of_a_watched_workspace_reports_progress(tmp_path
 
 def test_the_version_is_printed(tree):
     assert run_command("--version", cwd=tree).stdout == f"agentfs {__version__}\n"
+
+
+# --- line 16 of issue 41: a traceback on a terminal ---
+
+ARGUMENTS = {
+    "path": ".", "file_path": "a.py", "files": ["a.py"], "roots": ["."], "dir": ".", "pattern": "import",
+    "query": "import", "command": "view", "start_line": 1, "end_line": 1, "limit": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", ["agentfs", *dialect_names()])
+def test_a_terminal_gets_the_text_of_every_reading_tool_of_every_dialect(tree, capsys, monkeypatch, dialect):
+    """Line 16: codescout's and dominds' `list_dir`, `find_file` and rye's `ls` were a traceback."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    (tree / "sub/deep").mkdir()
+    (tree / "sub/deep/c.txt").write_text("import c\n")
+    with Workspace(tree) as ws:
+        tools = list(ws.tools(dialect=dialect))
+    for tool in tools:
+        known = [each for each in tool.parameters if each.name in ARGUMENTS]
+        if tool.effect not in READING and "command" not in {each.name for each in known}:
+            continue
+        for some in (known, [each for each in known if each.required]):
+            given = {each.name: ARGUMENTS[each.name] for each in some}
+            with Workspace(tree) as ws:
+                expected = ws.tools(dialect=dialect).call(tool.name, given).content
+            for color in ("never", "always"):
+                main(
+                    [
+                        "call",
+                        tool.name,
+                        json.dumps(given),
+                        "--root",
+                        str(tree),
+                        "--color",
+                        color,
+                        "--dialect",
+                        dialect,
+                    ]
+                )
+                shown = SGR.sub("", "".join(capsys.readouterr()))
+                assert times_left_out(shown) == times_left_out(f"{expected}\n"), (tool.name, given, color)
+
+
+def times_left_out(text):
+    return re.sub(r'_ms": \d+', '_ms": ', text)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name", "arguments"),
+    [
+        ("codescout", "list_dir", {"path": ".", "detail_level": "full"}),
+        ("codescout", "find_file", {"pattern": "**/*.py"}),
+        ("dominds", "list_dir", {"path": "."}),
+        ("rye", "ls", {"path": "."}),
+        ("rye", "glob", {"pattern": "*.py"}),
+    ],
+)
+def test_the_listings_of_dialects_are_shown_on_a_terminal(tree, dialect, name, arguments):
+    for number in range(1200):  # more than a page
+        (tree / f"b{number}.py").touch()
+    shown = on_a_terminal(tree, "call", name, json.dumps(arguments), "--dialect", dialect)
+    assert "a.py" in shown
+    assert "Traceback" not in shown

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NoReturn, cast
 
 import agentfs
@@ -114,6 +114,8 @@ def parse(argv: Sequence[str]) -> tuple[_Run, CommandOptions]:
     needed = _NEEDS.get(name)
     if needed is not None and found.get(needed) is None:
         command.error(f"the option --{needed} is required.")
+    if needed is None and name != "mcp":  # for the others the state directory or the policy file may say it
+        found["root"] = found["root"] or "."
     run, tool = found.pop("run"), cast("Tool | None", found.pop("tool", None))
     if tool is not None:
         names = [each.name for each in tool.parameters if each.name in found]
@@ -187,13 +189,16 @@ def _add_tool(commands: Any, tool: Tool) -> None:
     _add_options(group, tool.name, "root state")
 
 
-def _add_options(command: Any, name: str, options: str) -> None:
+@cache
+def _known_options() -> dict[str, Parameter]:
     # Their descriptions state the defaults, which are those of fields.
-    known = {
-        each.name: each._replace(required=True) for each in cast("Record", kind_of(CommandOptions)).members
-    }
+    members = cast("Record", kind_of(CommandOptions)).members
+    return {each.name: each._replace(required=True) for each in members}
+
+
+def _add_options(command: Any, name: str, options: str) -> None:
     for option in options.split():
-        _add_parameter(command, name, known[option.lower()], positional=option.isupper())
+        _add_parameter(command, name, _known_options()[option.lower()], positional=option.isupper())
 
 
 def _add_parameter(command: Any, name: str, parameter: Parameter, *, positional: bool) -> None:

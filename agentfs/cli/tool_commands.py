@@ -172,7 +172,8 @@ class _Calls:
         if is_ours and not options.json and self._is_data:
             self._style = self._without_notes
         elif is_ours and not options.json and uses_color(options.color):
-            self._style = color_style()
+            colored = color_style()
+            self._style = lambda kind, text: colored(kind, _STDIN if text == self._input else text)
 
     def searchable(self, path: str) -> str:
         """Return the path to search; for `-`, the name of a kept text of standard input."""

@@ -40,6 +40,7 @@ from agentfs.text import newline_of as newline_of
 from agentfs.text import plural as plural
 from agentfs.text.nearest import nearest as nearest
 from agentfs.tools.declaration import read_docstring as read_docstring
+from agentfs.tools.result import AFTER_AN_EXCEPTION
 from agentfs.tools.result import first_line as first_line
 from agentfs.tools.spec import RenderContext as RenderContext
 from agentfs.tools.spec import ToolSpec as ToolSpec
@@ -146,8 +147,7 @@ def problem_of(context: RenderContext) -> Problem | None:
         return Problem(error.code, "\n".join([error.message, *error.places()]), error.hint)
     if context.result.error is None:
         return None
-    message, _, hint = context.result.content.partition("\n")
-    return Problem(context.result.error["code"], message, hint)
+    return Problem(context.result.error["code"], context.result.error["message"], AFTER_AN_EXCEPTION)
 
 
 def as_json(context: RenderContext, value: Any) -> ToolResult:

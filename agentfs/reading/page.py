@@ -374,7 +374,8 @@ def _with_numbers(body: str, last: int, note: str) -> str:
     def render(style: Style) -> str:
         return "\n".join(style("number", line[:width]) + line[width:] for line in body.split("\n"))
 
-    return Joined("\n", Styled(body, render), note)
+    styled = Styled(body, render)
+    return Joined("\n", styled, note) if note else styled
 
 
 def _below(note: str, body: str) -> str:

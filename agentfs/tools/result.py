@@ -13,6 +13,7 @@ from agentfs.results import ReadResult, Result, ToolResult, plain
 from agentfs.tools.spec import Tool
 from agentfs.visible import quoted, to_json
 
+AFTER_AN_EXCEPTION = "Try it another way; repeating the same call will hardly help."  # the hint
 _MAX_LINE = 120
 
 
@@ -60,7 +61,7 @@ def from_exception(error: Exception, tool: Tool | None, values: Mapping[str, Any
     message = f"{name} failed with an internal error, not because of the arguments: {first_line(reason)}."
     return ToolResult(
         success=False,
-        content=f"{message}\nTry it another way; repeating the same call will hardly help.",
+        content=f"{message}\n{AFTER_AN_EXCEPTION}",
         short_result=first_line(message),
         error={"code": "internal", "message": message},
         file_path=_file_path(tool, values),
