@@ -17,6 +17,7 @@ import agentfs
 from agentfs import call_context, history, remote
 from agentfs.advice import METHODS, Names, NextCall
 from agentfs.completion import SHELLS
+from agentfs.context import Context
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import Root
 from agentfs.fs.settings_file import places_inside, read_settings
@@ -26,6 +27,7 @@ from agentfs.limits import MIB, Limits
 from agentfs.permissions import READING
 from agentfs.policy import Policy
 from agentfs.providers import FORMATS
+from agentfs.read_tracker import ReadTracker
 from agentfs.results import ToolResult
 from agentfs.terminal import (
     COLOR_CHOICES,
@@ -660,9 +662,8 @@ def _diff(arguments: argparse.Namespace) -> int:
     # With the default policy, because the workspace that made the changes may have protected fewer names.
     journal = history.state.read_journal(arguments.state, arguments.root)
     with Root(history.state.root_of(arguments.state), Policy(read_only=True)) as root:
-        changes = history.methods.changes(
-            journal, root, arguments.since, arguments.paths, Limits().file_bytes
-        )
+        context = Context(root, ReadTracker(), Limits())
+        changes = history.methods.changes(journal, context, arguments.since, arguments.paths)
     for note in changes.notes:
         print_error(f"agentfs: {note}")
     if arguments.json:

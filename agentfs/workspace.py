@@ -1147,7 +1147,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `refused`.
         """
-        return history.methods.changes(self._journal, self._root, since, paths, self.limits.file_bytes)
+        return history.methods.changes(self._journal, self._context, since, paths)
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` accept as a path.

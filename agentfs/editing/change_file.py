@@ -260,7 +260,7 @@ class Draft:
             )
         data = decoded.bom + encoded
         self.check_size(len(data))
-        if data == before:
+        if data == before and not self.is_new:
             raise NoChangeError(
                 f"The change would leave {quote(path)} as it is.",
                 hint="Pass the text you want as the new text.",
@@ -430,6 +430,7 @@ def change_file(
             newline=newline_of(draft.decoded.text),
             notes=(*changed.notes, *made.notes),
             lines_changed=edited.lines,
+            created=draft.is_new,
         )
         if draft.is_new:
             done = "Preview, nothing was written: would create" if preview else "Created"

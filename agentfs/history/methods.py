@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from agentfs import call_context
+from agentfs.context import Context
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root, quote, revision_of
 from agentfs.fs.oserrors import read_only
@@ -112,21 +113,24 @@ def end_recording(journal: Journal, root: Root, limits: Limits, opened: OpenReco
         return recorded_result(opened, step, root.may_show_recorded, limits)
 
 
-def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_bytes: int) -> ChangesResult:
+def changes(journal: Journal, context: Context, since: str | None, paths: Paths) -> ChangesResult:
     """Return how the tree differs from its state at a checkpoint."""
+    root, tracker, limits = context
     steps = journal.steps_since(since)
     scope = real_paths(root, paths)
     net = journal.since(since)
     history: dict[str, list[Change]] = {}
     for change in (each for step in steps for each in step.changes):
         history.setdefault(change.path, []).append(change)
-    present = Present(root, max_bytes)
+    present = Present(root, limits.file_bytes)
     now = [
         present.change(each, history.get(each.path, ()))
         for each in net.changes
         if root.is_usable(each.path) and (scope is None or any(is_in(each.path, path) for path in scope))
     ]
-    marks = Marks(present.others, {c.path: step.label for step in steps if step.label for c in step.changes})
+    labels = {each.path: step.label for step in steps if step.label for each in step.changes}
+    encodings = {path: named.name for path, named in tracker.encodings().items()}
+    marks = Marks(present.others, labels, encodings)
     notes = present.notes(net.omitted)
     may_show = journal.visible_since(since, root.may_show_recorded)
     return changes_result([each for each in now if not each.changes_nothing], since, may_show, marks, notes)

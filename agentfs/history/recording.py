@@ -10,7 +10,7 @@ from agentfs.advice import Advice, Joined, call
 from agentfs.errors import RefusedError
 from agentfs.fs import Change, Node, Root
 from agentfs.history.database import Damage, Statement, checksum, to_json
-from agentfs.history.report import MayShow, bounded_patch, file_changes, file_lines, name_paths, patch_notes
+from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
 from agentfs.history.snapshot import Difference, Snapshot
 from agentfs.history.store import Store
 from agentfs.history.take_back import is_same_node, merge_nodes
@@ -174,7 +174,8 @@ def recorded_result(
     """Return the result of a recording that has ended."""
     steps = [each.changes for each in (*opened.earlier, step) if each is not None]
     changes = net_changes(steps).effective
-    patch, missing = bounded_patch(changes, may_show)
+    patches, missing = bounded_patches(changes, may_show)
+    patch = b"".join(patches.values())
     files = file_changes(changes, count_lines=True, may_show=may_show)
     notes = patch_notes(files, missing)
     lost = tuple(sorted(opened.lost))
