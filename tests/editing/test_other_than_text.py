@@ -158,7 +158,7 @@ def test_the_error_names_the_parameter_to_a_model_that_has_it(ws, book):
     ("name", "content", "text", "options"),
     [
         ("a.pdf", pdf(["one", "two"]), "(one)", {}),
-        ("a.gif", make_image("GIF"), "GIF89a", {"encoding": "latin-1"}),
+        ("a.gif", make_image("GIF"), "GIF87a", {"encoding": "latin-1"}),
         ("a.png", make_image("PNG"), "IHDR", {"encoding": "latin-1"}),
     ],
 )
