@@ -57,6 +57,7 @@ _FOUND_BY = {
     "visible_escapes": Advice(_OLD, " was found by reading ⟦U+…⟧ as the character it stands for"),
 }
 _PLAIN = {"exact", "line_id", "offset"}
+SINCE_SHOWN = "changed since it was shown"
 _EXTERNAL_DIFF_LINES = 40
 _CHECK_EVERY = 1000
 _MOST_CELLS = 20  # cells that a note names
@@ -501,7 +502,7 @@ def external_changes(
     if last.text is None:
         # The unchanged lines are unknown, so no line counts as read.
         every = Hunk(0, sys.maxsize, 0, sys.maxsize)
-        return ExternalChanges("the file had changed since it was shown", (), (every,))
+        return ExternalChanges(f"the file had {SINCE_SHOWN}", (), (every,))
     hunks = line_changes(lf_view(last.text), lf_view(text))
     if isinstance(view, CellView) and not notebook_problem(last.text.encode()):
         where, diff = _external_cells(CellView(last.text, current.path), view)
@@ -511,7 +512,7 @@ def external_changes(
         diff = unified_diff(last.text, text, "file")
     lines = diff_lines(diff, _EXTERNAL_DIFF_LINES)
     head = [footer("changes since it was shown")] if lines else []
-    note = f"the file had changed since it was shown: {where}"
+    note = f"the file had {SINCE_SHOWN}: {where}"
     return ExternalChanges(note, (*head, *lines), hunks, is_shown(diff, "\n".join(lines)))
 
 
@@ -532,7 +533,7 @@ def stale_error(current: Current, text: str | None, before: str | None, expected
         "revision": current.revision,
         "shown_revision": expected,
     }
-    message = f"{quote(current.path)} has changed since it was shown"
+    message = f"{quote(current.path)} has {SINCE_SHOWN}"
     read = call("read", path=current.path)
     hint = Advice("Call ", read, ", then redo the change on the present text.")
     if before is None or text is None:

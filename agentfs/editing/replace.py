@@ -12,6 +12,7 @@ from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, ToolName
 from agentfs.context import Context
 from agentfs.editing.change_file import (
+    SINCE_SHOWN,
     Draft,
     Edited,
     EditTarget,
@@ -380,7 +381,7 @@ def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: i
 def _count_lines(files: Sequence[_ChangedFile], most: int) -> list[str]:
     lines = [
         f"{one_line(file.path)}: {file.replacements}"
-        + (" (it had changed since it was shown)" if file.external is not None else "")
+        + (f" (it had {SINCE_SHOWN})" if file.external is not None else "")
         for file in files[:most]
     ]
     return [*lines, footer(plural(len(files) - most, "more file"))] if len(files) > most else lines
