@@ -17,7 +17,6 @@ import agentfs
 from agentfs import call_context, history, remote
 from agentfs.advice import METHODS, Names, NextCall
 from agentfs.completion import SHELLS
-from agentfs.context import Context
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import Root
 from agentfs.fs.settings_file import places_inside, read_settings
@@ -51,6 +50,7 @@ from agentfs.tools.result import ToolNames
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.toolset import Toolset
 from agentfs.workspace import Workspace
+from agentfs.workspace_context import Context
 
 NOTHING_FOUND = 1
 FAILED = 2

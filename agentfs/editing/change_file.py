@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeVar
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
-from agentfs.context import Context
 from agentfs.editing.rendering import diff_lines, is_shown, placeholder_notes, with_diff
 from agentfs.errors import (
     BinaryError,
@@ -46,6 +45,7 @@ from agentfs.text import (
     plural,
     unified_diff,
 )
+from agentfs.workspace_context import Context
 
 R = TypeVar("R", bound=Result)
 
@@ -314,7 +314,7 @@ class FileEdit(NamedTuple):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the result says about the edit."""
+        """The notes of the result."""
         return (
             *self.edited.notes,
             *self.shown.notes,

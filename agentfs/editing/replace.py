@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, ToolName
-from agentfs.context import Context
 from agentfs.editing.change_file import (
     SINCE_SHOWN,
     Draft,
@@ -64,6 +63,7 @@ from agentfs.text import (
     with_note,
     with_text,
 )
+from agentfs.workspace_context import Context
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, because a permission callback gets the whole diff

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable, Sequence
 
 from agentfs import call_context
-from agentfs.context import Context
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root, quote, revision_of
 from agentfs.fs.oserrors import read_only
@@ -18,6 +17,7 @@ from agentfs.history.undo import redo_steps, roll_back, undo_steps
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import ChangesResult, CheckpointResult, RecordedResult, UndoResult
+from agentfs.workspace_context import Context
 
 _MAX_NAME = 200
 

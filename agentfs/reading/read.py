@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from agentfs import call_context, search
 from agentfs.advice import Advice, Joined, NextCall, ParameterName
-from agentfs.context import Context
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
@@ -38,6 +37,7 @@ from agentfs.text import (
     notes_of,
     one_line,
 )
+from agentfs.workspace_context import Context
 
 _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest is for the page
 _MOST_MATCHES = 10_000  # files of one glob, which is more than any budget holds

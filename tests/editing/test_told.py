@@ -1,4 +1,4 @@
-"""What a model is told by edits, writes and reads: each test is named after what a model did."""
+"""Texts that a model gets from edits, writes and reads. Each test is named after the act of the model."""
 
 import json
 import os
