@@ -519,8 +519,6 @@ def _added_line(view: str, span: Span, longer: Span) -> str:
     added = view[longer[0] : span[0]] if before else view[span[1] : longer[1]]
     line = added.partition("\n")[0] if before else added.rpartition("\n")[2]
     distance = max(added.count("\n"), 1)
-    where = "preceded" if before else "followed"
-    where += (
-        " only here" if distance == 1 else f" only here, {distance} lines {'above' if before else 'below'},"
-    )
-    return f"  [{where} by: {visible(cut_line(line, _MATCH_CHARS))}]" if line.strip() else ""
+    side, way = ("preceded", "above") if before else ("followed", "below")
+    place = f", {plural(distance, 'line')} {way}," if distance > 1 else ""
+    return f"  [{side} only here{place} by: {visible(cut_line(line, _MATCH_CHARS))}]" if line.strip() else ""
