@@ -422,6 +422,7 @@ class EditResult(Result):
         lines_changed: For `edit_lines`: the sum, over its changes, of the larger number of old and new
             lines.
         newline: The line end that the file had, "mixed", or None if it had none.
+        created: True if the file is new.
     """
 
     path: str
@@ -432,10 +433,13 @@ class EditResult(Result):
     revision: str
     lines_changed: int | None = None
     newline: Newline | None = None
+    created: bool = False
 
     @property
     def summary(self) -> str:
         """One line for a person."""
+        if self.created:
+            return f"Created {one_line(self.path)}"
         return f"Edited {one_line(self.path)}: {plural(self.replacements, 'replacement')}"
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import editing, history, reading, search, tools
 from agentfs import watch as watching
-from agentfs.context import Context
 from agentfs.enforcement.guard import check_rules, guard_methods, may_show_recorded, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
@@ -44,6 +43,7 @@ from agentfs.results import (
 )
 from agentfs.tools.declaration import ModelType, declared_tools, tool
 from agentfs.visible import quoted
+from agentfs.workspace_context import Context
 
 if TYPE_CHECKING:
     from agentfs.history.state import MakeLedger
@@ -1152,7 +1152,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `refused`.
         """
-        return history.methods.changes(self._journal, self._root, since, paths, self.limits.file_bytes)
+        return history.methods.changes(self._journal, self._context, since, paths)
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` accept as a path.

@@ -22,7 +22,7 @@ LAYERS = [
     {"fs"},
     {"tree", "patterns"},
     {"watch", "read_tracker", "outputs"},
-    {"context"},
+    {"workspace_context"},
     {"search", "history"},
     {"reading"},
     {"editing"},

@@ -17,7 +17,9 @@ from agentfs.history import Timeline
 from agentfs.history.timeline import Step
 from agentfs.limits import Limits
 from agentfs.policy import Policy
+from agentfs.read_tracker import ReadTracker
 from agentfs.text import escape_controls, styled_diff, to_json
+from agentfs.workspace_context import Context
 
 _TIME = "%Y-%m-%d %H:%M:%S"
 
@@ -73,7 +75,8 @@ def show_diff(options: CommandOptions) -> int:
         closing(history.state.read_journal(state, options.root)) as journal,
         Root(history.state.root_of(state), Policy(read_only=True)) as root,
     ):
-        changes = history.methods.changes(journal, root, options.since, options.paths, Limits().file_bytes)
+        context = Context(root, ReadTracker(), Limits())
+        changes = history.methods.changes(journal, context, options.since, options.paths)
     for note in changes.notes:
         print_error(f"agentfs: {note}")
     if options.json:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from agentfs import Edit, Limits, Policy, Toolset, Workspace
+from agentfs import Limits, Policy, Toolset, Workspace
 from agentfs.advice import Advice as Advice
 from agentfs.advice import Joined as Joined
 from agentfs.advice import Names as Names
@@ -15,14 +15,11 @@ from agentfs.advice import Retry as Retry
 from agentfs.advice import call as call
 from agentfs.advice import say as say
 from agentfs.call_context import check as check
-from agentfs.editing.change_file import Draft
 from agentfs.editing.diagnostics import explain_ambiguous as explain_ambiguous
 from agentfs.editing.diagnostics import explain_no_match as explain_no_match
-from agentfs.editing.edit import apply_edits
 from agentfs.editing.match import occurrences as occurrences
 from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
-from agentfs.fs import Current
 from agentfs.fs import quote as quote
 from agentfs.lazy import load_installed as load_installed
 from agentfs.permissions import Mode as Mode
@@ -197,13 +194,6 @@ def cut_lines(read: ReadResult, line_chars: int) -> tuple[str, list[int]]:
 def content_of(match: Match) -> dict[str, Any]:
     """Return the exact line of a match as `content`, and as `cut` how much is omitted at either end."""
     return {"content": without_marks(match)[0], **({"cut": list(match.cut)} if any(match.cut) else {})}
-
-
-def edited_text(workspace: Workspace, path: str, text: str, edits: Sequence[Edit], *, first: int = 1) -> str:
-    """Apply edits to the text of a new file and return the outcome; errors number the edits from `first`."""
-    data = text.encode(errors="surrogatepass")
-    draft = Draft(Current(path, path, data, None), workspace.limits, encoding="utf-8")
-    return apply_edits(draft, edits, workspace.policy.match, first=first).text
 
 
 def case_options(case: Literal["sensitive", "insensitive", "smart"]) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from agentfs.dialects.toolkit import (
     Permission,
     RenderContext,
     ToolSpec,
-    edited_text,
     first_line,
     globs_from_root,
     literal,
@@ -24,8 +23,8 @@ from agentfs.dialects.toolkit import (
     read_docstring,
     visible,
 )
-from agentfs.errors import AlreadyExistsError, ClosedError, InvalidArgumentError
-from agentfs.results import EditResult, GrepResult, ListResult, WriteResult
+from agentfs.errors import ClosedError, InvalidArgumentError
+from agentfs.results import EditResult, GrepResult, ListResult
 
 _FILE = {"path": "file_path"}
 _UNCHANGED: Mapping[str, str] = {}
@@ -113,15 +112,11 @@ class _Tools:
             multiline=multiline, limit=limit or None,
         )  # fmt: skip
 
-    def edit(
-        self, path: str, old_string: str, new_string: str, replace_all: bool = False
-    ) -> EditResult | WriteResult:
-        created = None if old_string else _created(self._workspace, path, [Edit(old_string, new_string)])
-        return created or self._workspace.edit(path, old_string, new_string, replace_all)
+    def edit(self, path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
+        return self._workspace.edit(path, old_string, new_string, replace_all)
 
-    def multi_edit(self, path: str, edits: list[Edit]) -> EditResult | WriteResult:
-        created = _created(self._workspace, path, edits) if edits and not edits[0].old_string else None
-        return created or self._workspace.multi_edit(path, edits)
+    def multi_edit(self, path: str, edits: list[Edit]) -> EditResult:
+        return self._workspace.multi_edit(path, edits)
 
 
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
@@ -177,20 +172,6 @@ def _in_words(text: str) -> str:
     for ours, theirs in _WORDS.items():
         text = text.replace(ours, theirs)
     return text
-
-
-def _created(workspace: Workspace, path: str, edits: Sequence[Edit]) -> WriteResult | None:
-    """Create a file by edits whose first `old_string` is empty; return None if the file exists."""
-    content = edits[0].new_string
-    try:
-        if edits[1:]:
-            # The preview only tests if the file exists. The write below asks for permission, once.
-            unasked = workspace.view(policy=replace(workspace.policy, mode="bypass"))
-            unasked.write(path, content, overwrite=False, newline="given", preview=True)
-            content = edited_text(workspace, path, content, edits[1:], first=2)
-        return workspace.write(path, content, overwrite=False, newline="given")
-    except AlreadyExistsError:
-        return None
 
 
 DIALECT = Dialect("wave", specs, render=_render)

@@ -35,6 +35,7 @@ _ESCAPE = re.compile(r"\\+([nrt\"'\n]?)")
 # A shorter text may match by chance.
 _LEAST_CHARACTERS = 8
 _LEAST_LETTERS = 3
+_ELLIPSIS = re.compile("…")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _WORD = re.compile(r"\w{2,}")
 _IN_WORD = re.compile(r"\w\w")
@@ -147,6 +148,15 @@ def ignoring_quotes(view: str, old: str) -> list[Span]:
     if len(_without_white_space(old)) < _LEAST_LETTERS or (plain := old.translate(same_quotes)).find('"') < 0:
         return []
     return [(start, start + len(old)) for start in occurrences(view.translate(same_quotes), plain)]
+
+
+def ignoring_ellipses(view: str, old: str) -> list[Span]:
+    """Find an old text that has `…` where the file has `...`, or the reverse."""
+    wanted = old.replace("…", "...")
+    if "..." not in wanted or len(_without_white_space(old)) < _LEAST_LETTERS:
+        return []
+    dotted = View(view, pieces_of(_ELLIPSIS, view, lambda _: "..."))
+    return [dotted.span(start, len(wanted)) for start in occurrences(dotted.text, wanted)]
 
 
 def already_applied(view: str, old: str, new: str) -> list[Span]:

@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeVar
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
-from agentfs.context import Context
 from agentfs.editing.rendering import diff_lines, is_shown, placeholder_notes, with_diff
 from agentfs.errors import (
     BinaryError,
@@ -46,6 +45,7 @@ from agentfs.text import (
     plural,
     unified_diff,
 )
+from agentfs.workspace_context import Context
 
 R = TypeVar("R", bound=Result)
 
@@ -57,6 +57,7 @@ _FOUND_BY = {
     "visible_escapes": Advice(_OLD, " was found by reading ⟦U+…⟧ as the character it stands for"),
 }
 _PLAIN = {"exact", "line_id", "offset"}
+SINCE_SHOWN = "changed since it was shown"
 _EXTERNAL_DIFF_LINES = 40
 _CHECK_EVERY = 1000
 _MOST_CELLS = 20  # cells that a note names
@@ -260,7 +261,7 @@ class Draft:
             )
         data = decoded.bom + encoded
         self.check_size(len(data))
-        if data == before:
+        if data == before and not self.is_new:
             raise NoChangeError(
                 f"The change would leave {quote(path)} as it is.",
                 hint="Pass the text you want as the new text.",
@@ -313,7 +314,7 @@ class FileEdit(NamedTuple):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the result says about the edit."""
+        """The notes of the result."""
         return (
             *self.edited.notes,
             *self.shown.notes,
@@ -430,6 +431,7 @@ def change_file(
             newline=newline_of(draft.decoded.text),
             notes=(*changed.notes, *made.notes),
             lines_changed=edited.lines,
+            created=draft.is_new,
         )
         if draft.is_new:
             done = "Preview, nothing was written: would create" if preview else "Created"
@@ -500,7 +502,7 @@ def external_changes(
     if last.text is None:
         # The unchanged lines are unknown, so no line counts as read.
         every = Hunk(0, sys.maxsize, 0, sys.maxsize)
-        return ExternalChanges("the file had changed since it was shown", (), (every,))
+        return ExternalChanges(f"the file had {SINCE_SHOWN}", (), (every,))
     hunks = line_changes(lf_view(last.text), lf_view(text))
     if isinstance(view, CellView) and not notebook_problem(last.text.encode()):
         where, diff = _external_cells(CellView(last.text, current.path), view)
@@ -510,7 +512,7 @@ def external_changes(
         diff = unified_diff(last.text, text, "file")
     lines = diff_lines(diff, _EXTERNAL_DIFF_LINES)
     head = [footer("changes since it was shown")] if lines else []
-    note = f"the file had changed since it was shown: {where}"
+    note = f"the file had {SINCE_SHOWN}: {where}"
     return ExternalChanges(note, (*head, *lines), hunks, is_shown(diff, "\n".join(lines)))
 
 
@@ -531,7 +533,7 @@ def stale_error(current: Current, text: str | None, before: str | None, expected
         "revision": current.revision,
         "shown_revision": expected,
     }
-    message = f"{quote(current.path)} has changed since it was shown"
+    message = f"{quote(current.path)} has {SINCE_SHOWN}"
     read = call("read", path=current.path)
     hint = Advice("Call ", read, ", then redo the change on the present text.")
     if before is None or text is None:

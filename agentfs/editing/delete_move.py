@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, plural
-from agentfs.context import Context
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -29,6 +28,7 @@ from agentfs.limits import Limits
 from agentfs.results import CopyResult, DeleteResult, Entry, EntryType, MoveResult
 from agentfs.text import footer, with_text
 from agentfs.tree.walk import Walk
+from agentfs.workspace_context import Context
 
 _MOST_COUNTED = 100  # the most directory entries that an error counts
 _MOST_MOVED = 10_000  # files and directories; each takes two of the 20,000 changes of a journal step

@@ -16,6 +16,7 @@ from agentfs.editing.causes import Span
 from agentfs.editing.match import MOST_COUNTED, comparable, lines_around
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
+from agentfs.reading.notebook import AS_JSON
 from agentfs.text import (
     CUT_MARK,
     LineNames,
@@ -42,7 +43,13 @@ _MATCH_CHARS = 160
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _VISIBLE_BLANKS = str.maketrans({" ": "·", "\t": "→", "\u00a0": "⍽"})
 _WORD = re.compile(r"\w+")
+_HIDDEN_BLANK = re.compile("[ \t]$|\u00a0| \t|(?<=[^\t])\t")  # which a reader of the line does not notice
 _NUMBERS = LineNames()
+_OTHER_CHARACTERS = {
+    "quotes": causes.ignoring_quotes,
+    "ellipses": causes.ignoring_ellipses,
+    "capitals": causes.ignoring_case,
+}
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
 
@@ -77,8 +84,7 @@ def explain_no_match(
                 diagnosis.changed_since_read,
                 diagnosis.applied,
                 diagnosis.other_white_space,
-                diagnosis.other_quotes,
-                diagnosis.other_case,
+                diagnosis.other_characters,
                 diagnosis.applied_with_few_changes,
                 diagnosis.in_other_file,
                 diagnosis.near,
@@ -221,27 +227,16 @@ class _Diagnosis:
             hint="" if len(spans) == 1 else "Copy the white space of one of them, with the lines around it.",
         )
 
-    def other_quotes(self) -> NoMatchError | None:
-        spans = causes.ignoring_quotes(self.view, self.old)
-        if not spans:
-            return None
-        return self._error(
-            "near",
-            f" with these quotes; {self._lines_have(spans)} the same text with other quotes:",
-            spans,
-            hint="" if len(spans) == 1 else "Copy one of them exactly, with the lines around it.",
-        )
-
-    def other_case(self) -> NoMatchError | None:
-        spans = causes.ignoring_case(self.view, self.old)
-        if not spans:
-            return None
-        return self._error(
-            "near",
-            f" with these capitals; {self._lines_have(spans)} the same text with other capitals:",
-            spans,
-            hint="" if len(spans) == 1 else "Copy one of them exactly, with the lines around it.",
-        )
+    def other_characters(self) -> NoMatchError | None:
+        for what, find in _OTHER_CHARACTERS.items():
+            if spans := find(self.view, self.old):
+                return self._error(
+                    "near",
+                    f" with these {what}; {self._lines_have(spans)} the same text with other {what}:",
+                    spans,
+                    hint="" if len(spans) == 1 else "Copy one of them exactly, with the lines around it.",
+                )
+        return None
 
     def near(self) -> NoMatchError | None:
         lines = bodies_of(self.view)
@@ -361,6 +356,8 @@ class _Diagnosis:
             details["places"] = list(places)
         suggestion = self._text(spans) if suggestion is None else suggestion
         in_one_cell = not spans or _is_in_one_cell(self.view, spans[0], self.names)
+        if not in_one_cell:
+            hint = Joined(" ", hint, "Edit the text of each cell by itself.", AS_JSON)
         is_new = suggestion.strip() and suggestion != self.new
         if is_new and in_one_cell and self.view.count(suggestion) == 1:
             details["suggestion"] = suggestion
@@ -439,6 +436,8 @@ def _paired(old: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[str | No
 
 def _difference(place: str, wrong: str | None, right: str | None, *, blanks: bool) -> str:
     actual, expected = (_excerpt(line or "", blanks=blanks) for line in (right, wrong))
+    if blanks and wrong is not None and right is not None and not _HIDDEN_BLANK.search(right):
+        return f"in {place}, the old text has {expected}"  # the line itself is shown above
     if wrong is None:
         return f"the old text lacks {place}: {actual}"
     if right is None:
@@ -519,5 +518,7 @@ def _added_line(view: str, span: Span, longer: Span) -> str:
     before = longer[0] < span[0]
     added = view[longer[0] : span[0]] if before else view[span[1] : longer[1]]
     line = added.partition("\n")[0] if before else added.rpartition("\n")[2]
-    where = "preceded" if before else "followed"
-    return f"  [{where} only here by: {visible(cut_line(line, _MATCH_CHARS))}]" if line.strip() else ""
+    distance = max(added.count("\n"), 1)
+    side, way = ("preceded", "above") if before else ("followed", "below")
+    place = f", {plural(distance, 'line')} {way}," if distance > 1 else ""
+    return f"  [{side} only here{place} by: {visible(cut_line(line, _MATCH_CHARS))}]" if line.strip() else ""

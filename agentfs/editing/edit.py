@@ -241,7 +241,7 @@ def apply_edits(
 
 def _apply_edit(draft: Draft, edit: Edit, match: Matching, known: KnownTexts) -> str:
     """Apply one edit; return the name of the step that found its old text."""
-    if draft.is_new and edit.new_string and not (draft.text or edit.old_string):
+    if draft.is_new and not (draft.text or edit.old_string):
         draft.begin(edit.new_string)
         return "exact"
     check_edit(edit)
@@ -285,6 +285,9 @@ def _explained(draft: Draft, now: EditView, old: str, new: str, known: KnownText
         if error.details["cause"] != "absent":
             return error
     error = _not_once(draft, now, old, new, known)
+    if draft.is_new:
+        hint = "The file does not exist yet: the earlier edits give its text."
+        return type(error)(error.message, hint=hint, details=error.details)
     hints = ["Line numbers count the earlier edits as applied."] if "lines" in error.details else []
     if len(before) == 1:
         line = LineNames(draft.original.cells).one(file.count("\n", 0, before[0]) + 1)
@@ -357,8 +360,8 @@ def _failed(errors: Mapping[int, AgentFSError], tried: int, total: int) -> Agent
     if len(made) == total:
         none = "All edits are already applied."
     elif made:
-        rest = f"correct {_edits(wrong)} and " if wrong else ""
-        none = f"None of the edits was applied; leave out {_edits(made)}, {rest}pass the others again."
+        rest = f", correct {_edits(wrong)}, and" if wrong else " and"
+        none = f"None of the edits was applied; leave out {_edits(made)}{rest} pass the others again."
     if len(errors) == 1 and tried == total:
         details = {**first.details, "edit": number, "edits": total}
         message = Advice(f"Edit {number} of {total}: ", first.message)

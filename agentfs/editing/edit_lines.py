@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from agentfs import call_context
 from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
-from agentfs.editing.change_file import Draft, Edited, EditTarget, change_file
+from agentfs.editing.change_file import SINCE_SHOWN, Draft, Edited, EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.read_tracker import ReadTracker, VersionWithIds
@@ -112,7 +112,7 @@ def _check_fresh(tracker: ReadTracker, current: Current, revision: str) -> None:
         raise UnreadError(
             message, hint=Advice("Call ", read, " first; nothing was written."), details=details
         )
-    message = f"{path} has changed since it was read, so its line ids are no longer valid."
+    message = f"{path} has {SINCE_SHOWN}, so its line ids are no longer valid."
     raise StaleError(message, hint=Advice("Call ", read, " again; nothing was written."), details=details)
 
 
@@ -197,7 +197,7 @@ def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: 
         one = len(missing) == 1
         became = (_what_became(lines, indexed[number][0], sorted(at)) for number, at in lost.items())
         raise StaleError(
-            f"{quote(lines.path)} has changed since it was shown, and so "
+            f"{quote(lines.path)} has {SINCE_SHOWN}, and so "
             f"{'has a line' if one else 'have lines'} that would be replaced:",
             hint="Use the ids shown here, or read the file again; nothing was written.",
             details={**lines.details(), "stale": list(missing), "places": [*chain.from_iterable(became)]},

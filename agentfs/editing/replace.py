@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from agentfs import call_context
 from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, ToolName
-from agentfs.context import Context
 from agentfs.editing.change_file import (
+    SINCE_SHOWN,
     Draft,
     Edited,
     EditTarget,
@@ -63,6 +63,7 @@ from agentfs.text import (
     with_note,
     with_text,
 )
+from agentfs.workspace_context import Context
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, because a permission callback gets the whole diff
@@ -384,7 +385,7 @@ def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: i
 def _count_lines(files: Sequence[_ChangedFile], most: int) -> list[str]:
     lines = [
         f"{one_line(file.path)}: {file.replacements}"
-        + (" (it had changed since it was shown)" if file.external is not None else "")
+        + (f" (it had {SINCE_SHOWN})" if file.external is not None else "")
         for file in files[:most]
     ]
     return [*lines, footer(plural(len(files) - most, "more file"))] if len(files) > most else lines

@@ -26,6 +26,7 @@ from agentfs.errors import (
     AccessError,
     AgentFSError,
     InvalidArgumentError,
+    NotFoundError,
     OperationalError,
     PathError,
     RefusedError,
@@ -299,7 +300,8 @@ class GuardedCall:
         grant, shown = _Grant(test, test), paths
         revision, diff, error, files = None, "", None, None
         try:
-            revision = self._revision()
+            with suppress(NotFoundError):  # the call may create the file
+                revision = self._revision()
             if not self.arguments.get("preview", True):  # False only if the method can preview and does not
                 result = self._call(grant, preview=True)
                 if isinstance(result, DeleteResult):

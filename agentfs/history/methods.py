@@ -18,6 +18,7 @@ from agentfs.history.undo import redo_steps, roll_back, undo_steps
 from agentfs.limits import Limits
 from agentfs.read_tracker import ReadTracker
 from agentfs.results import ChangesResult, CheckpointResult, RecordedResult, UndoResult
+from agentfs.workspace_context import Context
 
 _MAX_NAME = 200
 
@@ -125,21 +126,24 @@ def end_recording(
         return recorded_result(opened, root, may_show, limits)
 
 
-def changes(journal: Journal, root: Root, since: str | None, paths: Paths, max_bytes: int) -> ChangesResult:
+def changes(journal: Journal, context: Context, since: str | None, paths: Paths) -> ChangesResult:
     """Return how the tree differs from its state at a checkpoint."""
+    root, tracker, limits = context
     journal.end_late_recordings()
     steps, dropped = journal.steps_since(since)
     scope = real_paths(root, paths)
     history: dict[str, list[Change]] = {}
     for change in (each for step in steps for each in step.changes):
         history.setdefault(change.path, []).append(change)
-    present = Present(root, max_bytes)
+    present = Present(root, limits.file_bytes)
     now = [
         present.change(each, history[each.path])
         for each in net_changes(steps)
         if root.is_usable(each.path) and (scope is None or any(is_in(each.path, path) for path in scope))
     ]
-    marks = Marks(present.others, {c.path: step.label for step in steps if step.label for c in step.changes})
+    labels = {each.path: step.label for step in steps if step.label for each in step.changes}
+    encodings = {path: named.name for path, named in tracker.encodings().items()}
+    marks = Marks(present.others, labels, encodings)
     notes = present.notes()
     if dropped:
         began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(steps[0].time if steps else None))

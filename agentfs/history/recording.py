@@ -15,7 +15,7 @@ from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, Ref
 from agentfs.fs import Change, DirectoryNode, Root, directories_above, quote
 from agentfs.fs.context import file_clock
 from agentfs.history.database import Damage, Statement, checksum, to_json
-from agentfs.history.report import MayShow, bounded_patch, file_changes, file_lines, name_paths, patch_notes
+from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
 from agentfs.history.snapshot import Difference, Snapshot
 from agentfs.history.store import Store
 from agentfs.history.take_back import is_same_node, merge_nodes
@@ -283,7 +283,8 @@ def recorded_result(opened: OpenRecording, root: Root, may_show: MayShow, limits
     def may_show_now(path: str) -> bool:
         return path not in hidden and may_show(path)
 
-    patch, missing = bounded_patch(changes, may_show_now)
+    patches, missing = bounded_patches(changes, may_show_now)
+    patch = b"".join(patches.values())
     files = file_changes(changes, count_lines=True, may_show=may_show_now, display=root.display_path)
     notes = patch_notes(files, missing)
     lost = tuple(map(root.display_path, sorted(opened.lost)))

@@ -2,11 +2,11 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from agentfs import call_context
-from agentfs.advice import Advice, NextCall, call
+from agentfs.advice import Advice, Joined, NextCall, call
 from agentfs.errors import AgentFSError, ConflictError, StaleError
 from agentfs.fs import Change, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
 from agentfs.history.renames import renames
@@ -15,6 +15,7 @@ from agentfs.history.timeline import Step
 from agentfs.results import ChangesResult, FileChange, UndoResult
 from agentfs.text import (
     bounded_lines,
+    continuation,
     first_names,
     footer,
     hunks,
@@ -41,6 +42,7 @@ class Marks(NamedTuple):
 
     others: Mapping[str, Lines] = {}  # lines that another program has changed since
     labels: Mapping[str, str] = {}  # label of the last recording that changed the path
+    encodings: Mapping[str, str] = {}  # encoding that a read has named for the path
 
 
 _NO_MARKS = Marks()
@@ -115,12 +117,55 @@ def changes_result(
     display: Display,
 ) -> ChangesResult:
     """Return the result of `changes`."""
-    patch, missing = bounded_patch(changes, may_show)
+    patches, missing = bounded_patches(changes, may_show)
     files = file_changes(changes, count_lines=True, may_show=may_show, marks=marks, display=display)
     notes = (*notes, *patch_notes(files, missing))
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing is changed."
-    lines = [head, *notes, *file_lines(files), *patch_lines(patch)]
-    return ChangesResult(files, patch, since, notes=tuple(notes), text="\n".join(lines))
+    present = {change.path for change in changes if isinstance(change.after, FileNode)}
+    shown, following, way = _shown_patches(patches, marks.encodings, present, since, display)
+    lines = [head, *notes, *file_lines(files), *shown, *filter(None, [way])]
+    patch = b"".join(patches.values())
+    return ChangesResult(files, patch, since, notes=tuple(notes), text=Joined("\n", *lines), next=following)
+
+
+def _shown_patches(
+    patches: Mapping[str, bytes],
+    encodings: Mapping[str, str],
+    present: Container[str],
+    since: str | None,
+    display: Display,
+) -> tuple[list[str], NextCall | None, str]:
+    """Return the lines of patches by path for a model, the call for the paths left out, and a footer."""
+    shown: list[str] = []
+    room = _PATCH_CHARS
+    for number, (path, patch) in enumerate(patches.items()):
+        part, complete = _first_lines(patch, _PATCH_LINES - len(shown), room, encodings.get(path, "utf-8"))
+        shown += part
+        room -= sum(map(len, part)) + len(part)
+        if not complete:
+            # A patch that is too long alone is left to `read`.
+            rest = [*patches][number or 1 :]
+            scope = {} if since is None else {"since": since}
+            paths = [*map(display, rest[:_MOST_OFFERED])]
+            following = call("changes", **scope, paths=paths) if rest else None
+            read = Advice("the file: ", call("read", path=display(path)))
+            left = sum(each.count(b"\n") for each in patches.values()) - len(shown)
+            file = read if number == 0 and path in present else ""
+            more = f"{plural(left, 'more line')} of the patch"
+            return shown, following, footer(more, file, continuation(following))
+    return shown, None, ""
+
+
+def _first_lines(patch: bytes, most: int, max_chars: int, encoding: str = "utf-8") -> tuple[list[str], bool]:
+    """Return the first lines of a patch for a model, and True if they are all. Every character is visible."""
+    count = patch.count(b"\n")
+    end = 0
+    for _ in range(min(count, most)):
+        end = patch.index(b"\n", end) + 1
+    head, mark, body = patch[:end].partition(b"\n@@ ")
+    text = (head + mark).decode("utf-8", "backslashreplace") + body.decode(encoding, "backslashreplace")
+    shown = bounded_lines(text.split("\n")[:-1], max_chars)
+    return [*map(styled_diff, shown)], len(shown) == count
 
 
 def patch_notes(files: Sequence[FileChange], missing: int) -> list[str]:
@@ -136,16 +181,18 @@ def patch_notes(files: Sequence[FileChange], missing: int) -> list[str]:
     return notes
 
 
-def bounded_patch(changes: Iterable[Change], may_show: MayShow) -> tuple[bytes, int]:
-    """Return the patch of the changes that may be shown, and the number that size and time leave out."""
+def bounded_patches(changes: Iterable[Change], may_show: MayShow) -> tuple[dict[str, bytes], int]:
+    """Return the patches that may be shown, by path, and the number that size and time leave out."""
     shown = [change for change in changes if may_show(change.path)]
     ordered = sorted(_paired(shown), key=lambda each: os.fsencode(each[0].path))
-    patch = bytearray()
+    patches: dict[str, bytes] = {}
+    size = 0
     for number, (change, origin) in enumerate(ordered):
-        if len(patch) > _PATCH_BYTES or _is_late():
-            return bytes(patch), len(ordered) - number
-        patch += _patch_of(change, origin)
-    return bytes(patch), 0
+        if size > _PATCH_BYTES or _is_late():
+            return patches, len(ordered) - number
+        patches[change.path] = patch = _patch_of(change, origin)
+        size += len(patch)
+    return patches, 0
 
 
 def _is_late() -> bool:
@@ -216,14 +263,10 @@ def name_paths(paths: Sequence[str], most: int = _NAMES_SHOWN) -> str:
 
 def patch_lines(patch: bytes) -> list[str]:
     """Return the lines of a patch for a model: bounded, and with every character visible."""
-    count = patch.count(b"\n")
-    end = 0
-    for _ in range(min(count, _PATCH_LINES)):
-        end = patch.index(b"\n", end) + 1
-    lines = patch[:end].decode("utf-8", "backslashreplace").split("\n")[:-1]
-    shown: list[str] = [*map(styled_diff, bounded_lines(lines, _PATCH_CHARS))]
-    if len(shown) < count:
-        shown.append(footer(f"{plural(count - len(shown), 'more line')} of the patch"))
+    shown, complete = _first_lines(patch, _PATCH_LINES, _PATCH_CHARS)
+    if not complete:
+        left = patch.count(b"\n") - len(shown)
+        shown.append(footer(f"{plural(left, 'more line')} of the patch"))
     return shown
 
 

@@ -38,6 +38,7 @@ _SAME_IN_RE = {
     "edge": re.compile(r"\\b(?:\(\?<?=\\w\))?"),
     "property": re.compile(r"(?!)"),
 }
+_ESCAPED_OR_ONE = re.compile(r"\\[^\w\s]|.", re.DOTALL)
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
 
 
@@ -354,7 +355,8 @@ def _mistake(syntax: Syntax, error: Exception) -> tuple[int, str]:
 
 def _suggestion(engine: Any, written: str) -> str | None:
     """Escape the full pattern if it does not look like a regex, else only the wrong characters."""
-    literal = escape(written)
+    # A character that is escaped already means itself.
+    literal = "".join(part if len(part) > 1 else escape(part) for part in _ESCAPED_OR_ONE.findall(written))
     if not _LOOKS_LIKE_REGEX.search(written):
         return literal
     repaired = written

@@ -6,7 +6,7 @@ from agentfs.advice import Advice, Joined, Retry, ToolName
 from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
-from agentfs.reading.images import ImageInfo, as_image, image_info, image_problem, scale_down
+from agentfs.reading.images import ImageInfo, as_image, image_format, image_info, scale_down
 from agentfs.reading.notebook import NotANotebookError, is_named_notebook, notebook_problem, read_notebook
 from agentfs.reading.page import FileInfo, ReadRequest
 from agentfs.reading.sections import Pdf, read_sections
@@ -78,8 +78,8 @@ def read_media(file: OpenFile, head: bytes, limits: Limits, request: ReadRequest
     binary, is_pdf = is_binary(head), head.startswith(_PDF)
     if request.raw:
         return Media(_read_hex(file, limits, request) if binary or is_pdf else None)
-    if (image := _image_of(head)) is not None:
-        return Media(_read_image(file, image, limits))
+    if (form := _image_of(head)) is not None:
+        return Media(_read_image(file, form, limits))
     if is_pdf:
         try:
             return Media(_read_pdf(file, limits, request))
@@ -101,7 +101,7 @@ def read_media(file: OpenFile, head: bytes, limits: Limits, request: ReadRequest
 def check_text(path: str, data: bytes, limits: Limits) -> None:
     """Raise an error if the content is an image or a PDF. A broken one may be edited as text."""
     head = data[:HEAD]
-    if (image := _image_of(head)) is not None and not image_problem(data, image):
+    if _image_of(head) and (image := image_info(data)) is not None and not image.problem:
         kind = "an image"
     elif head.startswith(_PDF) and _is_pdf(path, data, limits):
         kind = "a PDF"
@@ -132,8 +132,8 @@ def check_notebook(path: str, before: bytes, after: bytes) -> None:
     )
 
 
-def _image_of(head: bytes) -> ImageInfo | None:
-    return None if _is_text(head) else image_info(head)
+def _image_of(head: bytes) -> str | None:
+    return None if _is_text(head) else image_format(head)
 
 
 def _is_surely_pdf(path: str, head: bytes) -> bool:
@@ -181,13 +181,12 @@ def _hex_row(row: bytes, position: int) -> str:
     return f"{position:08x}  {left:<23}  {right:<23}  |{plain}|"
 
 
-def _read_image(file: OpenFile, info: ImageInfo, limits: Limits) -> ReadResult:
+def _read_image(file: OpenFile, form: str, limits: Limits) -> ReadResult:
     size = file.stat.st_size
     data = b"" if size > limits.file_bytes else file.read(limits.file_bytes)
-    info = image_info(data) or info  # its size in pixels may lie beyond the first bytes
-    pixels = f", {info.width}x{info.height} pixels" if info.width and info.height else ""
-    note = f"{quote(file.path)}: {info.format} image{pixels}, {plural(size, 'byte')}"
-    problem = f"over {limits.file_bytes} bytes" if size > limits.file_bytes else image_problem(data, info)
+    info = image_info(data) or ImageInfo(form)
+    note = f"{quote(file.path)}: {info.format} image{info.pixels}, {plural(size, 'byte')}"
+    problem = f"over {limits.file_bytes} bytes" if size > limits.file_bytes else info.problem
     if not problem:
         shown: Image | None = as_image(data, info.media_type)
         fits = len(data) <= limits.image_bytes

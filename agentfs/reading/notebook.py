@@ -14,7 +14,7 @@ from agentfs.advice import Advice, Joined, ParameterName, Retry
 from agentfs.errors import NoMatchError
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
-from agentfs.reading.images import as_image, image_info, image_problem
+from agentfs.reading.images import as_image, image_info
 from agentfs.reading.page import FileInfo, ReadRequest
 from agentfs.reading.sections import MarkedLines, read_sections
 from agentfs.reading.slices import Section
@@ -140,10 +140,8 @@ def _read_image(encoded: str, image_bytes: int) -> tuple[str, Image | None]:
     info = image_info(data)
     if info is None:
         return "an image of unknown format", None
-    note = f"{info.format} image, {info.width}x{info.height}, {plural(len(data), 'byte')}"
-    problem = image_problem(data, info) or (
-        f"over {plural(image_bytes, 'byte')}" if len(data) > image_bytes else ""
-    )
+    note = f"{info.format} image{info.pixels}, {plural(len(data), 'byte')}"
+    problem = info.problem or (f"over {plural(image_bytes, 'byte')}" if len(data) > image_bytes else "")
     if problem:
         return f"{note}; not shown: {problem}", None
     return note, as_image(data, info.media_type)

@@ -207,7 +207,7 @@ def text_page(
     first = request.first(info.path, info.total)
     if not info.total:
         return empty_result(info, ["empty file"])
-    end, count = end_of(text), max_lines(request.limit, limits)
+    end, count = end_of(text), max_lines(request.limit or info.usual, limits)
     start = line_start(text, first, end)
     texts = iter([text[start : line_start(text, count + 1, end, start)]])
     lines = slice_lines(texts, end, first, count, request.column)

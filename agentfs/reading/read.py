@@ -1,12 +1,12 @@
 """`read` and `read_many`: one page of any file, or several files in one result."""
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from agentfs import call_context, search
 from agentfs.advice import Advice, Joined, NextCall, ParameterName
-from agentfs.context import Context
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
@@ -37,11 +37,21 @@ from agentfs.text import (
     notes_of,
     one_line,
 )
+from agentfs.workspace_context import Context
 
 _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest is for the page
 _MOST_MATCHES = 10_000  # files of one glob, which is more than any budget holds
 _MIN_TOKENS = 40  # if fewer tokens are left, the next call reads the next file
 _MAX_NAMED = 5  # left out files that are named; the next call has all of them
+# A path with lines after it, as in `a.py:10-14` or `a.py#L10-L14`.
+_RANGE = re.compile(
+    r"(?P<path>.+?)(?::|#L)(?P<first>[1-9][0-9]{0,9})(?:[-:,]L?(?P<last>[0-9]{1,10}))?", re.DOTALL
+)
+# Files that a program writes. Few of their lines are ever needed.
+_LOCKFILE = re.compile(
+    r".*[-.]lock(?:\.json|\.ya?ml|\.hcl|file)?|npm-shrinkwrap\.json|go\.sum", re.IGNORECASE
+)
+_LOCKFILE_LINES = 200
 _UNITS = {"notebook": "cell", "pdf": "page", "binary": "row"}
 _NO_IDS = "no line ids: the file is too large to keep them"
 
@@ -49,6 +59,10 @@ _NO_IDS = "no line ids: the file is too large to keep them"
 def read_path(context: Context, path: str, request: ReadRequest, outputs: OutputStore) -> ReadResult:
     """Return one page of a file or of a stored result, or the list of a directory."""
     root, _, limits = context
+    if (ranged := _RANGE.fullmatch(path)) and not root.exists(path) and root.exists(ranged["path"]):
+        path, first, last = ranged["path"], int(ranged["first"]), ranged["last"]
+        if request.offset == 1 and request.limit is None:
+            request = request._replace(offset=first, limit=max(int(last) - first + 1, 1) if last else None)
     kept = outputs.get(path, root)
     if kept is not None and not kept.path:
         return read_text(path, kept.text, limits, request)
@@ -213,6 +227,9 @@ def _read_loaded(
     except BinaryError:  # the first bytes look like a byte order mark, but are not one
         return binary_result(file, data[:HEAD], limits)
     info, text = FileInfo.of(file.path, data, decoded), decoded.text
+    bare = request.offset == 1 and request.limit is None and limits.line_overhead is None
+    if bare and _LOCKFILE.fullmatch(file.path.rpartition("/")[2]):
+        info = info._replace(usual=min(_LOCKFILE_LINES, limits.read_lines))
     ids: Sequence[str] = ()
     if request.line_ids and request.first(file.path, info.total):
         ids = tracker.line_ids(file.real_path, info.revision, text, to_model=True)

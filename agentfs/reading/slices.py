@@ -54,7 +54,7 @@ class LineSlice(NamedTuple):
         ended: True if the last line has a line end.
         not_loaded: If the slice is one long line, how many of its characters were not loaded.
         ids: The line ids, or ().
-        sections: The sections of which these are the lines; () for a text. Only the first may be a part.
+        sections: The sections that have these lines; () for a text. Only the first may be a part.
     """
 
     first: int
@@ -73,7 +73,7 @@ class LineSlice(NamedTuple):
 
     @property
     def least(self) -> int:
-        """How many lines a page shows at least: the title of a section is not enough."""
+        """The fewest lines that a page shows: the title of a section is not enough."""
         return min(len(self.sections[0].shown), 2) if self.sections else 1
 
     @property

@@ -519,8 +519,10 @@ def explain_missing(
     straight = _DECORATION.sub("", _ALIAS.sub("", path)).replace("\\", "/")
     given = error.details.get("similar", ())
     with suppress(AgentFSError):
-        is_there = root.exists(straight)
+        is_there = straight != path and root.exists(straight)
         found = [straight] if is_there else _alike(root, straight, method)
+        # A link that leads nowhere has the name itself.
+        found = [each for each in found if each != path]
         if found and found != list(given):
             error.details["similar"] = found
             meant = f"Did you mean {' or '.join(map(quote, found))}?"

@@ -14,6 +14,7 @@ MOST_LINES = 400_000
 DIFF_CONTEXT = 3  # unchanged lines around a change
 _ANCHOR_CHARS = 400
 _LINE_CHARS = 400
+_MOST_PAIRED = 8  # removed lines that an added one is compared with
 _KINDS: dict[str, StyleKind] = {"@": "hunk", "+": "added", "-": "removed"}  # by the first character of a line
 
 
@@ -227,17 +228,24 @@ def _around_changes(lines: Sequence[str]) -> list[str]:
     """Leave out the beginning of long lines in a diff, as far as the old and the new line share it."""
     shown = list(lines)
     removed: list[int] = []
+    before = ""  # the mark of the previous line
     for index, line in enumerate(lines):
-        if line[:1] == "-":
-            removed = [*removed, index] if index and lines[index - 1][:1] == "-" else [index]
-        elif line[:1] != "+":
+        mark = line[:1]
+        if mark == "\\":  # "\ No newline at end of file" may stand between the old and the new line
+            continue
+        if mark == "-":
+            removed = [*removed, index] if before == "-" else [index]
+        elif mark != "+":
             removed = []
         elif removed:
-            old = removed.pop(0)
-            start = common_prefix(line[1:], lines[old][1:]) - _LINE_CHARS // 4
+            # As many lines may not have been added as removed, so take the most similar one.
+            shared = [common_prefix(line[1:], lines[old][1:]) for old in removed[:_MOST_PAIRED]]
+            at = shared.index(max(shared))
+            old, start = removed.pop(at), shared[at] - _LINE_CHARS // 4
             if start > 0 and max(len(line), len(lines[old])) > _LINE_CHARS:
                 for each in (old, index):
                     shown[each] = f"{lines[each][0]}{cut_mark(start)}{lines[each][1 + start :]}"
+        before = mark
     return shown
 
 

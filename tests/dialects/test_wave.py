@@ -494,7 +494,7 @@ def test_a_multi_edit_that_creates_a_file_asks_for_permission_once_and_reports_t
     arguments = {"file_path": "new/many.txt", "edits": CREATING}
     created = execute(ws, "MultiEdit", arguments, **context)
     assert created.success
-    assert created.short_result == "Created new/many.txt, 12 bytes"
+    assert created.short_result == "Created new/many.txt"
     assert ws.read("new/many.txt").content == "zero\r\nthree\n"
     assert asked == [("MultiEdit", arguments)]
     [request] = requests

@@ -244,7 +244,7 @@ def test_an_edit_that_failed_for_another_reason_must_be_passed_again(ws, tmp_pat
     (tmp_path / "f").write_text("name = 'new'\nother = 1\n")
     with pytest.raises(NoMatchError) as caught:
         ws.multi_edit("f", [Edit("name = 'old'", "name = 'new'"), Edit("nowhere at all", "x")])
-    assert "leave out edit 1 and pass the others again" in str(caught.value)
+    assert "leave out edit 1, correct edit 2, and pass the others again" in str(caught.value)
     with pytest.raises(NoMatchError) as caught:
         ws.multi_edit("f", [Edit("nowhere at all", "x"), Edit("other = 1", "other = 2")])
     assert "pass them all again" in str(caught.value)

@@ -307,7 +307,7 @@ def test_a_hostile_growth_is_refused_before_it_is_made(env):
             "whitespace",
             [1, 2],
             "def f(x):\n    return x",
-            "line 2 is `····return·x` and the old text has `··return·x`",
+            "in line 2, the old text has `··return·x`",
         ),
         (
             b"a\nb\nx = compute(one, two)\nc\n",

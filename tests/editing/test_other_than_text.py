@@ -154,18 +154,24 @@ def test_the_error_names_the_parameter_to_a_model_that_has_it(ws, book):
     assert book.read_text() == BREAKING
 
 
-def test_an_edit_of_a_pdf_or_an_image_is_refused_unless_raw_insists(ws, tmp_path):
-    plain_gif = b"GIF89a\x01\x01\x01\x01\x01\xff\xff; and what follows it"
-    files = {"a.pdf": pdf(["one", "two"]), "a.gif": plain_gif}
-    texts = {"a.pdf": "(one)", "a.gif": "GIF89a"}
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(BinaryError) as caught:
-            ws.edit(name, texts[name], "x", replace_all=True)
-        assert "raw=true" in str(caught.value)
-        assert (tmp_path / name).read_bytes() == content
-        ws.edit(name, texts[name], "x", replace_all=True, raw=True)
-        assert (tmp_path / name).read_bytes() == content.replace(texts[name].encode(), b"x")
+@pytest.mark.parametrize(
+    ("name", "content", "text", "options"),
+    [
+        ("a.pdf", pdf(["one", "two"]), "(one)", {}),
+        ("a.gif", make_image("GIF"), "GIF87a", {"encoding": "latin-1"}),
+        ("a.png", make_image("PNG"), "IHDR", {"encoding": "latin-1"}),
+    ],
+)
+def test_an_edit_of_a_pdf_or_an_image_is_refused_unless_raw_insists(
+    ws, tmp_path, name, content, text, options
+):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(BinaryError) as caught:
+        ws.edit(name, text, "x", replace_all=True, **options)
+    assert "raw=true" in str(caught.value)
+    assert (tmp_path / name).read_bytes() == content
+    ws.edit(name, text, "x", replace_all=True, raw=True, **options)
+    assert (tmp_path / name).read_bytes() == content.replace(text.encode(), b"x")
 
 
 def test_a_text_that_begins_like_a_pdf_or_an_image_may_be_edited(ws, tmp_path):

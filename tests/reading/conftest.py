@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agentfs.context import Context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
@@ -12,6 +11,7 @@ from agentfs.policy import Policy
 from agentfs.read_tracker import ReadTracker
 from agentfs.reading.page import ReadRequest
 from agentfs.reading.read import read_file
+from agentfs.workspace_context import Context
 
 
 class Reader:

@@ -40,7 +40,7 @@ def test_a_notebook_is_shown_by_cells_with_their_outputs(ws, tmp_path):
     lines = result.text.split("\n")
     assert lines[:6] == ["cell 1, markdown", "|# Title", "|text", "cell 2, code, run 7", "|print(1)", "|x"]
     assert lines[6] == ">1"
-    assert lines[7].startswith("> [PNG image, 40x30, ")
+    assert lines[7].startswith("> [PNG image, 40x30 pixels, ")
     assert lines[8:] == [">[text/html, not shown]", ">E: v", "cell 3, code", lines[-1]]
     assert lines[-1].startswith("[cells of a notebook; ")
     assert (result.kind, result.total_lines, len(result.images)) == ("notebook", 3, 1)

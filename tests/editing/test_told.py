@@ -1,0 +1,252 @@
+"""Texts that a model gets from edits, writes and reads. Each test is named after the act of the model."""
+
+import json
+import os
+
+import pytest
+
+from agentfs import AgentFSError, Edit, Limits, Policy, Workspace
+from agentfs.errors import AmbiguousError, NoMatchError, NotFoundError
+
+
+@pytest.fixture
+def ws(tmp_path):
+    with Workspace(tmp_path) as made:
+        yield made
+
+
+def missed(act):
+    with pytest.raises(AgentFSError) as caught:
+        act()
+    return caught.value
+
+
+def test_a_write_after_a_formatter_needs_no_read_of_lines_that_a_diff_has_shown(ws, tmp_path):
+    lines = [f"x{number} = {number}" for number in range(60)]
+    (tmp_path / "a.py").write_text("\n".join(lines) + "\n")
+    ws.read("a.py")
+    for number in (3, 20, 40):
+        lines[number] = f"x{number}  =  {number}"
+    (tmp_path / "a.py").write_text("\n".join(lines) + "\n")
+    ws.edit("a.py", "x50 = 50", "x50 = 0")
+    assert ws.write("a.py", "new\n").bytes_written == 4
+
+
+def test_lines_around_an_edit_were_seen_in_its_diff(ws, tmp_path):
+    (tmp_path / "a.py").write_text("".join(f"x{number} = {number}\n" for number in range(20)))
+    ws.read("a.py", limit=5)
+    ws.read("a.py", offset=13)
+    ws.edit("a.py", "x8 = 8", "x8 = 80")  # shows lines 6 to 12
+    assert ws.write("a.py", "new\n").bytes_written == 4
+
+
+def test_lines_of_a_diff_that_is_not_shown_were_not_seen(tmp_path):
+    with Workspace(tmp_path, limits=Limits(output_tokens=60)) as ws:
+        (tmp_path / "a.py").write_text(
+            "".join(f"x{number} = {number} + {'y' * 30}\n" for number in range(20))
+        )
+        for offset in (*range(1, 6), *range(13, 21)):
+            ws.read("a.py", offset=offset, limit=1)
+        assert "x8" not in ws.edit("a.py", "x8 = 8", "x8 = 80").text
+        assert missed(lambda: ws.write("a.py", "new\n")).code == "unread"
+
+
+def test_a_write_names_one_read_of_all_gaps(ws, tmp_path):
+    (tmp_path / "a.py").write_text("".join(f"x{number}\n" for number in range(30)))
+    for first in range(1, 31, 3):
+        ws.read("a.py", offset=first, limit=2)
+    error = missed(lambda: ws.write("a.py", "new\n"))
+    (call,) = error.details["suggested_calls"]
+    ws.read(**call["arguments"])
+    assert ws.write("a.py", "new\n").bytes_written == 4
+
+
+def test_a_broken_link_does_not_suggest_itself(ws, tmp_path):
+    os.symlink("nowhere.toml", tmp_path / "config.toml")
+    for act in (lambda: ws.read("config.toml"), lambda: ws.edit("config.toml", "a", "b")):
+        assert "Did you mean" not in str(missed(act))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [(r"foo\(bar(", "foo(bar("), (r"a\.b[", "a.b["), (r"c:\\d(", r"c:\d("), ("f(x", "f(x")],
+)
+def test_a_literal_suggestion_escapes_each_character_once(ws, tmp_path, pattern, literal):
+    (tmp_path / "a").write_text(f"{literal}\n")
+    error = missed(lambda: ws.replace(pattern, "z", regex=True))
+    assert ws.replace(error.details["suggestion"], "z", regex=True).replacements == 1
+    assert (tmp_path / "a").read_text() == "z\n"
+
+
+def test_the_advice_of_a_multi_edit_covers_every_failed_edit(ws, tmp_path):
+    (tmp_path / "m.py").write_text("alpha = 1\nbeta = 2\n")
+    wrong = [Edit("alpha = 0", "alpha = 1"), Edit("delta = 5", "delta = 6"), Edit("beta = 2", "beta = 3")]
+    error = missed(lambda: ws.multi_edit("m.py", wrong))
+    assert "leave out edit 1, correct edit 2, and pass the others again" in str(error)
+    only = missed(lambda: ws.multi_edit("m.py", [wrong[0], wrong[2]]))
+    assert "leave out edit 1 and pass the others again" in str(only)
+
+
+def test_a_line_that_makes_a_place_unique_says_how_far_away_it_is(ws, tmp_path):
+    body = "    x\n    y\n    return 2\n\n"
+    (tmp_path / "b.py").write_text(f"def a():\n{body}def b():\n{body}def c():\n{body}")
+    error = missed(lambda: ws.edit("b.py", "return 2", "return 3"))
+    assert isinstance(error, AmbiguousError)
+    assert "[preceded only here, 3 lines above, by: def c():]" in str(error)
+    assert "2 lines below, by: def b():]" in str(error)
+
+
+def test_a_first_edit_with_an_empty_old_string_creates_a_file(ws, tmp_path):
+    assert ws.edit("new/a.py", "", "one\n").created
+    assert (tmp_path / "new/a.py").read_bytes() == b"one\n"
+    made = ws.multi_edit("b.py", [Edit("", "one\r\ntwo\n"), Edit("two", "2")])
+    assert (made.text, (tmp_path / "b.py").read_bytes()) == ('Created "b.py": 2 lines.', b"one\r\n2\n")
+    assert ws.write("b.py", "x\n").bytes_written == 2  # it has written all of it
+    assert ws.undo(3).steps == 3
+    assert not (tmp_path / "b.py").exists()
+
+
+def test_an_edit_creates_nothing_in_place_of_a_file_or_in_a_preview(ws, tmp_path):
+    (tmp_path / "a").write_text("")
+    assert missed(lambda: ws.edit("a", "", "text")).code == "invalid_argument"
+    assert "would create" in ws.edit("b", "", "text", preview=True).text
+    assert isinstance(missed(lambda: ws.edit("b", "old", "text")), NotFoundError)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_failed_edit_of_a_new_file_does_not_advise_to_read_it(ws, tmp_path):
+    error = missed(lambda: ws.multi_edit("new.py", [Edit("", "one\n"), Edit("absent", "x")]))
+    assert "read(" not in str(error)
+    assert "does not exist yet" in str(error)
+    assert not (tmp_path / "new.py").exists()
+
+
+def test_creating_by_an_edit_asks_for_permission_once(tmp_path):
+    asked = []
+    policy = Policy(permission=lambda request: asked.append((request.paths, request.diff)) or True)
+    with Workspace(tmp_path, policy=policy) as ws:
+        ws.edit("sub/a", "", "text\n")
+    ((paths, diff),) = asked
+    assert paths == ("sub/a",)
+    assert "+text" in diff
+
+
+@pytest.mark.parametrize(("file", "old"), [("Loading...", "Loading…"), ("Loading…", "Loading...")])
+def test_an_ellipsis_is_named(ws, tmp_path, file, old):
+    (tmp_path / "e").write_text(f"print('{file}')\n")
+    error = missed(lambda: ws.edit("e", f"print('{old}')", "done"))
+    assert "ellipses" in str(error)
+    ws.edit("e", error.details["suggestion"], "done")
+    assert (tmp_path / "e").read_text() == "done\n"
+
+
+def test_a_white_space_miss_shows_each_line_once(ws, tmp_path):
+    (tmp_path / "a.py").write_text("if a:\n\tb = 1\n\tc = 2\n")
+    error = missed(lambda: ws.edit("a.py", "if a:\n  b =  1\n    c = 2\n", "q"))
+    assert error.details["places"] == [
+        "1|if a:",
+        "2|\tb = 1",
+        "3|\tc = 2",
+        "in line 2, the old text has `··b·=··1`",
+        "in line 3, the old text has `····c·=·2`",
+    ]
+
+
+def test_a_white_space_miss_shows_blanks_that_no_reader_sees(ws, tmp_path):
+    (tmp_path / "a.py").write_text("a\u00a0 =  1\nb\n")
+    error = missed(lambda: ws.edit("a.py", "a = 1 \nb\n", "q"))
+    assert "`a⍽·=··1`" in str(error)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_the_diff_of_a_long_line_shows_the_change(ws, tmp_path, end):
+    (tmp_path / "big.js").write_text("first\n" + "var a=1;" * 75_000 + "OLD;" + "var a=1;" * 50_000 + end)
+    text = ws.edit("big.js", "OLD;", "NEW;").text
+    assert text.count("OLD;") == 1
+    assert text.count("NEW;") == 1
+    assert len(text) < 2000
+
+
+def test_the_diff_of_a_long_line_shows_the_change_after_other_removed_lines(ws, tmp_path):
+    (tmp_path / "big.js").write_text("first\n" + "var a=1;" * 75_000 + "OLD;" + "var a=1;" * 50_000)
+    ws.edit("big.js", "first\n", "")
+    text = ws.multi_edit("big.js", [Edit("OLD;", "NEW;")]).text
+    assert "NEW;" in text
+    ws.undo(2)
+    text = ws.multi_edit("big.js", [Edit("first\n", ""), Edit("OLD;", "NEW;")]).text
+    assert "NEW;" in text
+
+
+@pytest.mark.parametrize("old", ["a = 1\nb = 2", "a = 1\n\nb = 2", "a  = 1\nb = 2"])
+def test_an_edit_over_two_cells_names_raw(ws, tmp_path, old):
+    cells = [{"cell_type": "code", "source": each} for each in ("a = 1", "b = 2")]
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}))
+    error = missed(lambda: ws.edit("n.ipynb", old, "c"))
+    assert isinstance(error, NoMatchError)
+    assert "raw=true" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "lines"),
+    [
+        (":10-14", (10, 14)),
+        ("#L10-L14", (10, 14)),
+        ("#L10", (10, 30)),
+        (":10", (10, 30)),
+        (":14-10", (14, 14)),
+    ],
+)
+def test_a_range_after_a_path_is_read(ws, tmp_path, suffix, lines):
+    (tmp_path / "a.py").write_text("".join(f"x{number}\n" for number in range(30)))
+    page = ws.read(f"a.py{suffix}")
+    assert (page.path, page.start_line, page.end_line) == ("a.py", *lines)
+    (tmp_path / f"a.py{suffix}").write_text("other\n")
+    assert ws.read(f"a.py{suffix}").content == "other\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["package-lock.json", "poetry.lock", "pnpm-lock.yaml", "go.sum", "yarn.lock"]
+)
+def test_a_lockfile_is_read_by_a_smaller_page_and_whole_by_its_next_calls(ws, tmp_path, name):
+    text = "".join(f"entry {number}\n" for number in range(900))
+    (tmp_path / name).write_text(text)
+    page = ws.read(name)
+    content = page.content
+    assert (page.end_line, page.truncated_by) == (200, "lines")
+    while page.next is not None:
+        page = ws.read(**page.next["arguments"])
+        content += page.content
+    assert content == text
+    assert ws.read(name, limit=500).end_line == 500
+    (tmp_path / "clock").write_text(text)
+    assert ws.read("clock").end_line == 900
+
+
+def test_changes_that_are_cut_name_the_call_for_the_rest(ws, tmp_path):
+    for number in range(6):
+        ws.write(f"f{number}.txt", "".join(f"{number} line {line}\n" for line in range(90)))
+    seen, result = set(), ws.changes()
+    while True:
+        seen |= {line for line in result.text.splitlines() if line.startswith("+") and " line " in line}
+        if result.next is None:
+            break
+        assert "more: changes(" in result.text
+        result = ws.changes(**result.next["arguments"])
+    assert len(seen) == 6 * 90
+
+
+def test_a_patch_too_long_for_an_answer_names_its_file(ws, tmp_path):
+    ws.write("a.txt", "".join(f"line {line}\n" for line in range(900)))
+    ws.write("b.txt", "b\n")
+    result = ws.changes()
+    assert 'the file: read(path="a.txt")' in result.text
+    assert result.next == {"name": "changes", "arguments": {"paths": ["b.txt"]}}
+
+
+def test_changes_show_the_characters_of_a_file_whose_codec_was_given(ws, tmp_path):
+    (tmp_path / "é.txt").write_bytes("caf\xe9\n".encode("latin-1") * 2)
+    ws.read("é.txt", encoding="latin-1")
+    ws.edit("é.txt", "café\ncafé", "thé\ncafé")
+    text = ws.changes().text
+    assert "-café\n+thé\n café" in text
+    assert "--- a/é.txt" in text
