@@ -21,6 +21,7 @@ from agentfs.completion import SHELLS
 from agentfs.errors import AgentFSError, EncodingError, FileIOError, InvalidArgumentError, RefusedError
 from agentfs.fs import Root
 from agentfs.fs.settings_file import places_inside, read_settings
+from agentfs.habits.lenient import parse_arguments
 from agentfs.history import Timeline
 from agentfs.history.timeline import Step
 from agentfs.limits import MIB, Limits
@@ -44,7 +45,6 @@ from agentfs.terminal import (
 )
 from agentfs.text import footer, to_json
 from agentfs.text.nearest import nearest
-from agentfs.tools.binding import parse_arguments
 from agentfs.tools.result import ToolNames
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.tools.toolset import Toolset

@@ -26,6 +26,8 @@ LAYERS = [
     {"reading"},
     {"editing"},
     {"events", "providers"},
+    {"arguments"},
+    {"habits", "concurrency"},
     {"tools"},
     {"enforcement"},
     {"workspace"},

@@ -20,7 +20,8 @@ from typing import Annotated, Any, TypedDict, get_type_hints
 
 from agentfs import errors, results
 from agentfs.advice import Advice, FirstOf, Joined, NextCall, ParameterName, Part, Retry, ToolName
-from agentfs.arguments.hints import ArgumentChecker, default_values, kind_of
+from agentfs.arguments.checks import ArgumentChecker
+from agentfs.arguments.hints import default_values, kind_of
 from agentfs.arguments.kinds import SCALARS, Anything, ArgumentReader, Integer, Kind, ListOf, String
 from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, UnsupportedSystemError
 from agentfs.limits import MIB, Limits
