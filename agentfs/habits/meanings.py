@@ -98,6 +98,14 @@ def _line_range(lines: list[int] | str, given: _Arguments) -> _Arguments:
     return {**_first_line(first, given), **_last_line(last, {**given, "start_line": first})}
 
 
+def _insertion(line: int, _: _Arguments) -> _Arguments:
+    return {"insert_line": line, "old_string": ""}
+
+
+def _tail(count: int, _: _Arguments) -> _Arguments:
+    return {"offset": -count}
+
+
 def _output_mode(mode: Any, _: _Arguments) -> _Arguments:
     return {"output_mode": _OUTPUT_MODES.get(mode, mode) if isinstance(mode, str) else mode}
 
@@ -234,7 +242,7 @@ HABITS: dict[str, Habits] = {
             Habit("view_range", UnionOf((ListOf(_INTEGER), _STRING)), _line_range, "line_range lines range"),
             # Cursor; if it is true, a range is ignored there.
             Habit("should_read_entire_file", _BOOLEAN, aliases="read_entire_file entire_file"),
-            Habit("tail", _INTEGER, lambda count, _: {"offset": -count}),
+            Habit("tail", _INTEGER, _tail),
             _one_path("read"),
             *_ALL_FILES,
         ),
@@ -264,7 +272,7 @@ HABITS: dict[str, Habits] = {
         "preview expect insert_line",
         # Gemini CLI; Anthropic's text editor.
         (
-            Habit("insert_line", _INTEGER, lambda line, _: {"insert_line": line, "old_string": ""}),
+            Habit("insert_line", _INTEGER, _insertion),
             Habit("use_regex", _BOOLEAN, {True: "an edit finds its text as it is"}, "is_regex regex"),
             Habit("expected_replacements", _INTEGER, _counted, "expected_occurrences expected_count"),
             _one_path("edit"),

@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from functools import reduce
 from importlib import import_module
-from operator import or_
-from typing import Annotated, Any, Literal, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from agentfs.arguments.docstrings import write_docstring
 from agentfs.arguments.kinds import Parameter
@@ -87,9 +87,12 @@ def _declared(parameter: Parameter, hints: Hints) -> inspect.Parameter:
 
 
 def _without_literals(hint: Any) -> Any:
-    origin, args = get_origin(hint), get_args(hint)
+    """Return a hint in which the type of the choices replaces a Literal."""
+    origin: Any = get_origin(hint)
+    args: tuple[Any, ...] = get_args(hint)
     if origin is Literal:
-        return type(args[0])
-    if origin in (list, dict):
-        return origin[tuple(map(_without_literals, args))]
-    return reduce(or_, map(_without_literals, args)) if args else hint
+        return args[0].__class__
+    plain = tuple(map(_without_literals, args))
+    if not plain:
+        return hint
+    return reduce(lambda one, other: one | other, plain) if origin in (Union, UnionType) else origin[plain]
