@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 
 from agentfs import editing, history, reading, search, tools
 from agentfs import watch as watching
+from agentfs.arguments.hints import ModelType
 from agentfs.enforcement.guard import check_rules, guard_methods, may_show_recorded, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
@@ -41,7 +42,7 @@ from agentfs.results import (
     WatchReport,
     WriteResult,
 )
-from agentfs.tools.declaration import ModelType, declared_tools, tool
+from agentfs.tools.declaration import declared_tools, tool
 from agentfs.visible import quoted
 from agentfs.workspace_context import Context
 

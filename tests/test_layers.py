@@ -27,6 +27,8 @@ LAYERS = [
     {"reading"},
     {"editing"},
     {"events", "providers"},
+    {"arguments"},
+    {"habits", "concurrency"},
     {"tools"},
     {"enforcement"},
     {"workspace"},

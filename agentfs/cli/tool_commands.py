@@ -30,10 +30,10 @@ from agentfs.cli.output import (
     write_output,
 )
 from agentfs.errors import InvalidArgumentError
+from agentfs.habits.lenient import parse_arguments
 from agentfs.limits import MIB, Limits
 from agentfs.results import ToolResult
 from agentfs.text import decode, footer, to_json
-from agentfs.tools.binding import parse_arguments
 from agentfs.tools.result import ToolNames
 from agentfs.tools.spec import Tool, exposable
 from agentfs.tools.toolset import Toolset

@@ -14,6 +14,7 @@ from agentfs.advice import NextCall as NextCall
 from agentfs.advice import Retry as Retry
 from agentfs.advice import call as call
 from agentfs.advice import say as say
+from agentfs.arguments.docstrings import read_docstring as read_docstring
 from agentfs.call_context import check as check
 from agentfs.editing.diagnostics import explain_ambiguous as explain_ambiguous
 from agentfs.editing.diagnostics import explain_no_match as explain_no_match
@@ -36,7 +37,6 @@ from agentfs.text import most_that_fit as most_that_fit
 from agentfs.text import newline_of as newline_of
 from agentfs.text import plural as plural
 from agentfs.text.nearest import nearest as nearest
-from agentfs.tools.declaration import read_docstring as read_docstring
 from agentfs.tools.result import AFTER_AN_EXCEPTION
 from agentfs.tools.result import first_line as first_line
 from agentfs.tools.spec import RenderContext as RenderContext

@@ -12,7 +12,8 @@ from os import PathLike, fspath
 from typing import Any, Protocol, TypeVar
 
 from agentfs import call_context, enforcement, search
-from agentfs.arguments.hints import ArgumentChecker, checks_arguments, resolve_hints
+from agentfs.arguments.checks import ArgumentChecker, checks_arguments
+from agentfs.arguments.hints import resolve_hints
 from agentfs.errors import NotFoundError
 from agentfs.events import reports_calls
 from agentfs.fs import Root

@@ -20,7 +20,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
 from agentfs import call_context, search
-from agentfs.arguments.hints import ArgumentChecker
+from agentfs.arguments.checks import ArgumentChecker
 from agentfs.enforcement.guard import Guarded, perform
 from agentfs.errors import (
     AccessError,

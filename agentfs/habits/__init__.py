@@ -1,1 +1,1 @@
-"""What models send because of other products: names of tools and parameters, values, JSON in text."""
+"""Names and values that models send because of other products, and JSON in text."""

@@ -1,4 +1,4 @@
-"""Tables of the tool and parameter names of other products, which models send because of their training."""
+"""The table of what models send for each method because of their training with other products."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
-from agentfs.advice import Advice, FirstOf, Joined, NextCall, call
+from agentfs.advice import Advice, FirstOf, Joined, call
 from agentfs.arguments.kinds import (
     Anything,
     ArgumentReader,
@@ -20,36 +20,7 @@ from agentfs.arguments.kinds import (
     short_repr,
 )
 from agentfs.errors import InvalidArgumentError
-
-# Other names of a parameter of any tool. A name counts only if it is an alias of exactly one parameter of the
-# tool and not itself the name of a parameter.
-ALIASES = {
-    "path": (
-        "file_path filepath filename file_name file target_file relative_path absolute_path abs_path "
-        "directory directory_path dir dir_path dirname folder folder_path target_directory path_name "
-        "pathname search_directory search_path relative_workspace_path"
-    ),
-    "content": "text file_text contents body file_content file_contents new_content code_content",
-    "old_string": "old_str old_text old old_content search search_string find target_content",
-    "new_string": (
-        "new_str new_text new new_content replace replacement replace_with updated replacement_content"
-    ),
-    "replace_all": "all all_occurrences global replace_all_occurrences allow_multiple",
-    "edits": "edit changes replacements edit_list replacement_chunks",
-    "pattern": "query regex regexp search search_pattern search_term glob_pattern glob q substring_pattern",
-    "glob": "include includes include_pattern file_pattern file_glob glob_pattern globs",
-    "type": "file_type filetype types language lang",
-    "output_mode": "mode output output_format",
-    "ignore_case": "case_insensitive i insensitive",
-    "context": "context_lines lines_of_context",
-    "multiline": "multi_line",
-    "limit": "max_results head_limit max_lines num_lines line_count max_entries",
-    "offset": "skip line_offset",
-    "input": "patch patch_text",  # of apply_patch
-    "depth": "max_depth",
-    "include_ignored": "no_ignore include_gitignored show_ignored",
-}
-
+from agentfs.habits.parameter_names import ALIASES, snake_case
 
 _Arguments: TypeAlias = Mapping[str, Any]
 _Meaning: TypeAlias = Mapping[Any, _Arguments | str] | Callable[[Any, _Arguments], _Arguments]
@@ -84,7 +55,7 @@ class Habit(NamedTuple):
 
 
 class Habits(NamedTuple):
-    """What models send for one method besides its own names and `ALIASES`; names are separated by spaces.
+    """Names and values for one method besides its own and `ALIASES`; names are separated by spaces.
 
     Attributes:
         tools: Tools of other products that do the same.
@@ -125,6 +96,14 @@ def _line_range(lines: list[int] | str, given: _Arguments) -> _Arguments:
         raise ValueError("a range is the first line and the last")
     first, last = lines
     return {**_first_line(first, given), **_last_line(last, {**given, "start_line": first})}
+
+
+def _insertion(line: int, _: _Arguments) -> _Arguments:
+    return {"insert_line": line, "old_string": ""}
+
+
+def _tail(count: int, _: _Arguments) -> _Arguments:
+    return {"offset": -count}
 
 
 def _output_mode(mode: Any, _: _Arguments) -> _Arguments:
@@ -263,7 +242,7 @@ HABITS: dict[str, Habits] = {
             Habit("view_range", UnionOf((ListOf(_INTEGER), _STRING)), _line_range, "line_range lines range"),
             # Cursor; if it is true, a range is ignored there.
             Habit("should_read_entire_file", _BOOLEAN, aliases="read_entire_file entire_file"),
-            Habit("tail", _INTEGER, lambda count, _: {"offset": -count}),
+            Habit("tail", _INTEGER, _tail),
             _one_path("read"),
             *_ALL_FILES,
         ),
@@ -293,7 +272,7 @@ HABITS: dict[str, Habits] = {
         "preview expect insert_line",
         # Gemini CLI; Anthropic's text editor.
         (
-            Habit("insert_line", _INTEGER, lambda line, _: {"insert_line": line, "old_string": ""}),
+            Habit("insert_line", _INTEGER, _insertion),
             Habit("use_regex", _BOOLEAN, {True: "an edit finds its text as it is"}, "is_regex regex"),
             Habit("expected_replacements", _INTEGER, _counted, "expected_occurrences expected_count"),
             _one_path("edit"),
@@ -414,45 +393,3 @@ HABITS: dict[str, Habits] = {
 # Parameters that only explain the call, in Cursor and VS Code, Windsurf, OpenHands, Cline, and Gemini CLI.
 _REASONS = "explanation tool_summary security_risk task_progress instruction"
 REASONS = tuple(Habit(name, _ANY) for name in _REASONS.split())
-_DEFINITION = r"^\s*(export |async |pub )*(class|def|function|interface|fn|func|struct|enum) "
-# Names that mean different things in different products, with the calls to propose. Each proposal adds the
-# arguments that the model sent.
-AMBIGUOUS: dict[str, tuple[NextCall, ...]] = {
-    "find": (call("glob"),),  # a regular expression here, a glob in the program `find`
-    "find_file": (call("glob"),),
-    "file_search": (call("glob"),),  # VS Code takes a glob, Cursor a part of the name
-    "search_file": (call("grep"), call("glob")),
-    "search_files": (call("grep"), call("glob")),  # contents in Cline and Roo, names in the server of MCP
-    "tree": (call("ls", depth=0),),
-    "directory_tree": (call("ls", depth=0),),
-    "revert": (call("undo"),),
-    # Tools that search by meaning, in Cursor, Windsurf and VS Code.
-    **dict.fromkeys(("codebase_search", "semantic_search"), (call("grep"),)),
-    # Other ways to change a file, whose arguments have no equivalent here.
-    **dict.fromkeys(
-        (
-            *("apply_patch", "apply_diff", "patch", "replace_lines", "delete_lines", "replace_symbol_body"),
-            *("insert_edit_into_file", "insert_content", "notebook_edit", "edit_notebook"),
-            "edit_notebook_file",
-        ),
-        (call("edit"),),
-    ),
-    "get_file_info": (call("ls"),),
-    "list_code_definition_names": (call("grep", pattern=_DEFINITION),),  # Cline, Roo
-}
-# The tool to use if the one that is meant is not offered.
-SUBSTITUTES = {"read_many": "read"}
-# Tools whose `command` names the action: Anthropic's text editor, SWE-agent, OpenHands.
-EDITORS = ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
-# Prefixes of names: the GPT models, Gemini, clients of MCP.
-_NAMESPACES = re.compile(r"(functions|default_api)[.:]|mcp__\w+?__")
-
-
-def snake_case(name: str) -> str:
-    """Return a name in lower snake case: `filePath`, `file-path` and `-C` as `file_path` and `c`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:80]).replace("-", "_").strip("_ ").lower()
-
-
-def plain_name(name: str) -> str:
-    """Return the name of a tool in lower snake case, without the prefix of a client or model."""
-    return snake_case(_NAMESPACES.sub("", name[:200], count=1))

@@ -17,7 +17,7 @@ from os import PathLike, fspath
 from typing import Any, Self, cast
 
 from agentfs import call_context
-from agentfs.arguments.hints import ArgumentChecker
+from agentfs.arguments.checks import ArgumentChecker
 from agentfs.enforcement.guard import check_arguments
 from agentfs.errors import AgentFSError, InvalidArgumentError, closed
 from agentfs.events import OnEvent, reports_calls

@@ -33,7 +33,8 @@ from agentfs.advice import (
     Retry,
     ToolName,
 )
-from agentfs.arguments.hints import ArgumentChecker, default_values, kind_of
+from agentfs.arguments.checks import ArgumentChecker
+from agentfs.arguments.hints import default_values, kind_of
 from agentfs.arguments.kinds import (
     SCALARS,
     Anything,

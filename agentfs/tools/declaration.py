@@ -1,9 +1,6 @@
-"""The decorator `tool`, which declares a method's effect and use, and the reading of docstrings."""
+"""The decorator `tool`, which declares a method's effect and use."""
 
-import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from agentfs.errors import InvalidArgumentError
@@ -14,12 +11,6 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 # The effect of functions that declare none, by the class of their result.
 _effects_by_result: dict[Any, Effect] = {}
-
-
-class ModelType(NamedTuple):
-    """The type that a model sees, in an `Annotated` hint of a parameter that accepts more from programs."""
-
-    hint: Any
 
 
 class Declaration(NamedTuple):
@@ -116,59 +107,3 @@ def declared_tools(cls: type[Any]) -> dict[str, Declaration]:
     """Return the declarations of methods that may be offered to a model, default tools first."""
     offered = {name: each for name, each in declarations(cls).items() if each.for_models}
     return dict(sorted(offered.items(), key=lambda item: not item[1].default))
-
-
-_HEADING = re.compile(
-    r"(Args|Arguments|Parameters|Attributes|Returns|Yields|Raises|Warns|Examples?|Notes?|See Also):"
-)
-_ITEM = re.compile(r"\*{0,2}(?P<name>\w+)(?: *\([^)]*\))?: *(?P<text>.*)")
-_DESCRIBING = ("Args", "Arguments", "Parameters", "Attributes")
-
-
-class Docstring(NamedTuple):
-    """The text before the first section, one line a paragraph, and one line for each parameter."""
-
-    description: str
-    parameters: Mapping[str, str]
-
-
-@lru_cache(maxsize=128)  # each `tools()` reads those of all methods
-def read_docstring(text: str | None) -> Docstring:
-    """Read a Google-style docstring."""
-    description = ""
-    parameters: dict[str, str] = {}
-    section, body = "", list[str]()
-    for line in [*inspect.cleandoc(text or "").split("\n"), "Returns:"]:  # ends the last section
-        heading = _HEADING.fullmatch(line.rstrip())
-        if not heading:
-            body.append(line)
-            continue
-        if not section:
-            paragraphs = "\n".join(each.strip() for each in body).split("\n\n")
-            description = "\n".join(" ".join(each.split()) for each in paragraphs if each.strip())
-        elif section in _DESCRIBING:
-            parameters |= _items(body)
-        section, body = heading[1], []
-    return Docstring(description, parameters)
-
-
-def write_docstring(description: str, parameters: Mapping[str, str], returns: str) -> str:
-    """Write a Google-style docstring with one line for each parameter."""
-    parts = [description.replace("\n", "\n\n")]
-    if parameters:
-        parts.append("\n".join(["Args:", *(f"    {name}: {text}" for name, text in parameters.items())]))
-    return "\n\n".join([*parts, f"Returns:\n    {returns}"]) + "\n"
-
-
-def _items(lines: list[str]) -> dict[str, str]:
-    indent = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-    items: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in lines:
-        outer = len(line) - len(line.lstrip()) == indent
-        if outer and (found := _ITEM.fullmatch(line.strip())):
-            current = items.setdefault(found["name"], [])
-            current.append(found["text"])
-        else:
-            current.append(line.strip())
-    return {name: " ".join(" ".join(texts).split()) for name, texts in items.items()}

@@ -137,13 +137,14 @@ class ToolNames(Names):
         return self._larger_page(call)
 
     def _larger_page(self, call: NextCall) -> NextCall | None:
-        """Return the answered call with twice the results, for a tool that has `limit` but no `offset`."""
+        """Return the answered search with twice the results, if its tool has `limit` but no `offset`."""
         visible, offset = self._called.visible_names, call["arguments"].get("offset")
-        limit = visible.get("limit", "")
-        # A page with fewer results than requested was cut by another limit, which a higher one does not lift.
-        if not limit or not offset or "offset" in visible or (self._values.get(limit) or 0) > offset:
+        limit = visible.get("limit")
+        if limit is None or not offset or "offset" in visible or call["name"] not in self._called.methods:
             return None
-        return self.repeated(Retry({limit: 2 * offset})) if call["name"] in self._called.methods else None
+        # A page with fewer results than requested was cut by another limit, which a higher one does not lift.
+        cut = (self._values.get(limit) or 0) > offset or self._called.effect != "search"
+        return None if cut else self.repeated(Retry({limit: 2 * offset}))
 
     def retry(self, retry: Retry) -> Retry | None:
         """Return changes of a method's arguments as changes of the called tool's arguments."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentfs.advice import METHODS, Names, NextCall, Retry
+from agentfs.arguments.docstrings import read_docstring
 from agentfs.arguments.hints import kind_of, resolve_hints
 from agentfs.arguments.kinds import Kind, Parameter, Record, object_schema
 from agentfs.errors import InvalidArgumentError
@@ -14,7 +15,7 @@ from agentfs.permissions import Effect
 from agentfs.providers import STRICT_FORMATS, provider_of
 from agentfs.providers.provider import Schema, SchemaRules, ToolDescription
 from agentfs.results import Result, ToolResult
-from agentfs.tools.declaration import effect_of, read_docstring
+from agentfs.tools.declaration import effect_of
 
 # Tool names that all providers accept.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")

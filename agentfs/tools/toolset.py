@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from agentfs import call_context
 from agentfs.advice import METHODS, Names, plural
-from agentfs.arguments.hints import checks_arguments
+from agentfs.arguments.checks import checks_arguments
 from agentfs.arguments.kinds import short_repr
-from agentfs.concurrency.runner import Hints, Runner, complete, has_event_loop, plain_function
+from agentfs.concurrency.runner import Runner, complete, has_event_loop
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent, provider_call
+from agentfs.habits.lenient import parse_arguments
 from agentfs.html_output import html_table
 from agentfs.lazy import find_dialect
 from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
-from agentfs.tools.binding import bind_call, find_meant, parse_arguments, refusal
+from agentfs.tools.binding import bind_call, find_meant, refusal
 from agentfs.tools.declaration import declaration_of, declared_tools
+from agentfs.tools.functions import Hints, plain_function
 from agentfs.tools.result import ToolNames, first_line, from_error, from_exception, from_value
 from agentfs.tools.spec import (
     RenderContext,

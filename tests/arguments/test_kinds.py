@@ -20,7 +20,7 @@ from agentfs import Toolset, Workspace
 from agentfs.arguments.hints import kind_of
 from agentfs.arguments.kinds import ArgumentReader
 from agentfs.errors import InvalidArgumentError
-from agentfs.tools.binding import LenientReader
+from agentfs.habits.lenient import LenientReader
 from agentfs.tools.declaration import tool
 from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from agentfs import Toolset, Workspace
-from agentfs.habits.meanings import ALIASES, AMBIGUOUS, HABITS, snake_case
+from agentfs.habits.meanings import HABITS
+from agentfs.habits.parameter_names import ALIASES, snake_case
+from agentfs.habits.tool_names import AMBIGUOUS
 from agentfs.tools.declaration import tool
 from agentfs.tools.spec import ToolSpec, exposable
 from tests.tool_calls import accepts

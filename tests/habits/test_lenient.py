@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentfs.arguments.kinds import SCALARS, Parameter
 from agentfs.errors import InvalidArgumentError
-from agentfs.habits.meanings import ALIASES
+from agentfs.habits.lenient import LenientReader, parse_arguments
+from agentfs.habits.parameter_names import ALIASES
 from agentfs.results import Edit
-from agentfs.tools.binding import LenientReader, parse_arguments
 from agentfs.tools.spec import make_tool
 from tests.tool_samples import Point, change, measure, search, settings
 

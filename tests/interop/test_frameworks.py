@@ -67,6 +67,17 @@ def test_a_framework_shows_what_call_gives(run, tmp_path, framework):
     assert (its / "b.txt").read_text() == "old\n"
 
 
+@pytest.mark.parametrize("framework", ["autogen", "llama-index"])
+def test_a_framework_shows_the_description_of_each_parameter(run, tmp_path, framework):
+    seen = json.loads(run(tmp_path, HERE / "described_parameters.py", framework))
+    with Workspace(tmp_path) as ws:
+        own = {tool["name"]: tool["inputSchema"]["properties"] for tool in ws.tools().schemas("mcp")}
+    assert {name: [*each] for name, each in seen.items()} == {name: [*each] for name, each in own.items()}
+    for name, parameters in own.items():
+        for parameter, schema in parameters.items():
+            assert seen[name][parameter].startswith(schema["description"][:40])
+
+
 @pytest.mark.parametrize("code", PROGRAMS, ids=PROGRAMS.values())
 def test_a_program_runs(run, tmp_path, code):
     """Those of frameworks run above; README may have one that a page has too."""

@@ -13,8 +13,8 @@ from pydantic import create_model
 
 from agentfs import Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError
+from agentfs.habits.lenient import LenientReader
 from agentfs.results import Edit, Image, ReadResult, ToolResult
-from agentfs.tools.binding import LenientReader
 from agentfs.tools.spec import make_tool
 from agentfs.tools.toolset import Toolset
 from tests.provider_rules import SCHEMA_OF
