@@ -12,6 +12,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,32 @@ os.environ["AGENTFS_TESTS_HOME"] = tempfile.mkdtemp(prefix="agentfs-tests-")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ISOLATED, os.environ.get("PYTHONPATH")]))
 atexit.register(shutil.rmtree, os.environ["AGENTFS_TESTS_HOME"], ignore_errors=True)
 runpy.run_path(os.path.join(ISOLATED, "sitecustomize.py"))
+
+
+@contextmanager
+def public_directory() -> Iterator[Path]:
+    """A new directory that every user may enter, for tests that become another user.
+
+    pytest's own directories are private, and the system's temporary directory may be.
+    """
+    places = map(Path, (tempfile.gettempdir(), "/var/tmp", "/dev/shm", "/"))
+    usable = (each for each in places if os.access(each, os.W_OK) and _is_public(each))
+    place = next(usable, None)
+    if place is None:
+        pytest.skip("no directory here is open to other users")
+    with tempfile.TemporaryDirectory(prefix="agentfs-tests-", dir=place) as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
+def _is_public(place: Path) -> bool:
+    return all(each.stat().st_mode & 0o001 for each in (place, *place.parents) if each.exists())
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    with public_directory() as directory:
+        yield directory
 
 
 @pytest.fixture
