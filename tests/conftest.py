@@ -12,8 +12,9 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -81,6 +82,35 @@ def pytest_sessionstart() -> None:
 def pytest_collection_finish() -> None:
     """Each full collection of garbage would look through the ten thousand collected tests again."""
     gc.freeze()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("long") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(24 * 3600))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer() -> Iterator[None]:
+    """Kill the processes of a test that runs out of time, because it may wait for them again as it ends."""
+    set_up = yield
+    fail = signal.getsignal(signal.SIGALRM)
+
+    def expire(number: int, frame: FrameType | None) -> None:
+        for process in child_processes():
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        fail(number, frame)
+
+    if callable(fail):
+        signal.signal(signal.SIGALRM, expire)
+    return set_up
+
+
+def child_processes() -> list[int]:
+    """Return the children of this process, on Linux."""
+    found = Path("/proc/self/task").glob("*/children")
+    return [int(child) for path in found for child in path.read_text().split()]
 
 
 # No test asserts a time, because it depends on the machine.

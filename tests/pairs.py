@@ -12,12 +12,12 @@ def every_cell(dimensions: Dimensions, takes: Callable[[str], Dimensions]) -> It
     """Yield every combination.
 
     Args:
-        dimensions: The values of each dimension.
+        dimensions: The values of each dimension. A repeated value is drawn more often by `all_pairs`.
         takes: Returns, for a value of the first dimension, the values of others that it is combined with, if
             not all.
     """
     for offered in _offers(dimensions, takes):
-        for values in product(*offered.values()):
+        for values in product(*map(dict.fromkeys, offered.values())):
             yield dict(zip(offered, values, strict=True))
 
 
@@ -39,7 +39,9 @@ def all_pairs(dimensions: Dimensions, takes: Callable[[str], Dimensions]) -> lis
     chosen = Random(0)
     while missing:
         cell = dict(next(iter(missing)))
-        offered = next(each for each in offers if all(value in each[name] for name, value in cell.items()))
+        offered = chosen.choice(
+            [each for each in offers if all(value in each[name] for name, value in cell.items())]
+        )
         cell.setdefault(first, offered[first][0])
         for name, values in offered.items():
             gains = {value: sum(pair in missing for pair in _pairs({**cell, name: value})) for value in values}

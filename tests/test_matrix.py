@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agentfs import AgentFSError, Limits, Policy, Workspace, connect, dialects
+from agentfs.errors import StaleError
 from agentfs.providers.mcp_format import call_result
 from agentfs.results import Result, plain
 from agentfs.terminal import paint_result
@@ -42,18 +44,26 @@ from tests.test_suggestions import calls_in, changes_in, texts_of
 DIMENSIONS: dict[str, tuple[str, ...]] = {
     "method": (),  # filled from `METHODS` below
     "named": ("one", "several", "listed", "none"),  # how the call names its files; "listed" is `files=`
-    "target": ("text", "notebook", "large", "kept", "directory", "dotfile", "missing"),
+    # "kept" is a kept name of the view, "lent" one of another view
+    "target": ("text", "notebook", "large", "kept", "lent", "directory", "dotfile", "missing"),
     "spelling": ("relative", "./", "absolute", "link"),
     "view": ("plain", "workdir", "only", "transaction"),
     "way": ("cold", "watched", "connect"),
     "caller": ("program", "model"),  # the method itself, or the tool that is made of it
     "limits": ("usual", "small"),
-    "rules": ("open", "denied"),  # "denied": a rule closes the target, in its spelling
+    # "denied": a rule closes the target, in its spelling. What stands here more often is drawn more often.
+    "rules": ("open", "open", "open", "denied"),
 }
 LIMITS = {
     "usual": Limits(file_bytes=16_384),
     "small": Limits(
-        file_bytes=16_384, read_lines=12, list_entries=2, glob_results=2, grep_results=5, output_tokens=300
+        file_bytes=16_384,
+        read_lines=12,
+        list_entries=2,
+        glob_results=2,
+        grep_results=5,
+        output_tokens=300,
+        snapshot_bytes=6_000,
     ),
 }
 # What is shown of an answer: each cell is shown in each form (the law `every_form_shows_it`).
@@ -72,8 +82,9 @@ FILES = {
     "second": "src/other/beta.txt",
 }
 DECOY = "in/alpha.txt"  # where a path of the view `workdir` leads if it is taken from the root
+KEPT = {"kept", "lent"}
 SLUGS = {"text": "alpha", "notebook": "book", "large": "large", "dotfile": "dot", "second": "beta"}
-NOTEBOOK_CELLS = (3, 40, 2)
+NOTEBOOK_CELLS = (3, 120, 2)  # the second is too long for small limits
 
 
 def lines_with(slug: str, count: int, every: int = 1, filler: str = "") -> list[str]:
@@ -120,6 +131,7 @@ def found_in(text: str) -> set[str]:
     return {each for each in tokens(text) if each.startswith(WORD)} | {name for name in NAMES if name in text}
 
 
+NUMBERS = count()
 CLEAN: list[Path] = []  # copies of the tree that are as they were laid out
 
 
@@ -190,6 +202,15 @@ ROOTS = {"one": "roots", "several": "roots"}
 FILE_PATH = {"one": "file_path"}
 NONE = {"none": ""}
 PROGRAM = {"caller": ("program",)}
+# Rows whose call names no file by itself.
+ONE_TARGET = {"target": ("text",), "rules": ("open",)}
+# A recording is refused in a transaction, and only files and directories are recorded.
+RECORDED = {
+    **PROGRAM,
+    "target": ("text", "large", "dotfile", "directory"),
+    "view": ("plain", "workdir", "only"),
+    "rules": ("open", "denied"),
+}
 NEW = "new text"
 
 
@@ -235,27 +256,65 @@ def undone(site: "Site") -> None:
     site.attempt(site.view.undo)
 
 
-def other_program(site: "Site") -> None:
-    """Change the target, as a command does."""
-    if (site.top / site.target).is_file():
-        with open(site.top / site.target, "a") as file:
-            file.write("by a command\n")
+def made(site: "Site") -> None:
+    """Take a file as the target that the view has just made."""
+    site.view.write(site.free, "".join(lines_with("alpha", 30)))
+    site.__dict__["path"] = site.free
+
+
+def undone_past_others(site: "Site") -> None:
+    look(site)
+    site.attempt(lambda: site.view.append(site.path, f"{NEW}\n"))
+    other_program(site)
+    site.attempt(site.view.undo)
+
+
+def conflicting(site: "Site") -> None:
+    """Change the target and another file in one step; then another program changes the same line."""
+    with site.view.transaction() as tx:
+        for path in (site.path, site.second):
+            site.attempt(lambda path=path: tx.append(path, f"{NEW}\n"))
+    other_program(site, NEW)
+
+
+def other_program(site: "Site", old: str = "") -> None:
+    """Change the target as a command does, or make a file beside it."""
+    path = site.top / site.target
+    if path.is_file():
+        text = path.read_text()
+        path.write_text(text.replace(old, "by a command") if old else f"{text}by a command\n")
     else:
-        (site.top / site.target).with_suffix(".made").write_text("by a command\n")
+        path.with_suffix(".made").write_text("by a command\n")
 
 
-def command_recorded(site: "Site") -> Result:
-    with site.view.recording("command") as recording:
-        other_program(site)
-    return recording.result
+def command_renames(site: "Site") -> None:
+    if (site.top / site.target).exists():
+        (site.top / site.target).rename(site.top / f"{site.target}.moved")
 
 
-def command_and_edit_recorded(site: "Site") -> Result:
-    """In a recording, a command changes the file, and then the workspace does."""
-    with site.view.recording("command") as recording:
-        other_program(site)
-        site.attempt(lambda: site.view.append(site.path, f"{NEW}\n"))
-    return recording.result
+def command_replaces(site: "Site") -> None:
+    """Move the target away, and make a directory or a file in its place."""
+    path = site.top / site.target
+    is_file = path.is_file()
+    command_renames(site)
+    if is_file:
+        path.mkdir()
+    else:
+        path.write_text("by a command\n")
+
+
+def command_and_edit(site: "Site") -> None:
+    other_program(site)
+    site.attempt(lambda: site.view.append(site.path, f"{NEW}\n"))
+
+
+def recorded(command: "Callable[[Site], None]") -> "Callable[[Site], Result]":
+    def recording(site: "Site") -> Result:
+        with site.view.recording("command") as recording:
+            command(site)
+        return recording.result
+
+    return recording
 
 
 EDITOR = "str_replace_based_edit_tool"
@@ -273,10 +332,12 @@ METHODS: dict[str, Method] = {
     "read ids": Method("read", ONE, lambda _: {"line_ids": True}),
     "read raw": Method("read", ONE, lambda _: {"raw": True}),
     "read from": Method("read", ONE, lambda _: {"offset": 3}),
+    "read made": Method("read", ONE, before=made, only=ONE_TARGET),
     "read_many": Method("read_many", {"one": "paths", "several": "paths"}),
     "exists": Method("exists", ONE, only=PROGRAM),
     "stat": Method("stat", ONE, only=PROGRAM),
     "ls": Method("ls", SEVERAL, kind="search"),
+    "ls past": Method("ls", SEVERAL, lambda _: {"offset": 99}, kind="search"),
     "ls deep": Method("ls", SEVERAL, lambda _: {"depth": 0}, kind="search"),
     "ls ignore": Method("ls", SEVERAL, lambda _: {"depth": 0, "ignore": ["*.md"]}, kind="search"),
     "glob": Method("glob", SEVERAL, lambda _: {"pattern": "*.*"}, kind="search"),
@@ -313,6 +374,7 @@ METHODS: dict[str, Method] = {
     "write over": Method(
         "write", ONE, lambda _: {"content": f"{NEW}\n", "overwrite": True}, kind="change", only=PROGRAM
     ),
+    "write undone": Method("write", ONE, content, before=undone_past_others, kind="change"),
     "append": Method("append", ONE, content, kind="change"),
     "edit": Method("edit", ONE, replacement, kind="change"),
     "edit absent": Method(
@@ -329,11 +391,16 @@ METHODS: dict[str, Method] = {
     "copy over": Method("copy", ONE, lambda site: {"to": site.second}, kind="change"),
     "changes": Method("changes", PATHS, before=edited, kind="history"),
     "undo": Method("undo", PATHS, before=edited, kind="change", undo=0),
-    "redo": Method("redo", NONE, before=undone, kind="change", undo=0),
-    "checkpoint": Method("checkpoint", NONE, lambda _: {"name": "here"}, kind="change", undo=0),
+    "undo conflict": Method("undo", NONE, before=conflicting, kind="change", undo=0),
+    "redo": Method("redo", NONE, before=undone, kind="change", undo=0, only=ONE_TARGET),
+    "checkpoint": Method(
+        "checkpoint", NONE, lambda _: {"name": "here"}, kind="change", undo=0, only=ONE_TARGET
+    ),
     "rollback": Method("rollback", PATHS, lambda _: {"to": "start"}, before=edited, kind="change", undo=0),
-    "recording": Method(command_recorded, ONE, kind="change", only=PROGRAM),
-    "recording edit": Method(command_and_edit_recorded, ONE, kind="change", only=PROGRAM, undo=2),
+    "recording": Method(recorded(other_program), ONE, kind="change", only=RECORDED),
+    "recording rename": Method(recorded(command_renames), ONE, kind="change", only=RECORDED),
+    "recording replace": Method(recorded(command_replaces), ONE, kind="change", only=RECORDED),
+    "recording edit": Method(recorded(command_and_edit), ONE, kind="change", only=RECORDED, undo=2),
     "wave/Read": Method("Read", FILE_PATH),
     "wave/Write": Method("Write", FILE_PATH, content, kind="change", unread=True),
     "wave/Write read": Method("Write", FILE_PATH, content, before=look, kind="change", unread=True),
@@ -497,14 +564,19 @@ class Site:
     @cached_property
     def path(self) -> str:
         """The target as the call names it."""
-        if self.cell["target"] != "kept":
+        if self.cell["target"] not in KEPT:
             return self.spelled(self.target)
-        kept = self.attempt(lambda: self.view.keep(self.view.read(self.spelled(self.target))))
+        maker, path = self.view, self.spelled(self.target)
+        if self.cell["target"] == "lent":
+            maker, path = self.workspace.view(workdir="src"), self.target.removeprefix("src/")
+        kept = self.attempt(lambda: maker.keep(maker.read(path)))
         return kept if isinstance(kept, str) else self.spelled(self.target)
 
     @property
     def second(self) -> str:
-        return self.spelled(FILES["second"])
+        """Another file, or beside a directory another directory."""
+        path = FILES["second"]
+        return self.spelled(os.path.dirname(path) if self.cell["target"] == "directory" else path)
 
     @property
     def free(self) -> str:
@@ -598,13 +670,14 @@ def laid_out(*, reused: bool) -> Iterator[Path]:
     """Yield a copy of the tree; for calls that only read, one that an earlier cell has left unchanged."""
     top = CLEAN.pop() if reused and CLEAN else None
     if top is None:
-        top = Path(shutil.copytree(template(), Path(tempfile.mkdtemp(dir=base())) / "tree", symlinks=True))
+        # Names of one length: answers with absolute paths have as many tokens in each tree.
+        top = Path(shutil.copytree(template(), base() / f"{next(NUMBERS):06}", symlinks=True))
     before = status_of(top)
     yield top
     if reused and status_of(top) == before:
         CLEAN.append(top)
     else:
-        shutil.rmtree(top.parent)
+        shutil.rmtree(top)
 
 
 @contextmanager
@@ -632,6 +705,7 @@ def opened(cell: Cell) -> Iterator[Site]:
             case "only":
                 view = workspace.view(only=["src"])
             case "transaction":
+                stack.enter_context(suppress(StaleError))  # another program has changed the target
                 view = stack.enter_context(workspace.transaction())
             case _:
                 view = workspace
@@ -716,7 +790,8 @@ def rooted(answer: Answer, site: Site) -> Answer:
 
     def normal(value: Any) -> Any:
         if isinstance(value, dict):
-            return {normal(key): normal(each) for key, each in value.items() if key not in VOLATILE}
+            kept = {key: each for key, each in value.items() if key not in VOLATILE and "elapsed" not in key}
+            return {normal(key): normal(each) for key, each in kept.items()}
         if isinstance(value, (list, tuple)):
             return [normal(each) for each in value]
         if isinstance(value, str):
@@ -747,7 +822,7 @@ def no_error_but_typed_ones(seen: Seen) -> Iterator[str]:
     if seen.answer.crash:
         yield f"raised {seen.answer.crash}"
     unexpected = {"internal", "unsupported", "io", "timeout", "busy"}
-    root_or_name = seen.cell["named"] == "none" or seen.cell["target"] == "kept"
+    root_or_name = seen.cell["named"] == "none" or seen.cell["target"] in KEPT
     if not (seen.cell["view"] == "only" and root_or_name):
         unexpected.add("outside_workspace")
     if seen.answer.code in unexpected:
@@ -793,7 +868,7 @@ def it_shows_what_is_there(seen: Seen) -> Iterator[str]:
     """A read and the calls that it advises show the lines of the named files: all of them, and no others."""
     if seen.site.method.kind != "read" or not seen.answer.success or seen.cell["rules"] == "denied":
         return
-    if seen.name in {"exists", "stat"} or seen.cell["target"] not in {*SLUGS, "kept"}:
+    if seen.name in {"exists", "stat"} or seen.cell["target"] not in {*SLUGS, *KEPT}:
         return
     wanted = tokens(TREE[seen.site.target])
     if seen.cell["named"] == "several":
@@ -838,7 +913,11 @@ def shown_is_counted(seen: Seen) -> Iterator[str]:
     data, text = seen.answer.data, seen.answer.text
     if found := re.search(r"\b(?<![.:-])1 (entries|files|matches|lines|names|directories|cells)\b", text):
         yield f"says {found[0]!r}"
-    if seen.site.dialect != "agentfs" or not seen.answer.success or not isinstance(data, dict):
+    if not seen.answer.success or not isinstance(data, dict):
+        return
+    if data.get("line_count") == 0 and found_in(str(data.get("output", ""))):
+        yield "has lines, and a line_count of 0"
+    if seen.site.dialect != "agentfs":
         return
     for name in ("entries", "files"):
         if name in data and "total" in data and not data["truncated"] and len(data[name]) != data["total"]:
@@ -974,7 +1053,7 @@ def what_is_denied_stays_closed(seen: Seen) -> Iterator[str]:
 @law
 def nothing_unseen_is_replaced(seen: Seen) -> Iterator[str]:
     content = TREE.get(seen.site.target, "")
-    if seen.site.method.unread and seen.answer.success and seen.cell["target"] != "kept":
+    if seen.site.method.unread and seen.answer.success and seen.cell["target"] not in KEPT:
         if unseen := tokens(content) - tokens(seen.site.shown):
             yield f"replaced {len(unseen)} lines that were not shown"
 
@@ -1000,21 +1079,25 @@ def every_suggestion_works(seen: Seen) -> Iterator[str]:
 
 @law
 def undo_restores_all(seen: Seen) -> Iterator[str]:
+    """And no content is gone, even if undo fails or leaves something, and says so."""
     method = seen.site.method
-    if method.kind != "change" or not method.undo or not seen.answer.success:
+    if method.kind != "change" or not method.undo or not seen.answer.success or seen.cell["rules"] == "denied":
         return
-    if seen.cell["rules"] == "denied":
-        return  # undo too
-    if isinstance(seen.answer.data, dict) and seen.answer.data.get("files") == []:
-        return  # a recording of a refused change
-    steps = method.undo
-    undone = answer_of(lambda: seen.site.view.undo(steps))
-    if undone.code == "invalid_argument" and steps > 1:
-        undone = answer_of(lambda: seen.site.view.undo(1))
+    data = seen.answer.data if isinstance(seen.answer.data, dict) else {}
+    if data.get("files") == []:
+        return  # a recording of nothing
+    for steps in range(method.undo, 0, -1):
+        undone = answer_of(lambda steps=steps: seen.site.view.undo(steps))
+        if undone.code != "invalid_argument":
+            break
+    after = tree_of(seen.site.top)
+    if seen.cell["view"] != "transaction" and (gone := {*seen.before.values()} - {*after.values()}):
+        yield f"after undo, the content of {[n for n, each in seen.before.items() if each in gone]} is gone"
+    if data.get("lost") or data.get("not_covered"):
+        return
     if not undone.success:
         yield f"undo fails: {undone.crash or undone.text[:200]}"
-    elif seen.cell["view"] != "transaction" and tree_of(seen.site.top) != seen.before:
-        after = tree_of(seen.site.top)
+    elif seen.cell["view"] != "transaction" and after != seen.before:
         names = sorted(name for name in {*after, *seen.before} if after.get(name) != seen.before.get(name))
         yield f"undo leaves {names} changed"
     elif files := seen.site.view.changes().files:
@@ -1041,7 +1124,14 @@ def faults_of(cell: Cell) -> list[str]:
     return [f"{said}\n      {name}({json.dumps(arguments)[:150]}) {each}" for each in wrong]
 
 
-DRAWN = all_pairs(DIMENSIONS, takes)
+def drawn() -> list[Cell]:
+    """Return cells in which every two values meet, for each kind of method, of ours and of the dialects."""
+    kinds = dict.fromkeys((row.kind, "/" in name) for name, row in METHODS.items())
+    groups = [[name for name, row in METHODS.items() if (row.kind, "/" in name) == kind] for kind in kinds]
+    return [cell for group in groups for cell in all_pairs(DIMENSIONS | {"method": group}, takes)]
+
+
+DRAWN = drawn()
 
 
 def check(cells: Iterable[Cell]) -> None:
