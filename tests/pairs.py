@@ -44,8 +44,12 @@ def all_pairs(dimensions: Dimensions, takes: Callable[[str], Dimensions]) -> lis
         )
         cell.setdefault(first, offered[first][0])
         for name, values in offered.items():
-            gains = {value: sum(pair in missing for pair in _pairs({**cell, name: value})) for value in values}
-            cell.setdefault(name, chosen.choice([each for each in values if gains[each] == max(gains.values())]))
+            gains = {
+                value: sum(pair in missing for pair in _pairs({**cell, name: value})) for value in values
+            }
+            cell.setdefault(
+                name, chosen.choice([each for each in values if gains[each] == max(gains.values())])
+            )
         cells.append({name: cell[name] for name in dimensions})
         for pair in _pairs(cells[-1]):
             missing.pop(pair, None)

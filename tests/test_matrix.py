@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import count
+from itertools import combinations, count, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,11 +84,11 @@ FILES = {
 DECOY = "in/alpha.txt"  # where a path of the view `workdir` leads if it is taken from the root
 KEPT = {"kept", "lent"}
 SLUGS = {"text": "alpha", "notebook": "book", "large": "large", "dotfile": "dot", "second": "beta"}
-NOTEBOOK_CELLS = (3, 120, 2)  # the second is too long for small limits
+NOTEBOOK_CELLS = (3, 75, 2)  # the second is too long for small limits
 
 
-def lines_with(slug: str, count: int, every: int = 1, filler: str = "") -> list[str]:
-    return [f"{WORD if at % every == 0 else 'hay'} {slug} {at:03d}{filler}\n" for at in range(count)]
+def lines_with(slug: str, number: int, every: int = 1, filler: str = "") -> list[str]:
+    return [f"{WORD if at % every == 0 else 'hay'} {slug} {at:03d}{filler}\n" for at in range(number)]
 
 
 def notebook() -> str:
@@ -204,11 +204,13 @@ NONE = {"none": ""}
 PROGRAM = {"caller": ("program",)}
 # Rows whose call names no file by itself.
 ONE_TARGET = {"target": ("text",), "rules": ("open",)}
+# In a transaction, a change by another program is `stale`.
+WITH_OTHERS = {"view": ("plain", "workdir", "only")}
 # A recording is refused in a transaction, and only files and directories are recorded.
 RECORDED = {
     **PROGRAM,
+    **WITH_OTHERS,
     "target": ("text", "large", "dotfile", "directory"),
-    "view": ("plain", "workdir", "only"),
     "rules": ("open", "denied"),
 }
 NEW = "new text"
@@ -263,9 +265,12 @@ def made(site: "Site") -> None:
 
 
 def undone_past_others(site: "Site") -> None:
+    """Append; then another program removes most lines; then take the lines back."""
     look(site)
     site.attempt(lambda: site.view.append(site.path, f"{NEW}\n"))
-    other_program(site)
+    path = site.top / site.target
+    if path.is_file():
+        path.write_text("".join(lines_of(path.read_text())[-3:]))
     site.attempt(site.view.undo)
 
 
@@ -293,14 +298,23 @@ def command_renames(site: "Site") -> None:
 
 
 def command_replaces(site: "Site") -> None:
-    """Move the target away, and make a directory or a file in its place."""
+    """Put an empty directory in the place of a file, or a file in the place of a directory."""
     path = site.top / site.target
-    is_file = path.is_file()
-    command_renames(site)
-    if is_file:
+    if path.is_file():
+        path.unlink()
         path.mkdir()
     else:
+        shutil.rmtree(path)
         path.write_text("by a command\n")
+
+
+def secret(site: "Site") -> None:
+    (site.top / "src/in/.env").write_text("KEY=1\n")
+
+
+def command_renames_secret(site: "Site") -> None:
+    """Rename a file whose content no recording keeps."""
+    (site.top / "src/in/.env").rename(site.top / "src/in/plain.txt")
 
 
 def command_and_edit(site: "Site") -> None:
@@ -374,7 +388,7 @@ METHODS: dict[str, Method] = {
     "write over": Method(
         "write", ONE, lambda _: {"content": f"{NEW}\n", "overwrite": True}, kind="change", only=PROGRAM
     ),
-    "write undone": Method("write", ONE, content, before=undone_past_others, kind="change"),
+    "write undone": Method("write", ONE, content, before=undone_past_others, kind="change", only=WITH_OTHERS),
     "append": Method("append", ONE, content, kind="change"),
     "edit": Method("edit", ONE, replacement, kind="change"),
     "edit absent": Method(
@@ -391,7 +405,7 @@ METHODS: dict[str, Method] = {
     "copy over": Method("copy", ONE, lambda site: {"to": site.second}, kind="change"),
     "changes": Method("changes", PATHS, before=edited, kind="history"),
     "undo": Method("undo", PATHS, before=edited, kind="change", undo=0),
-    "undo conflict": Method("undo", NONE, before=conflicting, kind="change", undo=0),
+    "undo conflict": Method("undo", NONE, before=conflicting, kind="change", undo=0, only=WITH_OTHERS),
     "redo": Method("redo", NONE, before=undone, kind="change", undo=0, only=ONE_TARGET),
     "checkpoint": Method(
         "checkpoint", NONE, lambda _: {"name": "here"}, kind="change", undo=0, only=ONE_TARGET
@@ -399,6 +413,9 @@ METHODS: dict[str, Method] = {
     "rollback": Method("rollback", PATHS, lambda _: {"to": "start"}, before=edited, kind="change", undo=0),
     "recording": Method(recorded(other_program), ONE, kind="change", only=RECORDED),
     "recording rename": Method(recorded(command_renames), ONE, kind="change", only=RECORDED),
+    "recording secret": Method(
+        recorded(command_renames_secret), ONE, before=secret, kind="change", only=RECORDED
+    ),
     "recording replace": Method(recorded(command_replaces), ONE, kind="change", only=RECORDED),
     "recording edit": Method(recorded(command_and_edit), ONE, kind="change", only=RECORDED, undo=2),
     "wave/Read": Method("Read", FILE_PATH),
@@ -413,7 +430,9 @@ METHODS: dict[str, Method] = {
     "wave/Grep content": Method(
         "Grep", ONE_OR_NONE, lambda _: {"pattern": WORD, "output_mode": "content", "-n": True}, kind="search"
     ),
-    "wave/Grep head": Method("Grep", ONE_OR_NONE, lambda _: {"pattern": WORD, "head_limit": 1}, kind="search"),
+    "wave/Grep head": Method(
+        "Grep", ONE_OR_NONE, lambda _: {"pattern": WORD, "head_limit": 1}, kind="search"
+    ),
     "text-editor/view": Method(EDITOR, ONE, editor("view")),
     "text-editor/create": Method(EDITOR, ONE, editor("create", file_text="{new}\n"), kind="change"),
     "text-editor/replace": Method(
@@ -484,11 +503,16 @@ LOOKS = {
 NO_ROWS = {"close", "forget", "keep", "recorded", "tool_names", "tools", "transaction", "view"}
 
 
+# Targets that a kind of method is not combined with, because another kind shows the same.
+NOT_FOR = {"read": set(), "search": {"lent", "missing"}, "change": {"lent", "dotfile"}, "history": set()}
+
+
 def takes(name: str) -> dict[str, tuple[str, ...]]:
     """Return the values of dimensions that a method is combined with, if not all."""
     method = METHODS[name]
+    targets = tuple(each for each in DIMENSIONS["target"] if each not in NOT_FOR[method.kind])
     caller = {"caller": ("model",)} if "/" in name else {}
-    return {"named": tuple(method.takes), **caller, **method.only}
+    return {"named": tuple(method.takes), "target": targets, **caller, **method.only}
 
 
 # ---- one cell: the tree, the view, the call -----------------------------------------------------------------
@@ -611,7 +635,9 @@ class Site:
         """Read a file with the tool of the dialect."""
         tool, parameter, given = LOOKS.get(self.dialect, ("", "path", {}))
         if not tool or self.dialect == "agentfs":
-            return self.call("read", {"path": path, **more}) if tool else answer_of(lambda: self.view.stat(path))
+            return (
+                self.call("read", {"path": path, **more}) if tool else answer_of(lambda: self.view.stat(path))
+            )
         return self.call(tool, {parameter: path, **given})
 
     def parameters(self, name: str) -> set[str]:
@@ -898,7 +924,9 @@ def what_is_cut_goes_on(seen: Seen) -> Iterator[str]:
     whole = found_in(seen.other(limits="usual").text)
     missing = whole - set().union(*(found_in(page.text) for page in seen.pages))
     listed_by_read = seen.site.method.kind == "read" and seen.cell["target"] == "directory"
-    if missing and (not PAGED_BY & seen.site.parameters(seen.name) or (listed_by_read and seen.site.dialect != "agentfs")):
+    if missing and (
+        not PAGED_BY & seen.site.parameters(seen.name) or (listed_by_read and seen.site.dialect != "agentfs")
+    ):
         if not SAYS_CUT.search(f"{seen.answer.text} {seen.answer.notes}"):
             yield f"is cut and does not say so; not shown: {sorted(missing)[:3]}"
     elif missing - seen.shown_by_advice:
@@ -953,7 +981,12 @@ def what_is_named_is_searched(seen: Seen) -> Iterator[str]:
     skipped = json.dumps((seen.answer.data or {}).get("skipped", {}))
     name = seen.site.target.rpartition("/")[2]
     said = seen.answer.text + json.dumps(seen.answer.data)
-    if seen.site.slug not in said and name not in said and "@" not in said and not re.search("[1-9]", skipped):
+    if (
+        seen.site.slug not in said
+        and name not in said
+        and "@" not in said
+        and not re.search("[1-9]", skipped)
+    ):
         yield f"neither shows nor counts {name}"
 
 
@@ -1034,7 +1067,7 @@ def _differing(one: Any, two: Any) -> str:
 def the_order_of_paths_changes_nothing(seen: Seen) -> Iterator[str]:
     if seen.cell["named"] not in {"several", "listed"} or seen.site.method.kind != "search":
         return
-    if seen.cell["limits"] == "small" or seen.answer.crash:
+    if seen.cell["limits"] == "small" or seen.answer.crash or seen.answer.next:
         return
     _, _, turned = seen.site.act(reverse=True)
     one, two = found_in(seen.answer.text), found_in(turned.text)
@@ -1079,9 +1112,14 @@ def every_suggestion_works(seen: Seen) -> Iterator[str]:
 
 @law
 def undo_restores_all(seen: Seen) -> Iterator[str]:
-    """And no content is gone, even if undo fails or leaves something, and says so."""
+    """And no content is gone, even if undo leaves something and says so."""
     method = seen.site.method
-    if method.kind != "change" or not method.undo or not seen.answer.success or seen.cell["rules"] == "denied":
+    if (
+        method.kind != "change"
+        or not method.undo
+        or not seen.answer.success
+        or seen.cell["rules"] == "denied"
+    ):
         return
     data = seen.answer.data if isinstance(seen.answer.data, dict) else {}
     if data.get("files") == []:
@@ -1091,9 +1129,13 @@ def undo_restores_all(seen: Seen) -> Iterator[str]:
         if undone.code != "invalid_argument":
             break
     after = tree_of(seen.site.top)
-    if seen.cell["view"] != "transaction" and (gone := {*seen.before.values()} - {*after.values()}):
+    if (
+        undone.success
+        and seen.cell["view"] != "transaction"
+        and (gone := {*seen.before.values()} - {*after.values()})
+    ):
         yield f"after undo, the content of {[n for n, each in seen.before.items() if each in gone]} is gone"
-    if data.get("lost") or data.get("not_covered"):
+    if data.get("lost"):
         return
     if not undone.success:
         yield f"undo fails: {undone.crash or undone.text[:200]}"
@@ -1164,17 +1206,16 @@ def test_every_method_and_every_tool_is_a_row():
     assert not missing
 
 
-def test_every_pair_of_values_meets_and_no_cell_is_drawn_twice():
-    drawn = {frozenset(cell.items()) for cell in DRAWN}
-    assert len(drawn) == len(DRAWN)
-    for cell in every_cell(DIMENSIONS | {"method": ("read", "grep", "wave/Grep")}, takes):
-        assert drawn  # each pair below is in some drawn cell
-        for one in cell.items():
-            for two in cell.items():
-                assert (one, two) in PAIRS
-
-
-PAIRS = {(one, two) for cell in DRAWN for one in cell.items() for two in cell.items()}
+def test_every_two_values_meet():
+    drawn_pairs = {pair for cell in DRAWN for pair in combinations(cell.items(), 2)}
+    for name in METHODS:
+        values = {
+            dimension: tuple(dict.fromkeys(each)) for dimension, each in (DIMENSIONS | takes(name)).items()
+        }
+        values["method"] = (name,)
+        for one, two in combinations(DIMENSIONS, 2):
+            for pair in product(values[one], values[two]):
+                assert ((one, pair[0]), (two, pair[1])) in drawn_pairs
 
 
 if __name__ == "__main__":

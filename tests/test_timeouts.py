@@ -56,7 +56,9 @@ def test_every_test_has_a_time(request):
     """Also those of long campaigns, which have a day."""
     assert float(request.config.getini("timeout")) == 300
     assert all(
-        item.get_closest_marker("timeout") for item in request.session.items if item.get_closest_marker("long")
+        item.get_closest_marker("timeout")
+        for item in request.session.items
+        if item.get_closest_marker("long")
     )
 
 
