@@ -69,7 +69,7 @@ LIMITS = {
 # What is shown of an answer: each cell is shown in each form (the law `every_form_shows_it`).
 FORMS = ("text", "terminal", "JSON", "MCP structured")
 
-# ---- the tree: each line of a file is unique in the tree ----------------------------------------------------
+# ---- the tree: each line of a file is unique in it ---------------------------------------------------------
 
 WORD = "needle"
 FILES = {
@@ -95,7 +95,8 @@ def notebook() -> str:
     lines = iter(lines_with("book", sum(NOTEBOOK_CELLS)))
     cells = [
         {
-            "cell_type": "code", "id": f"cell-{number}", "metadata": {}, "outputs": [], "execution_count": None,
+            "cell_type": "code", "id": f"cell-{number}", "metadata": {},
+            "outputs": [], "execution_count": None,
             "source": [next(lines) for _ in range(count)],
         }
         for number, count in enumerate(NOTEBOOK_CELLS)
@@ -167,7 +168,7 @@ def tree_of(top: Path) -> dict[str, bytes]:
     return found
 
 
-# ---- the methods: how each takes a path ---------------------------------------------------------------------
+# ---- the methods: how each takes a path --------------------------------------------------------------------
 
 
 class Method(NamedTuple):
@@ -237,9 +238,11 @@ def line_change(site: "Site") -> dict[str, Any]:
 
 
 def patch(text: str) -> "Callable[[Site], dict[str, Any]]":
-    return lambda site: {
-        "input": f"*** Begin Patch\n{text.format(path=site.path, line=site.line, free=site.free)}\n*** End Patch"
-    }
+    def arguments(site: "Site") -> dict[str, Any]:
+        body = text.format(path=site.path, line=site.line, free=site.free)
+        return {"input": f"*** Begin Patch\n{body}\n*** End Patch"}
+
+    return arguments
 
 
 def look(site: "Site") -> None:
@@ -515,7 +518,7 @@ def takes(name: str) -> dict[str, tuple[str, ...]]:
     return {"named": tuple(method.takes), "target": targets, **caller, **method.only}
 
 
-# ---- one cell: the tree, the view, the call -----------------------------------------------------------------
+# ---- one cell: the tree, the view, the call ----------------------------------------------------------------
 
 
 @dataclass
@@ -832,7 +835,7 @@ def rooted(answer: Answer, site: Site) -> Answer:
     )  # fmt: skip
 
 
-# ---- the laws: each yields what is wrong --------------------------------------------------------------------
+# ---- the laws: each yields what is wrong -------------------------------------------------------------------
 
 LAWS: list[Callable[[Seen], Iterator[str]]] = []
 
@@ -905,7 +908,8 @@ def it_shows_what_is_there(seen: Seen) -> Iterator[str]:
     if extra := shown - wanted - {*NAMES}:
         yield f"shows lines of other files: {sorted(extra)[:3]}"
     if (missing := wanted - shown) and seen.cell["method"] != "read from":
-        yield f"its {len(seen.pages)} pages and advice do not show {len(missing)} lines: {sorted(missing)[:3]}"
+        pages = len(seen.pages)
+        yield f"its {pages} pages and advice do not show {len(missing)} lines: {sorted(missing)[:3]}"
 
 
 # Parameters by which a call can ask for the next part.
@@ -959,9 +963,9 @@ def shown_is_counted(seen: Seen) -> Iterator[str]:
         sampled = seen.cell["method"] == "grep summary"
         if data["matches"] and len(data["matches"]) != data["total_lines"] and not sampled:
             yield f"has {len(data['matches'])} of {data['total_lines']} lines"
-    if "replacements" in data and isinstance(data.get("files"), dict):
-        if sum(data["files"].values()) != data["replacements"]:
-            yield f"has {data['files']} and {data['replacements']} replacements"
+    replaced = sum(data["files"].values()) if isinstance(data.get("files"), dict) else None
+    if replaced not in {None, data.get("replacements")}:
+        yield f"has {data['files']} and {data['replacements']} replacements"
     if data.get("kind") == "text" and data["content"]:
         count = data["end_line"] - data["start_line"] + 1
         if len(lines_of(data["content"])) != count:
@@ -1058,7 +1062,9 @@ def every_way_answers_alike(seen: Seen) -> Iterator[str]:
 
 def _differing(one: Any, two: Any) -> str:
     one, two = (each if isinstance(each, str) else json.dumps(each) for each in (one, two))
-    at = len(os.path.commonprefix([one, two]))
+    at = next(
+        (at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two))
+    )
     start = max(at - 40, 0)
     return f"{one[start : at + 80]!r}, cold {two[start : at + 80]!r}"
 
@@ -1085,10 +1091,9 @@ def what_is_denied_stays_closed(seen: Seen) -> Iterator[str]:
 
 @law
 def nothing_unseen_is_replaced(seen: Seen) -> Iterator[str]:
-    content = TREE.get(seen.site.target, "")
-    if seen.site.method.unread and seen.answer.success and seen.cell["target"] not in KEPT:
-        if unseen := tokens(content) - tokens(seen.site.shown):
-            yield f"replaced {len(unseen)} lines that were not shown"
+    unseen = tokens(TREE.get(seen.site.target, "")) - tokens(seen.site.shown)
+    if unseen and seen.site.method.unread and seen.answer.success and seen.cell["target"] not in KEPT:
+        yield f"replaced {len(unseen)} lines that were not shown"
 
 
 @law
@@ -1146,7 +1151,7 @@ def undo_restores_all(seen: Seen) -> Iterator[str]:
         yield f"after undo, changes() has {files[0].path}"
 
 
-# ---- the tests ----------------------------------------------------------------------------------------------
+# ---- the tests ---------------------------------------------------------------------------------------------
 
 
 def faults_of(cell: Cell) -> list[str]:
@@ -1223,5 +1228,5 @@ if __name__ == "__main__":
     with opened(asked) as asked_site:
         asked_site.method.before(asked_site)
         asked_name, asked_arguments, asked_answer = asked_site.act()
-    print(f"{asked_name}({json.dumps(asked_arguments)})\n{asked_answer}\n")
-    print("\n".join(faults_of(asked)) or "no fault")
+    told = "\n".join(faults_of(asked)) or "no fault"
+    sys.stdout.write(f"{asked_name}({json.dumps(asked_arguments)})\n{asked_answer}\n\n{told}\n")

@@ -1,5 +1,6 @@
 """Every test ends: one that hangs fails after its time, and its processes and the rest of the run go on."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,8 +48,6 @@ def test_a_test_that_hangs_fails_and_leaves_no_process(tmp_path):
     assert done.stdout.count("Timeout (>2.0s) from pytest-timeout.") >= 2
     process = int(report.read_text().partition('name="process" value="')[2].partition('"')[0])
     with pytest.raises(ProcessLookupError):
-        import os
-
         os.kill(process, 0)
 
 
