@@ -502,7 +502,7 @@ LOOKS = {
     "dominds": ("read_file", "path", {}),
     "codescout": ("read_file", "path", {}),
 }
-# Methods of `Workspace` that are no rows: they open, close or make views and names.
+# Methods of `Workspace` without a row: they open, close or make views and names.
 NO_ROWS = {"close", "forget", "keep", "recorded", "tool_names", "tools", "transaction", "view"}
 
 
@@ -523,7 +523,7 @@ def takes(name: str) -> dict[str, tuple[str, ...]]:
 
 @dataclass
 class Answer:
-    """What a call gave, whoever made it."""
+    """The answer to a call, of a program or of a model."""
 
     text: str = ""
     data: Any = None
@@ -786,7 +786,7 @@ class Seen:
 
     @cached_property
     def shown_by_advice(self) -> set[str]:
-        """What the suggested calls show, and the calls that continue them."""
+        """Everything that the suggested calls show, and the calls that continue them."""
         shown = set[str]()
         for name, arguments in self.advised:
             pages = pages_from(self.site, self.site.call(name, arguments or {}))

@@ -53,7 +53,7 @@ def test_a_test_that_hangs_fails_and_leaves_no_process(tmp_path):
 
 def test_every_test_has_a_time(request):
     """Also those of long campaigns, which have a day."""
-    assert float(request.config.getini("timeout")) == 300
+    assert float(request.config.getini("timeout")) == 600
     assert all(
         item.get_closest_marker("timeout")
         for item in request.session.items
