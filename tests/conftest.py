@@ -120,7 +120,7 @@ settings.register_profile("repeatable", settings.get_profile("unhurried"), deran
 settings.load_profile("unhurried")
 
 # The user's own global excludes would apply to every tree of the tests.
-os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
+os.environ["XDG_CONFIG_HOME"] = os.devnull  # below which nothing is
 os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
 
 # Otherwise each of the hundreds of processes that the tests start compiles the package.
