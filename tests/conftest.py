@@ -12,7 +12,9 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -82,6 +84,35 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("long") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(24 * 3600))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer() -> Iterator[None]:
+    """Kill the processes of a test that runs out of time, because it may wait for them again as it ends."""
+    set_up = yield
+    fail = signal.getsignal(signal.SIGALRM)
+
+    def expire(number: int, frame: FrameType | None) -> None:
+        for process in child_processes():
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        fail(number, frame)
+
+    if callable(fail):
+        signal.signal(signal.SIGALRM, expire)
+    return set_up
+
+
+def child_processes() -> list[int]:
+    """Return the children of this process, on Linux."""
+    found = Path("/proc/self/task").glob("*/children")
+    return [int(child) for path in found for child in path.read_text().split()]
+
+
 # No test asserts a time, because it depends on the machine.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The run that judges a change draws the same examples each time; any other run draws new ones.
@@ -89,7 +120,7 @@ settings.register_profile("repeatable", settings.get_profile("unhurried"), deran
 settings.load_profile("unhurried")
 
 # The user's own global excludes would apply to every tree of the tests.
-os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
+os.environ["XDG_CONFIG_HOME"] = os.devnull  # below which nothing is
 os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
 
 # Otherwise each of the hundreds of processes that the tests start compiles the package.
@@ -105,6 +136,32 @@ os.environ["AGENTFS_TESTS_HOME"] = tempfile.mkdtemp(prefix="agentfs-tests-")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ISOLATED, os.environ.get("PYTHONPATH")]))
 atexit.register(shutil.rmtree, os.environ["AGENTFS_TESTS_HOME"], ignore_errors=True)
 runpy.run_path(os.path.join(ISOLATED, "sitecustomize.py"))
+
+
+@contextmanager
+def public_directory() -> Iterator[Path]:
+    """A new directory that every user may enter, for tests that become another user.
+
+    pytest's own directories are private, and the system's temporary directory may be.
+    """
+    places = map(Path, (tempfile.gettempdir(), "/var/tmp", "/dev/shm", "/"))
+    usable = (each for each in places if os.access(each, os.W_OK) and _is_public(each))
+    place = next(usable, None)
+    if place is None:
+        pytest.skip("no directory here is open to other users")
+    with tempfile.TemporaryDirectory(prefix="agentfs-tests-", dir=place) as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
+def _is_public(place: Path) -> bool:
+    return all(each.stat().st_mode & 0o001 for each in (place, *place.parents) if each.exists())
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    with public_directory() as directory:
+        yield directory
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -428,31 +427,28 @@ while not os.path.exists(f"{top}/stop"):
 
 
 @AS_ROOT
-def test_another_user_reads_nothing_while_a_private_directory_is_moved(way):
-    place = Path(tempfile.mkdtemp(prefix="agentfs-tests-"))
-    try:
-        top = place / "root"
-        (top / "d/e").mkdir(parents=True)
-        place.chmod(0o755)
-        (top / "d").chmod(0o700)
-        for number in range(30):
-            (top / f"d/e/{number}").write_text("secret\n")
-        reader = subprocess.Popen(
-            [sys.executable, "-S", "-c", READER, str(top)], stdout=subprocess.PIPE, text=True
-        )
-        assert reader.stdout
-        assert reader.stdout.readline() == "ready\n"
-        with Workspace(top) as ws:
-            for number in range(6):
-                ws.move("d" if number == 0 else f"m{number - 1}", f"m{number}")
-            ws.undo(3)
-            ws.undo()
-        (top / "stop").touch()
-        told, _ = reader.communicate()
-        assert (reader.returncode, told) == (0, "")
-        assert not [name for name in snapshot(top) if ".agentfs-" in name]
-    finally:
-        shutil.rmtree(place)
+def test_another_user_reads_nothing_while_a_private_directory_is_moved(way, public):
+    top = public / "root"
+    (top / "d/e").mkdir(parents=True)
+    (top / "d").chmod(0o700)
+    for number in range(30):
+        (top / f"d/e/{number}").write_text("secret\n")
+    command = [sys.executable, "-S", "-c", READER, str(top)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
+        try:
+            assert reader.stdout
+            assert reader.stdout.readline() == "ready\n"
+            with Workspace(top) as ws:
+                for number in range(6):
+                    ws.move("d" if number == 0 else f"m{number - 1}", f"m{number}")
+                ws.undo(3)
+                ws.undo()
+            (top / "stop").touch()
+            told, _ = reader.communicate()
+        finally:
+            reader.kill()
+    assert (reader.returncode, told) == (0, "")
+    assert not [name for name in snapshot(top) if ".agentfs-" in name]
 
 
 def test_a_file_added_to_a_moved_directory_stays_when_the_move_is_undone(top, way):

@@ -2,10 +2,8 @@
 
 import ctypes
 import os
-import shutil
 import struct
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 
 from agentfs import AgentFSError, Limits, LineChange, Policy, Workspace
 from agentfs import Edit as Replacement
+from tests.conftest import public_directory
 from tests.history.judges import snapshot
 
 SOMEBODY, SOMEBODY_ELSE = 4242, 4343
@@ -166,19 +165,17 @@ CASES = {
 @contextmanager
 def tree() -> Iterator[Path]:
     """A tree of an unprivileged user, who also makes the calls."""
-    place = Path(tempfile.mkdtemp(prefix="agentfs-tests-"))
-    top = place / "root"
-    (top / "d").mkdir(parents=True)
-    (top / "d/f").write_text("old\n")
-    place.chmod(0o755)
-    try:
-        yield top
-    finally:
-        if AS_ROOT:
-            os.seteuid(0)
-        for directory in (top, top / "d"):
-            directory.chmod(0o755)
-        shutil.rmtree(place)
+    with public_directory() as place:
+        top = place / "root"
+        (top / "d").mkdir(parents=True)
+        (top / "d/f").write_text("old\n")
+        try:
+            yield top
+        finally:
+            if AS_ROOT:
+                os.seteuid(0)
+            for directory in (top, top / "d"):
+                directory.chmod(0o755)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,0 +1,1232 @@
+"""The matrix: every method and every tool of the dialects, in every view, way and form, against laws.
+
+Each feature has tests of its own; most faults that those did not find are products of two features. So each
+cell of this matrix is one call with a value for each dimension of `DIMENSIONS`, and each function of `LAWS`
+yields what is wrong with it. The ordinary run draws few cells in which every two values meet, the run with
+`-m long` takes all. A new method is a row of `METHODS`; a new dimension is a row of `DIMENSIONS`, and the
+place in `Site` that reads it.
+
+A fault begins with a command that shows it again, with the call and its answer:
+
+    .venv/bin/python -m tests.test_matrix wave/Grep one text relative workdir watched model usual open
+"""
+
+import atexit
+import inspect
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from itertools import combinations, count, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from agentfs import AgentFSError, Limits, Policy, Workspace, connect, dialects
+from agentfs.errors import StaleError
+from agentfs.providers.mcp_format import call_result
+from agentfs.results import Result, plain
+from agentfs.terminal import paint_result
+from tests.conftest import lines_of
+from tests.pairs import Cell, all_pairs, every_cell
+from tests.remote.over_pipe import open_pipe
+from tests.test_same_answers import STATUS_REVISION, VOLATILE
+from tests.test_suggestions import calls_in, changes_in, texts_of
+
+DIMENSIONS: dict[str, tuple[str, ...]] = {
+    "method": (),  # filled from `METHODS` below
+    "named": ("one", "several", "listed", "none"),  # how the call names its files; "listed" is `files=`
+    # "kept" is a kept name of the view, "lent" one of another view
+    "target": ("text", "notebook", "large", "kept", "lent", "directory", "dotfile", "missing"),
+    "spelling": ("relative", "./", "absolute", "link"),
+    "view": ("plain", "workdir", "only", "transaction"),
+    "way": ("cold", "watched", "connect"),
+    "caller": ("program", "model"),  # the method itself, or the tool that is made of it
+    "limits": ("usual", "small"),
+    # "denied": a rule closes the target, in its spelling. What stands here more often is drawn more often.
+    "rules": ("open", "open", "open", "denied"),
+}
+LIMITS = {
+    "usual": Limits(file_bytes=16_384),
+    "small": Limits(
+        file_bytes=16_384,
+        read_lines=12,
+        list_entries=2,
+        glob_results=2,
+        grep_results=5,
+        output_tokens=300,
+        snapshot_bytes=6_000,
+    ),
+}
+# What is shown of an answer: each cell is shown in each form (the law `every_form_shows_it`).
+FORMS = ("text", "terminal", "JSON", "MCP structured")
+
+# ---- the tree: each line of a file is unique in it ---------------------------------------------------------
+
+WORD = "needle"
+FILES = {
+    "text": "src/in/alpha.txt",
+    "notebook": "src/in/book.ipynb",
+    "large": "src/in/large.log",
+    "directory": "src/in/deep",
+    "dotfile": "src/in/.github/dot.txt",
+    "missing": "src/in/alhpa.txt",
+    "second": "src/other/beta.txt",
+}
+DECOY = "in/alpha.txt"  # where a path of the view `workdir` leads if it is taken from the root
+KEPT = {"kept", "lent"}
+SLUGS = {"text": "alpha", "notebook": "book", "large": "large", "dotfile": "dot", "second": "beta"}
+NOTEBOOK_CELLS = (3, 75, 2)  # the second is too long for small limits
+
+
+def lines_with(slug: str, number: int, every: int = 1, filler: str = "") -> list[str]:
+    return [f"{WORD if at % every == 0 else 'hay'} {slug} {at:03d}{filler}\n" for at in range(number)]
+
+
+def notebook() -> str:
+    lines = iter(lines_with("book", sum(NOTEBOOK_CELLS)))
+    cells = [
+        {
+            "cell_type": "code", "id": f"cell-{number}", "metadata": {},
+            "outputs": [], "execution_count": None,
+            "source": [next(lines) for _ in range(count)],
+        }
+        for number, count in enumerate(NOTEBOOK_CELLS)
+    ]  # fmt: skip
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1) + "\n"
+
+
+TREE: dict[str, str] = {
+    ".gitignore": "built/\n",
+    DECOY: "".join(lines_with("decoy", 20)),
+    "built/out.txt": "".join(lines_with("built", 3)),
+    FILES["text"]: "".join(lines_with("alpha", 30)),
+    FILES["notebook"]: notebook(),
+    FILES["large"]: "".join(lines_with("large", 200, every=20, filler=" hay" * 25)),
+    FILES["dotfile"]: "".join(lines_with("dot", 4)),
+    f"{FILES['directory']}/gamma.txt": "".join(lines_with("gamma", 4)),
+    f"{FILES['directory']}/delta.md": "".join(lines_with("delta", 4)),
+    f"{FILES['directory']}/er/eta.txt": "".join(lines_with("eta", 4)),
+    FILES["second"]: "".join(lines_with("beta", 8)),
+}
+LINK = ("src/via", "in")  # the spelling "link" goes through it
+NAMES = sorted({name.rpartition("/")[2] for name in TREE})
+LINE = re.compile(rf"\b(?:{WORD}|hay) [a-z]+ \d\d\d")
+
+
+def tokens(text: str) -> set[str]:
+    """Return the lines of the tree's files that a text has."""
+    return set(LINE.findall(text.replace("\\n", "\n")))  # line ends within JSON
+
+
+def found_in(text: str) -> set[str]:
+    """Return what a text shows as found: lines with the word, and names of files."""
+    return {each for each in tokens(text) if each.startswith(WORD)} | {name for name in NAMES if name in text}
+
+
+NUMBERS = count()
+CLEAN: list[Path] = []  # copies of the tree that are as they were laid out
+
+
+@cache
+def base() -> Path:
+    """Return a directory for all trees, which goes with the process."""
+    directory = tempfile.mkdtemp(prefix="agentfs-matrix-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return Path(directory)
+
+
+@cache
+def template() -> Path:
+    top = base() / "template"
+    for name, content in TREE.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(content)
+        os.utime(top / name, (1e9, 1e9))
+    (top / LINK[0]).symlink_to(LINK[1])
+    return top
+
+
+def status_of(top: Path) -> list[tuple[str, int, int]]:
+    found = [(path, path.lstat()) for path in (top, *top.rglob("*"))]
+    return [(str(path), status.st_mtime_ns, status.st_ino) for path, status in found]
+
+
+def tree_of(top: Path) -> dict[str, bytes]:
+    found = {}
+    for path in sorted(top.rglob("*")):
+        content = os.readlink(path).encode() if path.is_symlink() else b""
+        found[str(path.relative_to(top))] = path.read_bytes() if path.is_file() else content
+    return found
+
+
+# ---- the methods: how each takes a path --------------------------------------------------------------------
+
+
+class Method(NamedTuple):
+    """One kind of call.
+
+    Attributes:
+        tool: The method of `Workspace` or the tool of the dialect, or a function that makes the change.
+        takes: The parameter for the files, for each way to name them; "" if the call names none.
+        arguments: Returns the other arguments.
+        before: Prepares the call, for example by a read.
+        kind: "read", "search", "change" or "history".
+        only: The values of further dimensions that make sense.
+        undo: How many steps take the change back; 0 if undo does not apply.
+        unread: True if it may replace only what was shown.
+    """
+
+    tool: "str | Callable[[Site], Result]"
+    takes: Mapping[str, str]
+    arguments: "Callable[[Site], dict[str, Any]]" = lambda _: {}
+    before: "Callable[[Site], object]" = lambda _: None
+    kind: str = "read"
+    only: Mapping[str, tuple[str, ...]] = {}
+    undo: int = 1
+    unread: bool = False
+
+
+ONE = {"one": "path"}
+ONE_OR_NONE = {"one": "path", "none": ""}
+SEVERAL = {"one": "path", "several": "path", "none": ""}
+PATHS = {"one": "paths", "several": "paths", "none": ""}
+ROOTS = {"one": "roots", "several": "roots"}
+FILE_PATH = {"one": "file_path"}
+NONE = {"none": ""}
+PROGRAM = {"caller": ("program",)}
+# Rows whose call names no file by itself.
+ONE_TARGET = {"target": ("text",), "rules": ("open",)}
+# In a transaction, a change by another program is `stale`.
+WITH_OTHERS = {"view": ("plain", "workdir", "only")}
+# A recording is refused in a transaction, and only files and directories are recorded.
+RECORDED = {
+    **PROGRAM,
+    **WITH_OTHERS,
+    "target": ("text", "large", "dotfile", "directory"),
+    "rules": ("open", "denied"),
+}
+NEW = "new text"
+
+
+def pattern(_: "Site") -> dict[str, Any]:
+    return {"pattern": WORD}
+
+
+def content(_: "Site") -> dict[str, Any]:
+    return {"content": f"{NEW}\n"}
+
+
+def replacement(site: "Site") -> dict[str, Any]:
+    return {"old_string": site.line, "new_string": NEW}
+
+
+def several_edits(site: "Site") -> dict[str, Any]:
+    return {"edits": [replacement(site), {"old_string": NEW, "new_string": f"{NEW}er"}]}
+
+
+def line_change(site: "Site") -> dict[str, Any]:
+    return {"changes": [{"line_id": site.line_id, "new_content": NEW}]}
+
+
+def patch(text: str) -> "Callable[[Site], dict[str, Any]]":
+    def arguments(site: "Site") -> dict[str, Any]:
+        body = text.format(path=site.path, line=site.line, free=site.free)
+        return {"input": f"*** Begin Patch\n{body}\n*** End Patch"}
+
+    return arguments
+
+
+def look(site: "Site") -> None:
+    site.shown = site.look(site.path).text
+
+
+def edited(site: "Site") -> None:
+    """Change the target and another file, in two steps."""
+    site.view.checkpoint("start")
+    for path in (site.path, site.second):
+        site.attempt(lambda path=path: site.view.append(path, f"{NEW}\n"))
+
+
+def undone(site: "Site") -> None:
+    edited(site)
+    site.attempt(site.view.undo)
+
+
+def made(site: "Site") -> None:
+    """Take a file as the target that the view has just made."""
+    site.view.write(site.free, "".join(lines_with("alpha", 30)))
+    site.__dict__["path"] = site.free
+
+
+def undone_past_others(site: "Site") -> None:
+    """Append; then another program removes most lines; then take the lines back."""
+    look(site)
+    site.attempt(lambda: site.view.append(site.path, f"{NEW}\n"))
+    path = site.top / site.target
+    if path.is_file():
+        path.write_text("".join(lines_of(path.read_text())[-3:]))
+    site.attempt(site.view.undo)
+
+
+def conflicting(site: "Site") -> None:
+    """Change the target and another file in one step; then another program changes the same line."""
+    with site.view.transaction() as tx:
+        for path in (site.path, site.second):
+            site.attempt(lambda path=path: tx.append(path, f"{NEW}\n"))
+    other_program(site, NEW)
+
+
+def other_program(site: "Site", old: str = "") -> None:
+    """Change the target as a command does, or make a file beside it."""
+    path = site.top / site.target
+    if path.is_file():
+        text = path.read_text()
+        path.write_text(text.replace(old, "by a command") if old else f"{text}by a command\n")
+    else:
+        path.with_suffix(".made").write_text("by a command\n")
+
+
+def command_renames(site: "Site") -> None:
+    if (site.top / site.target).exists():
+        (site.top / site.target).rename(site.top / f"{site.target}.moved")
+
+
+def command_replaces(site: "Site") -> None:
+    """Put an empty directory in the place of a file, or a file in the place of a directory."""
+    path = site.top / site.target
+    if path.is_file():
+        path.unlink()
+        path.mkdir()
+    else:
+        shutil.rmtree(path)
+        path.write_text("by a command\n")
+
+
+def secret(site: "Site") -> None:
+    (site.top / "src/in/.env").write_text("KEY=1\n")
+
+
+def command_renames_secret(site: "Site") -> None:
+    """Rename a file whose content no recording keeps."""
+    (site.top / "src/in/.env").rename(site.top / "src/in/plain.txt")
+
+
+def command_and_edit(site: "Site") -> None:
+    other_program(site)
+    site.attempt(lambda: site.view.append(site.path, f"{NEW}\n"))
+
+
+def recorded(command: "Callable[[Site], None]") -> "Callable[[Site], Result]":
+    def recording(site: "Site") -> Result:
+        with site.view.recording("command") as recording:
+            command(site)
+        return recording.result
+
+    return recording
+
+
+EDITOR = "str_replace_based_edit_tool"
+
+
+def editor(command: str, **more: str) -> "Callable[[Site], dict[str, Any]]":
+    return lambda site: {
+        "command": command,
+        **{name: value.format(line=site.line, new=NEW) for name, value in more.items()},
+    }
+
+
+METHODS: dict[str, Method] = {
+    "read": Method("read", ONE),
+    "read ids": Method("read", ONE, lambda _: {"line_ids": True}),
+    "read raw": Method("read", ONE, lambda _: {"raw": True}),
+    "read from": Method("read", ONE, lambda _: {"offset": 3}),
+    "read made": Method("read", ONE, before=made, only=ONE_TARGET),
+    "read_many": Method("read_many", {"one": "paths", "several": "paths"}),
+    "exists": Method("exists", ONE, only=PROGRAM),
+    "stat": Method("stat", ONE, only=PROGRAM),
+    "ls": Method("ls", SEVERAL, kind="search"),
+    "ls past": Method("ls", SEVERAL, lambda _: {"offset": 99}, kind="search"),
+    "ls deep": Method("ls", SEVERAL, lambda _: {"depth": 0}, kind="search"),
+    "ls ignore": Method("ls", SEVERAL, lambda _: {"depth": 0, "ignore": ["*.md"]}, kind="search"),
+    "glob": Method("glob", SEVERAL, lambda _: {"pattern": "*.*"}, kind="search"),
+    "glob path": Method("glob", NONE, lambda site: {"pattern": site.path}, kind="search"),
+    "glob below": Method("glob", NONE, lambda site: {"pattern": f"/{site.target}/*"}, kind="search"),
+    "glob exclude": Method(
+        "glob", SEVERAL, lambda site: {"pattern": "**", "exclude": [f"/{site.target}/*"]}, kind="search"
+    ),
+    "find": Method("find", SEVERAL, kind="search"),
+    "find glob": Method("find", SEVERAL, lambda _: {"glob": ["*.txt", "*.log"]}, kind="search"),
+    "find full": Method("find", SEVERAL, lambda _: {"pattern": "^src/", "full_path": True}, kind="search"),
+    "find links": Method("find", SEVERAL, lambda _: {"follow_symlinks": True, "unique": True}, kind="search"),
+    "grep": Method("grep", SEVERAL, pattern, kind="search"),
+    "grep files": Method("grep", {"listed": "files"}, pattern, kind="search", only=PROGRAM),
+    "grep listed hidden": Method(
+        "grep", {"listed": "files"}, lambda _: {"pattern": WORD, "hidden": True}, kind="search", only=PROGRAM
+    ),
+    "grep count": Method("grep", SEVERAL, lambda _: {"pattern": WORD, "output_mode": "count"}, kind="search"),
+    "grep names": Method(
+        "grep", SEVERAL, lambda _: {"pattern": WORD, "output_mode": "files_with_matches"}, kind="search"
+    ),
+    "grep summary": Method(
+        "grep", SEVERAL, lambda _: {"pattern": WORD, "output_mode": "summary"}, kind="search"
+    ),
+    "grep total": Method("grep", SEVERAL, lambda _: {"pattern": WORD, "output_mode": "total"}, kind="search"),
+    "grep context": Method("grep", SEVERAL, lambda _: {"pattern": WORD, "context": 1}, kind="search"),
+    "grep glob": Method("grep", SEVERAL, lambda _: {"pattern": WORD, "glob": "*.txt"}, kind="search"),
+    "grep nothing": Method("grep", SEVERAL, lambda _: {"pattern": "Needle"}, kind="search"),
+    "grep links": Method(
+        "grep", SEVERAL, lambda _: {"pattern": WORD, "follow_symlinks": True}, kind="search"
+    ),
+    "write": Method("write", ONE, content, kind="change", unread=True),
+    "write read": Method("write", ONE, content, before=look, kind="change", unread=True),
+    "write over": Method(
+        "write", ONE, lambda _: {"content": f"{NEW}\n", "overwrite": True}, kind="change", only=PROGRAM
+    ),
+    "write undone": Method("write", ONE, content, before=undone_past_others, kind="change", only=WITH_OTHERS),
+    "append": Method("append", ONE, content, kind="change"),
+    "edit": Method("edit", ONE, replacement, kind="change"),
+    "edit absent": Method(
+        "edit", ONE, lambda _: {"old_string": "needle alhpa 003", "new_string": NEW}, kind="change"
+    ),
+    "multi_edit": Method("multi_edit", ONE, several_edits, kind="change"),
+    "edit_lines": Method("edit_lines", ONE, line_change, kind="change"),
+    "splice": Method("splice", ONE, lambda _: {"spans": [(0, 3, NEW)]}, kind="change", only=PROGRAM),
+    "replace": Method("replace", SEVERAL, lambda _: {"old_string": WORD, "new_string": NEW}, kind="change"),
+    "delete": Method("delete", ONE, lambda _: {"recursive": True}, kind="change"),
+    "delete plain": Method("delete", ONE, kind="change"),
+    "move": Method("move", ONE, lambda site: {"to": site.free}, kind="change"),
+    "copy": Method("copy", ONE, lambda site: {"to": site.free}, kind="change"),
+    "copy over": Method("copy", ONE, lambda site: {"to": site.second}, kind="change"),
+    "changes": Method("changes", PATHS, before=edited, kind="history"),
+    "undo": Method("undo", PATHS, before=edited, kind="change", undo=0),
+    "undo conflict": Method("undo", NONE, before=conflicting, kind="change", undo=0, only=WITH_OTHERS),
+    "redo": Method("redo", NONE, before=undone, kind="change", undo=0, only=ONE_TARGET),
+    "checkpoint": Method(
+        "checkpoint", NONE, lambda _: {"name": "here"}, kind="change", undo=0, only=ONE_TARGET
+    ),
+    "rollback": Method("rollback", PATHS, lambda _: {"to": "start"}, before=edited, kind="change", undo=0),
+    "recording": Method(recorded(other_program), ONE, kind="change", only=RECORDED),
+    "recording rename": Method(recorded(command_renames), ONE, kind="change", only=RECORDED),
+    "recording secret": Method(
+        recorded(command_renames_secret), ONE, before=secret, kind="change", only=RECORDED
+    ),
+    "recording replace": Method(recorded(command_replaces), ONE, kind="change", only=RECORDED),
+    "recording edit": Method(recorded(command_and_edit), ONE, kind="change", only=RECORDED, undo=2),
+    "wave/Read": Method("Read", FILE_PATH),
+    "wave/Write": Method("Write", FILE_PATH, content, kind="change", unread=True),
+    "wave/Write read": Method("Write", FILE_PATH, content, before=look, kind="change", unread=True),
+    "wave/Edit": Method("Edit", FILE_PATH, replacement, before=look, kind="change"),
+    "wave/MultiEdit": Method("MultiEdit", FILE_PATH, several_edits, before=look, kind="change"),
+    "wave/LS": Method("LS", ONE, kind="search"),
+    "wave/Glob": Method("Glob", ONE_OR_NONE, lambda _: {"pattern": "**/*.*"}, kind="search"),
+    "wave/Glob path": Method("Glob", NONE, lambda site: {"pattern": site.path}, kind="search"),
+    "wave/Grep": Method("Grep", ONE_OR_NONE, pattern, kind="search"),
+    "wave/Grep content": Method(
+        "Grep", ONE_OR_NONE, lambda _: {"pattern": WORD, "output_mode": "content", "-n": True}, kind="search"
+    ),
+    "wave/Grep head": Method(
+        "Grep", ONE_OR_NONE, lambda _: {"pattern": WORD, "head_limit": 1}, kind="search"
+    ),
+    "text-editor/view": Method(EDITOR, ONE, editor("view")),
+    "text-editor/create": Method(EDITOR, ONE, editor("create", file_text="{new}\n"), kind="change"),
+    "text-editor/replace": Method(
+        EDITOR, ONE, editor("str_replace", old_str="{line}", new_str="{new}"), kind="change"
+    ),
+    "text-editor/insert": Method(
+        EDITOR, ONE, lambda _: {"command": "insert", "insert_line": 1, "insert_text": NEW}, kind="change"
+    ),
+    "apply-patch/update": Method(
+        "apply_patch", NONE, patch("*** Update File: {path}\n@@\n-{line}\n+new text"), kind="change"
+    ),
+    "apply-patch/add": Method("apply_patch", NONE, patch("*** Add File: {path}\n+new text"), kind="change"),
+    "apply-patch/delete": Method("apply_patch", NONE, patch("*** Delete File: {path}"), kind="change"),
+    "apply-patch/move": Method(
+        "apply_patch",
+        NONE,
+        patch("*** Update File: {path}\n*** Move to: {free}\n@@\n-{line}\n+new text"),
+        kind="change",
+    ),
+    "rye/read": Method("read", FILE_PATH),
+    "rye/write": Method("write", FILE_PATH, content, kind="change"),
+    "rye/edit_lines": Method("edit_lines", FILE_PATH, line_change, kind="change"),
+    "rye/glob": Method("glob", ONE_OR_NONE, lambda _: {"pattern": "**/*.*"}, kind="search"),
+    "rye/grep": Method("grep", ONE_OR_NONE, pattern, kind="search"),
+    "rye/ls": Method("ls", ONE_OR_NONE, kind="search"),
+    "dominds/list_dir": Method("list_dir", ONE_OR_NONE, kind="search"),
+    "dominds/read_file": Method("read_file", ONE),
+    "dominds/ripgrep_files": Method("ripgrep_files", ONE_OR_NONE, pattern, kind="search"),
+    "dominds/ripgrep_snippets": Method("ripgrep_snippets", ONE_OR_NONE, pattern, kind="search"),
+    "dominds/ripgrep_count": Method("ripgrep_count", ONE_OR_NONE, pattern, kind="search"),
+    "dominds/ripgrep_fixed": Method("ripgrep_fixed", ONE_OR_NONE, lambda _: {"literal": WORD}, kind="search"),
+    "dominds/ripgrep_search": Method("ripgrep_search", ONE_OR_NONE, pattern, kind="search"),
+    "tree-sitter-analyzer/list_files": Method("list_files", ROOTS, kind="search"),
+    "tree-sitter-analyzer/list_files full": Method(
+        "list_files", ROOTS, lambda _: {"pattern": "src/", "full_path_match": True}, kind="search"
+    ),
+    "tree-sitter-analyzer/search_content": Method(
+        "search_content", {**ROOTS, "listed": "files"}, lambda _: {"query": WORD}, kind="search"
+    ),
+    "tree-sitter-analyzer/search_content hidden": Method(
+        "search_content",
+        {**ROOTS, "listed": "files"},
+        lambda _: {"query": WORD, "hidden": True},
+        kind="search",
+    ),
+    "tree-sitter-analyzer/find_and_grep": Method(
+        "find_and_grep", ROOTS, lambda _: {"query": WORD}, kind="search"
+    ),
+    "codescout/read_file": Method("read_file", ONE),
+    "codescout/list_dir": Method("list_dir", ONE, kind="search"),
+    "codescout/list_dir all": Method("list_dir", ONE, lambda _: {"recursive": True}, kind="search"),
+    "codescout/search_pattern": Method("search_pattern", ONE_OR_NONE, pattern, kind="search"),
+    "codescout/find_file": Method("find_file", ONE_OR_NONE, lambda _: {"pattern": "**/*.*"}, kind="search"),
+    "codescout/create_file": Method("create_file", ONE, content, kind="change"),
+    "codescout/edit_file": Method("edit_file", ONE, replacement, kind="change"),
+}
+DIMENSIONS["method"] = tuple(METHODS)
+# The tool with which a dialect looks at a file, and the parameter for the path.
+LOOKS = {
+    "agentfs": ("read", "path", {}),
+    "wave": ("Read", "file_path", {}),
+    "text-editor": (EDITOR, "path", {"command": "view"}),
+    "rye": ("read", "file_path", {}),
+    "dominds": ("read_file", "path", {}),
+    "codescout": ("read_file", "path", {}),
+}
+# Methods of `Workspace` without a row: they open, close or make views and names.
+NO_ROWS = {"close", "forget", "keep", "recorded", "tool_names", "tools", "transaction", "view"}
+
+
+# Targets that a kind of method is not combined with, because another kind shows the same.
+NOT_FOR = {"read": set(), "search": {"lent", "missing"}, "change": {"lent", "dotfile"}, "history": set()}
+
+
+def takes(name: str) -> dict[str, tuple[str, ...]]:
+    """Return the values of dimensions that a method is combined with, if not all."""
+    method = METHODS[name]
+    targets = tuple(each for each in DIMENSIONS["target"] if each not in NOT_FOR[method.kind])
+    caller = {"caller": ("model",)} if "/" in name else {}
+    return {"named": tuple(method.takes), "target": targets, **caller, **method.only}
+
+
+# ---- one cell: the tree, the view, the call ----------------------------------------------------------------
+
+
+@dataclass
+class Answer:
+    """The answer to a call, of a program or of a model."""
+
+    text: str = ""
+    data: Any = None
+    next: Any = None
+    code: str | None = None
+    crash: str = ""
+    notes: tuple[str, ...] = ()
+    result: Any = None  # the `ToolResult`, for a model
+
+    @property
+    def success(self) -> bool:
+        return not self.code and not self.crash
+
+
+def answer_of(act: Callable[[], Any]) -> Answer:
+    """Return the answer of a program's call."""
+    try:
+        result = act()
+    except AgentFSError as error:
+        return Answer(str(error), error.to_dict(), code=error.code)
+    except Exception as error:  # noqa: BLE001 - a fault, by the law about errors
+        return Answer(crash=repr(error))
+    if isinstance(result, Result):
+        return Answer(result.text, result.to_dict(), result.next, notes=result.notes)
+    return Answer(json.dumps(plain(result)), plain(result))
+
+
+@dataclass
+class Site:
+    """A tree with an opened view of it, as a cell says."""
+
+    cell: Cell
+    top: Path
+    workspace: Workspace
+    view: Workspace
+    shown: str = ""  # by the call before this one
+    files: list[str] = field(default_factory=list)
+
+    @cached_property
+    def method(self) -> Method:
+        return METHODS[self.cell["method"]]
+
+    @cached_property
+    def dialect(self) -> str:
+        name, slash, _ = self.cell["method"].partition("/")
+        return name if slash else "agentfs"
+
+    @cached_property
+    def tools(self) -> Any:
+        return tools_of(self.view, self.dialect)
+
+    @property
+    def target(self) -> str:
+        """The path of the target from the root; of a kept name, that of the text."""
+        return FILES.get(self.cell["target"], FILES["text"])
+
+    @property
+    def slug(self) -> str:
+        return SLUGS.get(self.cell["target"], "alpha")
+
+    @property
+    def line(self) -> str:
+        return f"{WORD} {self.slug} 000"
+
+    @cached_property
+    def path(self) -> str:
+        """The target as the call names it."""
+        if self.cell["target"] not in KEPT:
+            return self.spelled(self.target)
+        maker, path = self.view, self.spelled(self.target)
+        if self.cell["target"] == "lent":
+            maker, path = self.workspace.view(workdir="src"), self.target.removeprefix("src/")
+        kept = self.attempt(lambda: maker.keep(maker.read(path)))
+        return kept if isinstance(kept, str) else self.spelled(self.target)
+
+    @property
+    def second(self) -> str:
+        """Another file, or beside a directory another directory."""
+        path = FILES["second"]
+        return self.spelled(os.path.dirname(path) if self.cell["target"] == "directory" else path)
+
+    @property
+    def free(self) -> str:
+        return self.spelled("src/in/free.new")
+
+    def spelled(self, path: str) -> str:
+        """Return a path from the root in the spelling of the cell, as this view takes it."""
+        spelling = self.cell["spelling"]
+        if spelling == "absolute":
+            return str(self.top / path)
+        if spelling == "link":
+            path = path.replace("src/in/", "src/via/")
+        if self.cell["view"] == "workdir":
+            path = path.removeprefix("src/")
+        return f"./{path}" if spelling == "./" else path
+
+    def attempt(self, act: Callable[[], Any]) -> Any:
+        """Return what a preparation returns; rules and limits may refuse it."""
+        try:
+            return act()
+        except AgentFSError as error:
+            return error
+
+    @cached_property
+    def line_id(self) -> str:
+        """The id of the first line of the target, from the tool that shows ids."""
+        text = self.look(self.path, line_ids=True).text
+        found = re.search(rf"(?:\[\d* ?|^ *\d+ |\b)([0-9a-f]{{6,}})\W+{self.line}", text, re.MULTILINE)
+        return found[1] if found else "abcdef"
+
+    def look(self, path: str, **more: Any) -> Answer:
+        """Read a file with the tool of the dialect."""
+        tool, parameter, given = LOOKS.get(self.dialect, ("", "path", {}))
+        if not tool or self.dialect == "agentfs":
+            return (
+                self.call("read", {"path": path, **more}) if tool else answer_of(lambda: self.view.stat(path))
+            )
+        return self.call(tool, {parameter: path, **given})
+
+    def parameters(self, name: str) -> set[str]:
+        """Return the parameters of a method or tool that the caller sees."""
+        if self.cell["caller"] == "program":
+            return {*inspect.signature(getattr(self.view, name)).parameters}
+        return {*schemas(self.dialect, "mcp-structured")[name]["inputSchema"]["properties"]}
+
+    def names(self, *, reverse: bool = False) -> dict[str, Any]:
+        """Return the argument that names the files."""
+        parameter = self.method.takes[self.cell["named"]]
+        if not parameter:
+            return {}
+        several = [self.path, self.second][:: -1 if reverse else 1]
+        if self.cell["named"] == "several" or self.cell["named"] == "listed":
+            return {parameter: several}
+        return {parameter: [self.path] if parameter in {"roots", "paths"} else self.path}
+
+    def act(self, *, reverse: bool = False) -> tuple[str, dict[str, Any], Answer]:
+        """Make the call of the cell; return its name, its arguments and the answer."""
+        if callable(self.method.tool):
+            return self.method.tool.__name__, {}, answer_of(lambda: self.method.tool(self))
+        arguments = {**self.method.arguments(self), **self.names(reverse=reverse)}
+        return self.method.tool, arguments, self.call(self.method.tool, arguments)
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Make a call, as the caller of the cell makes it."""
+        if self.cell["caller"] == "program":
+            return answer_of(lambda: getattr(self.view, name)(**arguments))
+        try:
+            result = self.tools.call(name, arguments)
+        except Exception as error:  # noqa: BLE001 - a fault, by the law about errors
+            return Answer(crash=repr(error))
+        code = result.error["code"] if result.error else None
+        return Answer(result.content, result.data, result.next, code, "", result.notes, result)
+
+
+def tools_of(view: Workspace, dialect: str) -> Any:
+    """Return all tools of a dialect, with the parameters that rows of `METHODS` pass."""
+    if dialect != "agentfs":
+        return view.tools(dialect=dialect)
+    expose = {"read": ["line_ids"], "grep": ["line_ids", "follow_symlinks", "hidden", "fixed_strings"]}
+    more = {"ls": ["ignore"], "glob": ["exclude"], "find": ["full_path", "follow_symlinks", "unique"]}
+    return view.tools(view.tool_names(), expose=expose | more)
+
+
+@cache
+def schemas(dialect: str, form: str) -> dict[str, Any]:
+    """Return the schemas of a dialect's tools by name."""
+    with Workspace(template()) as ws:
+        return {each["name"]: each for each in tools_of(ws, dialect).schemas(form)}
+
+
+@contextmanager
+def laid_out(*, reused: bool) -> Iterator[Path]:
+    """Yield a copy of the tree; for calls that only read, one that an earlier cell has left unchanged."""
+    top = CLEAN.pop() if reused and CLEAN else None
+    if top is None:
+        # Names of one length: answers with absolute paths have as many tokens in each tree.
+        top = Path(shutil.copytree(template(), base() / f"{next(NUMBERS):06}", symlinks=True))
+    before = status_of(top)
+    yield top
+    if reused and status_of(top) == before:
+        CLEAN.append(top)
+    else:
+        shutil.rmtree(top)
+
+
+@contextmanager
+def opened(cell: Cell) -> Iterator[Site]:
+    """Lay out a tree, and open the view of a cell on it."""
+    with ExitStack() as stack:
+        reads = METHODS[cell["method"]].kind in {"read", "search"}
+        top = stack.enter_context(laid_out(reused=reads))
+        options: dict[str, Any] = {"limits": LIMITS[cell["limits"]]}
+        if cell["rules"] == "denied":
+            outside = Site({**cell, "view": "plain"}, top, None, None)
+            path = outside.spelled(outside.target)
+            options["policy"] = Policy(deny=(f"*({path})", f"*({path}/**)"))
+        if cell["way"] == "connect":
+            workspace = connect(open_pipe(), str(top), push=False, **options)
+        else:
+            workspace = Workspace(top, watch=cell["way"] == "watched", **options)
+        stack.enter_context(workspace)
+        for _ in range(2):  # then a watched tree is kept; all make the same calls
+            with suppress(AgentFSError):
+                workspace.grep(WORD, "src", output_mode="total")
+        match cell["view"]:
+            case "workdir":
+                view = workspace.view(workdir="src")
+            case "only":
+                view = workspace.view(only=["src"])
+            case "transaction":
+                stack.enter_context(suppress(StaleError))  # another program has changed the target
+                view = stack.enter_context(workspace.transaction())
+            case _:
+                view = workspace
+        yield Site(cell, top, workspace, view)
+
+
+@dataclass
+class Seen:
+    """The call of a cell, for the laws."""
+
+    site: Site
+    name: str
+    arguments: dict[str, Any]
+    answer: Answer
+    before: dict[str, bytes]  # the tree
+
+    @property
+    def cell(self) -> Cell:
+        return self.site.cell
+
+    @cached_property
+    def first(self) -> Answer:
+        """The answer, to compare with those of `other`."""
+        return rooted(self.answer, self.site)
+
+    def other(self, **values: str) -> Answer:
+        """Return the answer to the same call in another cell, with `<root>` for its root."""
+        return answer_in(tuple({**self.cell, **values}.items()))
+
+    @cached_property
+    def pages(self) -> list[Answer]:
+        """The answer, and those of the calls that continue it."""
+        return pages_from(self.site, self.answer)
+
+    @cached_property
+    def advised(self) -> list[tuple[str, dict[str, Any] | None]]:
+        """The calls that the answer suggests, each a name and arguments; None if they cannot be read."""
+        found = [(self.answer.next["name"], self.answer.next["arguments"])] if self.answer.next else []
+        try:
+            texts = [*texts_of(json.loads(self.answer.text))]
+        except ValueError:
+            texts = [self.answer.text]
+        for text in (*texts, *self.answer.notes):
+            found += calls_in(text)
+            for passed, left in changes_in(text):
+                kept = {key: value for key, value in self.arguments.items() if key not in left}
+                found.append((self.name, {**kept, **passed}))
+        return [each for at, each in enumerate(found) if each not in found[:at]]
+
+    @cached_property
+    def shown_by_advice(self) -> set[str]:
+        """Everything that the suggested calls show, and the calls that continue them."""
+        shown = set[str]()
+        for name, arguments in self.advised:
+            pages = pages_from(self.site, self.site.call(name, arguments or {}))
+            shown |= set().union(*(tokens(page.text) | found_in(page.text) for page in pages))
+        return shown
+
+
+def pages_from(site: Site, answer: Answer) -> list[Answer]:
+    found = [answer]
+    while found[-1].next and found[-1].success and len(found) < 60:
+        found.append(site.call(found[-1].next["name"], found[-1].next["arguments"]))
+    return found
+
+
+@cache
+def answer_in(values: tuple[tuple[str, str], ...]) -> Answer:
+    with opened(dict(values)) as site:
+        site.method.before(site)
+        return rooted(site.act()[2], site)
+
+
+def rooted(answer: Answer, site: Site) -> Answer:
+    """Return an answer with `<root>` for the root, without what differs each time."""
+    varying = [
+        (STATUS_REVISION, "~"),
+        (re.compile(r"@[a-z]+_[0-9a-f]{4,}"), "@kept"),
+        (re.compile(r'"\w*elapsed_ms": \d+'), "elapsed"),
+        (re.compile(r'"mtime": \d+'), "mtime"),
+    ]
+
+    def normal(value: Any) -> Any:
+        if isinstance(value, dict):
+            kept = {key: each for key, each in value.items() if key not in VOLATILE and "elapsed" not in key}
+            return {normal(key): normal(each) for key, each in kept.items()}
+        if isinstance(value, (list, tuple)):
+            return [normal(each) for each in value]
+        if isinstance(value, str):
+            value = value.replace(str(site.top), "<root>")
+            for found, shown in varying:
+                value = found.sub(shown, value)
+        return value
+
+    return Answer(
+        normal(answer.text), normal(answer.data), normal(answer.next), answer.code, answer.crash,
+        normal(answer.notes),
+    )  # fmt: skip
+
+
+# ---- the laws: each yields what is wrong -------------------------------------------------------------------
+
+LAWS: list[Callable[[Seen], Iterator[str]]] = []
+
+
+def law(function: Callable[[Seen], Iterator[str]]) -> Callable[[Seen], Iterator[str]]:
+    LAWS.append(function)
+    return function
+
+
+@law
+def no_error_but_typed_ones(seen: Seen) -> Iterator[str]:
+    """All that a call names is inside the view, so nothing is said to be outside."""
+    if seen.answer.crash:
+        yield f"raised {seen.answer.crash}"
+    unexpected = {"internal", "unsupported", "io", "timeout", "busy"}
+    root_or_name = seen.cell["named"] == "none" or seen.cell["target"] in KEPT
+    if not (seen.cell["view"] == "only" and root_or_name):
+        unexpected.add("outside_workspace")
+    if seen.answer.code in unexpected:
+        yield f"has the code {seen.answer.code}: {seen.answer.text[:100]}"
+
+
+@law
+def a_refused_call_changes_nothing(seen: Seen) -> Iterator[str]:
+    if not seen.answer.success and tree_of(seen.site.top) != seen.before:
+        yield "changed the tree"
+
+
+@law
+def every_form_shows_it(seen: Seen) -> Iterator[str]:
+    """Each of `FORMS` has the same text or data."""
+    answer = seen.answer
+    if not answer.text:
+        yield "has no text"
+    data = answer.data if isinstance(answer.data, dict) else {}
+    try:
+        painted = paint_result(answer.text, data)
+    except Exception as error:  # noqa: BLE001 - whatever it raises is the fault
+        yield f"terminal: {error!r}"
+    else:
+        if re.sub(r"\033\[[\d;]*m", "", painted) != answer.text:
+            yield "terminal: its text without colours is another one"
+    try:
+        json.dumps(answer.data)
+    except (TypeError, ValueError) as error:
+        yield f"JSON: {error}"
+    if answer.result is not None:
+        schema = schemas(seen.site.dialect, "mcp-structured")[seen.name].get("outputSchema")
+        sent = call_result(answer.result, structured=True)
+        if schema is not None and not sent.get("isError"):
+            if "structuredContent" not in sent:
+                yield "MCP structured: it has no data, and its tool has a schema"
+            elif error := next(Draft202012Validator(schema).iter_errors(sent["structuredContent"]), None):
+                yield f"MCP structured: {error.message[:100]}"
+
+
+@law
+def it_shows_what_is_there(seen: Seen) -> Iterator[str]:
+    """A read and the calls that it advises show the lines of the named files: all of them, and no others."""
+    if seen.site.method.kind != "read" or not seen.answer.success or seen.cell["rules"] == "denied":
+        return
+    if seen.name in {"exists", "stat"} or seen.cell["target"] not in {*SLUGS, *KEPT}:
+        return
+    wanted = tokens(TREE[seen.site.target])
+    if seen.cell["named"] == "several":
+        wanted |= tokens(TREE[FILES["second"]])
+    shown = set().union(*(tokens(page.text) for page in seen.pages))
+    if wanted - shown:
+        shown |= seen.shown_by_advice
+    if extra := shown - wanted - {*NAMES}:
+        yield f"shows lines of other files: {sorted(extra)[:3]}"
+    if (missing := wanted - shown) and seen.cell["method"] != "read from":
+        pages = len(seen.pages)
+        yield f"its {pages} pages and advice do not show {len(missing)} lines: {sorted(missing)[:3]}"
+
+
+# Parameters by which a call can ask for the next part.
+PAGED_BY = {"offset", "range", "view_range", "start_line", "paths"}
+SAYS_CUT = re.compile(r"truncated\W+true|\bmore\b|\bcut\b|left out|overflow", re.IGNORECASE)
+
+
+@law
+def what_is_cut_goes_on(seen: Seen) -> Iterator[str]:
+    """With small limits, an answer and the calls that it advises show all that usual limits show.
+
+    A tool whose contract has no parameter for the next part says at least that there is more.
+    """
+    if seen.cell["limits"] == "usual" or not seen.answer.success or seen.site.method.kind == "change":
+        return
+    whole = found_in(seen.other(limits="usual").text)
+    missing = whole - set().union(*(found_in(page.text) for page in seen.pages))
+    listed_by_read = seen.site.method.kind == "read" and seen.cell["target"] == "directory"
+    if missing and (
+        not PAGED_BY & seen.site.parameters(seen.name) or (listed_by_read and seen.site.dialect != "agentfs")
+    ):
+        if not SAYS_CUT.search(f"{seen.answer.text} {seen.answer.notes}"):
+            yield f"is cut and does not say so; not shown: {sorted(missing)[:3]}"
+    elif missing - seen.shown_by_advice:
+        yield f"its {len(seen.pages)} pages and advice lack {sorted(missing - seen.shown_by_advice)[:3]}"
+    for page in seen.pages[1:]:
+        if not page.success:
+            yield f"its next fails: {page.text[:200]}"
+
+
+@law
+def shown_is_counted(seen: Seen) -> Iterator[str]:
+    data, text = seen.answer.data, seen.answer.text
+    if found := re.search(r"\b(?<![.:-])1 (entries|files|matches|lines|names|directories|cells)\b", text):
+        yield f"says {found[0]!r}"
+    if not seen.answer.success or not isinstance(data, dict):
+        return
+    if data.get("line_count") == 0 and found_in(str(data.get("output", ""))):
+        yield "has lines, and a line_count of 0"
+    if seen.site.dialect != "agentfs":
+        return
+    for name in ("entries", "files"):
+        if name in data and "total" in data and not data["truncated"] and len(data[name]) != data["total"]:
+            yield f"has {len(data[name])} {name}, and a total of {data['total']}"
+    if "total_matches" in data and not data["truncated"]:
+        counts = data["counts"].values()
+        if counts and sum(each["matches"] for each in counts) != data["total_matches"]:
+            yield f"counts {data['counts']} and {data['total_matches']} matches"
+        if counts and len(counts) != data["total_files"]:
+            yield f"counts {len(counts)} of {data['total_files']} files"
+        sampled = seen.cell["method"] == "grep summary"
+        if data["matches"] and len(data["matches"]) != data["total_lines"] and not sampled:
+            yield f"has {len(data['matches'])} of {data['total_lines']} lines"
+    replaced = sum(data["files"].values()) if isinstance(data.get("files"), dict) else None
+    if replaced not in {None, data.get("replacements")}:
+        yield f"has {data['files']} and {data['replacements']} replacements"
+    if data.get("kind") == "text" and data["content"]:
+        count = data["end_line"] - data["start_line"] + 1
+        if len(lines_of(data["content"])) != count:
+            yield f"has {len(lines_of(data['content']))} lines as {count}"
+
+
+@law
+def what_is_named_is_searched(seen: Seen) -> Iterator[str]:
+    """A search of a named file shows something of it, or counts it as skipped."""
+    target, named = seen.cell["target"], seen.cell["named"]
+    if seen.site.method.kind != "search" or named == "none" or target in {"missing", "directory"}:
+        return
+    if seen.cell["limits"] == "small" or seen.cell["rules"] == "denied" or not seen.answer.success:
+        return
+    if seen.name not in {"grep", "Grep", "search_content"} or seen.cell["method"] == "grep nothing":
+        return
+    skipped = json.dumps((seen.answer.data or {}).get("skipped", {}))
+    name = seen.site.target.rpartition("/")[2]
+    said = seen.answer.text + json.dumps(seen.answer.data)
+    if (
+        seen.site.slug not in said
+        and name not in said
+        and "@" not in said
+        and not re.search("[1-9]", skipped)
+    ):
+        yield f"neither shows nor counts {name}"
+
+
+def paths_in(data: Any, name: str = "") -> Iterator[str]:
+    """Yield the paths in the data of an answer."""
+    if isinstance(data, dict):
+        if data.get("action") == "deleted":
+            return
+        if name in {"counts", "file_counts", "files"} and not {"path", "file"} & data.keys():
+            yield from data
+        for key, value in data.items():
+            if key in {"path", "file", "file_path"} and isinstance(value, str):
+                yield value
+            elif key not in {"details", "failed", "next", "arguments"}:
+                yield from paths_in(value, key)
+    elif isinstance(data, list):
+        for each in data:
+            yield from paths_in(each, name)
+
+
+@law
+def every_path_leads_back(seen: Seen) -> Iterator[str]:
+    """A path in an answer can be passed to the reading tool of the same toolset, and is the same file."""
+    gone = seen.name in {"delete", "move", "undo", "redo", "rollback"} or seen.name == "apply_patch"
+    if gone or not seen.answer.success or seen.cell["rules"] == "denied":
+        return
+    if seen.cell["view"] == "workdir" and (seen.name == "changes" or callable(seen.site.method.tool)):
+        return  # the history keeps its paths relative to the root
+    for path in sorted(set(paths_in(seen.answer.data)))[:5]:
+        answer = seen.site.look(path)
+        if answer.crash or answer.code in {"not_found", "outside_workspace", "invalid_path"}:
+            yield f"shows the path {path}, which is {answer.code}"
+    matches = seen.answer.data.get("matches", []) if isinstance(seen.answer.data, dict) else []
+    for match in matches[:3] if seen.site.dialect == "agentfs" else []:
+        answer = seen.site.call("read", {"path": match["path"], "offset": match["line"], "limit": 1})
+        if match["path"].endswith(".ipynb"):
+            continue
+        if match["text"] not in answer.text:
+            yield f"shows {match['path']}:{match['line']}, where {answer.text[:80]!r} is read"
+
+
+@law
+def a_kept_name_is_no_file(seen: Seen) -> Iterator[str]:
+    """Nothing is written under a kept name, beside the text of that name."""
+    made = [name for name in tree_of(seen.site.top) if name.rpartition("/")[2].startswith("@")]
+    if made:
+        yield f"made the file {made[0]}"
+
+
+@law
+def every_way_answers_alike(seen: Seen) -> Iterator[str]:
+    """Watched, over `connect` and in a transaction as cold."""
+    if seen.cell["view"] == "transaction" and seen.site.method.takes.keys() != {"none"}:
+        plain_view = {"view": "plain"}
+    else:
+        plain_view = {}
+    if seen.cell["way"] == "cold" and not plain_view:
+        return
+    if callable(seen.site.method.tool) and plain_view:
+        return  # a recording is refused in a transaction
+    expected = seen.other(way="cold", **plain_view)
+    found = seen.first
+    for name in ("code", "crash", "text", "data", "next", "notes"):
+        one, two = getattr(found, name), getattr(expected, name)
+        if one != two:
+            yield f"its {name} is {_differing(one, two)}"
+            return
+
+
+def _differing(one: Any, two: Any) -> str:
+    one, two = (each if isinstance(each, str) else json.dumps(each) for each in (one, two))
+    at = next(
+        (at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two))
+    )
+    start = max(at - 40, 0)
+    return f"{one[start : at + 80]!r}, cold {two[start : at + 80]!r}"
+
+
+@law
+def the_order_of_paths_changes_nothing(seen: Seen) -> Iterator[str]:
+    if seen.cell["named"] not in {"several", "listed"} or seen.site.method.kind != "search":
+        return
+    if seen.cell["limits"] == "small" or seen.answer.crash or seen.answer.next:
+        return
+    _, _, turned = seen.site.act(reverse=True)
+    one, two = found_in(seen.answer.text), found_in(turned.text)
+    if turned.success != seen.answer.success or (turned.success and one != two):
+        yield f"in the other order: {turned.code}, {sorted(one ^ two)[:3]}"
+
+
+@law
+def what_is_denied_stays_closed(seen: Seen) -> Iterator[str]:
+    if seen.cell["rules"] == "denied" and seen.cell["target"] in {"text", "notebook", "large", "dotfile"}:
+        shown = tokens(seen.answer.text + json.dumps(seen.answer.data)) - tokens(json.dumps(seen.arguments))
+        if own := {each for each in shown if f" {seen.site.slug} " in each}:
+            yield f"shows {sorted(own)[:2]}"
+
+
+@law
+def nothing_unseen_is_replaced(seen: Seen) -> Iterator[str]:
+    unseen = tokens(TREE.get(seen.site.target, "")) - tokens(seen.site.shown)
+    if unseen and seen.site.method.unread and seen.answer.success and seen.cell["target"] not in KEPT:
+        yield f"replaced {len(unseen)} lines that were not shown"
+
+
+@law
+def every_suggestion_works(seen: Seen) -> Iterator[str]:
+    """On the unchanged tree, by names of the same toolset."""
+    if seen.cell["rules"] == "denied" or (seen.answer.success and seen.site.method.kind == "change"):
+        return
+    for name, arguments in seen.advised:
+        if arguments is None:
+            yield f"suggests a call of {name} that cannot be read: {seen.answer.text[-200:]}"
+            continue
+        before = tree_of(seen.site.top), len(seen.site.view.changes().files)
+        answer = seen.site.call(name, arguments)
+        if not answer.success:
+            yield f"suggests {name}({json.dumps(arguments)[:120]}): {(answer.crash or answer.text)[:160]}"
+        elif before != (tree_of(seen.site.top), len(seen.site.view.changes().files)):
+            if name in {"undo", "redo", "rollback"}:
+                return
+            seen.site.view.undo()
+
+
+@law
+def undo_restores_all(seen: Seen) -> Iterator[str]:
+    """And no content is gone, even if undo leaves something and says so."""
+    method = seen.site.method
+    if (
+        method.kind != "change"
+        or not method.undo
+        or not seen.answer.success
+        or seen.cell["rules"] == "denied"
+    ):
+        return
+    data = seen.answer.data if isinstance(seen.answer.data, dict) else {}
+    if data.get("files") == []:
+        return  # a recording of nothing
+    for steps in range(method.undo, 0, -1):
+        undone = answer_of(lambda steps=steps: seen.site.view.undo(steps))
+        if undone.code != "invalid_argument":
+            break
+    after = tree_of(seen.site.top)
+    if (
+        undone.success
+        and seen.cell["view"] != "transaction"
+        and (gone := {*seen.before.values()} - {*after.values()})
+    ):
+        yield f"after undo, the content of {[n for n, each in seen.before.items() if each in gone]} is gone"
+    if data.get("lost"):
+        return
+    if not undone.success:
+        yield f"undo fails: {undone.crash or undone.text[:200]}"
+    elif seen.cell["view"] != "transaction" and after != seen.before:
+        names = sorted(name for name in {*after, *seen.before} if after.get(name) != seen.before.get(name))
+        yield f"undo leaves {names} changed"
+    elif files := seen.site.view.changes().files:
+        yield f"after undo, changes() has {files[0].path}"
+
+
+# ---- the tests ---------------------------------------------------------------------------------------------
+
+
+def faults_of(cell: Cell) -> list[str]:
+    """Return the faults of a cell, each with the command that shows it again."""
+    try:
+        with opened(cell) as site:
+            site.method.before(site)
+            before = tree_of(site.top)
+            name, arguments, answer = site.act()
+            seen = Seen(site, name, arguments, answer, before)
+            wrong = [f"{each.__name__}: {fault}" for each in LAWS for fault in each(seen)]
+    except AgentFSError as error:
+        if cell["rules"] == "denied" and error.code in {"invalid_argument", "invalid_pattern"}:
+            return []  # it refuses the rule in this spelling
+        raise
+    said = f".venv/bin/python -m tests.test_matrix {' '.join(map(json.dumps, cell.values()))}"
+    return [f"{said}\n      {name}({json.dumps(arguments)[:150]}) {each}" for each in wrong]
+
+
+def drawn() -> list[Cell]:
+    """Return cells in which every two values meet, for each kind of method, of ours and of the dialects."""
+    kinds = dict.fromkeys((row.kind, "/" in name) for name, row in METHODS.items())
+    groups = [[name for name, row in METHODS.items() if (row.kind, "/" in name) == kind] for kind in kinds]
+    return [cell for group in groups for cell in all_pairs(DIMENSIONS | {"method": group}, takes)]
+
+
+DRAWN = drawn()
+
+
+def check(cells: Iterable[Cell]) -> None:
+    wrong = [fault for cell in cells for fault in faults_of(cell)]
+    assert not wrong, f"{len(wrong)} faults:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_laws_hold_for_drawn_cells(method):
+    check(cell for cell in DRAWN if cell["method"] == method)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(24 * 3600)
+@pytest.mark.parametrize("method", METHODS)
+def test_laws_hold_for_all_cells(method):
+    check(every_cell(DIMENSIONS | {"method": (method,)}, takes))
+
+
+def test_every_method_and_every_tool_is_a_row():
+    rows = {(name.partition("/")[0] if "/" in name else "", row.tool) for name, row in METHODS.items()}
+    with Workspace(template()) as ws:
+        tools = {(name, tool) for name in dialects.names() for tool in ws.tools(dialect=name).names}
+    public = {
+        ("", name)
+        for name, each in vars(Workspace).items()
+        if inspect.isfunction(inspect.unwrap(each)) and not name.startswith("_") and name not in NO_ROWS
+    }
+    missing = {*tools, *public} - rows - {("", "recording")}  # its rows are functions
+    assert not missing
+
+
+def test_every_two_values_meet():
+    drawn_pairs = {pair for cell in DRAWN for pair in combinations(cell.items(), 2)}
+    for name in METHODS:
+        values = {
+            dimension: tuple(dict.fromkeys(each)) for dimension, each in (DIMENSIONS | takes(name)).items()
+        }
+        values["method"] = (name,)
+        for one, two in combinations(DIMENSIONS, 2):
+            for pair in product(values[one], values[two]):
+                assert ((one, pair[0]), (two, pair[1])) in drawn_pairs
+
+
+if __name__ == "__main__":
+    asked = dict(zip(DIMENSIONS, sys.argv[1:], strict=True))
+    with opened(asked) as asked_site:
+        asked_site.method.before(asked_site)
+        asked_name, asked_arguments, asked_answer = asked_site.act()
+    told = "\n".join(faults_of(asked)) or "no fault"
+    sys.stdout.write(f"{asked_name}({json.dumps(asked_arguments)})\n{asked_answer}\n\n{told}\n")
