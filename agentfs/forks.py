@@ -1,4 +1,4 @@
-"""Renewal of locks, threads and open databases in a forked child, which must not share its parent's."""
+"""What a fork must not share: threads end before it; a forked child drops locks and open databases."""
 
 import os
 from typing import Protocol
@@ -20,10 +20,30 @@ def watch_forks(held: Forked) -> None:
     _objects.add(held)
 
 
+class Stopped(Protocol):
+    """An object with a thread that must not run during a fork."""
+
+    def stop(self) -> None:
+        """End the thread, and wait for its end."""
+
+
+_stopped = WeakSet[Stopped]()
+
+
+def stop_before_forks(held: Stopped) -> None:
+    """Call `stop` of an object before this process is forked."""
+    _stopped.add(held)
+
+
+def _before_fork() -> None:
+    for each in list(_stopped):
+        each.stop()
+
+
 def _after_fork() -> None:
     for each in list(_objects):
         each.after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # agentfs can be imported on Windows too
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)

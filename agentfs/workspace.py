@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
+from functools import partial
 from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
@@ -120,7 +121,7 @@ class Workspace:
         limits: Limits | None = None,
         state: str | os.PathLike[str] | None = None,
         on_event: OnEvent | None = None,
-        watch: bool = False,
+        watch: bool | Literal["calls"] = False,
     ) -> None:
         """Open a directory tree.
 
@@ -131,7 +132,9 @@ class Workspace:
             state: A directory outside the tree that keeps the journal and read history across processes.
             on_event: Called with the events of each call, of tools and of methods, in the thread of the call.
             watch: Keep names, and texts up to `Limits.watch_bytes`, in memory. Searches give the same
-                results, several times faster. `Workspace.watch` reports what is kept.
+                results, several times faster. After a first search, a thread keeps the rest of the tree
+                between calls, on at most half of one core; with "calls", only calls keep it.
+                `Workspace.watch` reports what is kept.
 
         Raises:
             AgentFSError: `not_found` or `not_a_directory` for the root; `unsupported` on Windows. For the
@@ -146,7 +149,9 @@ class Workspace:
             self.policy = self._root.policy = check_rules(self.policy, type(self), self._root)
             if watch:
                 most = self.limits.watch_bytes, self.limits.file_bytes
-                self._root.keep_tree(lambda context: watching.kept_tree.Watch(context, *most))
+                keep = partial(search.grep.keep_files, self._root, self.limits)
+                keeper = None if watch == "calls" else watching.keeper.Keeper(keep)
+                self._root.keep_tree(lambda context: watching.kept_tree.Watch(context, *most, keeper))
             durability = self._state_durability or self.policy.durability
             self._journal, self._read_tracker, self._state = open_history(
                 state, self._root, durability, self.limits, self._make_ledger

@@ -37,6 +37,7 @@ from agentfs.text import (
 )
 from agentfs.visible import one_line
 
+_IN_NO_FILE = "\ue000\uf8ff\ue000\uf8ff"  # private characters
 _MOST_NAMED = 20
 _COUNTED_AT_A_GLANCE = 5  # if no more matches than this are all shown, the answer does not count them
 
@@ -90,6 +91,20 @@ def grep_files(
     if options.line_ids and text is not None:
         return with_note(result, NO_LINE_IDS)
     return result
+
+
+def keep_files(root: Root, limits: Limits) -> bool:
+    """Search a watched tree for a text that no file has, so that it keeps all it can.
+
+    Returns:
+        True if nothing is left to keep.
+    """
+    with root.watching() as watched_root:
+        texts = watched_root.texts
+        if texts is None:
+            return False
+        found = search(watched_root, limits, GrepOptions(_IN_NO_FILE, max_filesize=texts.max_file))
+        return found.skipped.reached is None and texts.may_keep > 0
 
 
 def _with_line_ids(root: Root, limits: Limits, tracker: ReadTracker, matches: Sequence[Match]) -> list[Match]:

@@ -25,6 +25,7 @@ from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath
 from agentfs.fs.syscalls import Mounts, without_events
 from agentfs.results import WatchReport
+from agentfs.watch.keeper import Keeper
 from agentfs.watch.kept_entries import KeptDirectory, KeptEntry, KeptFile, KeptOther
 from agentfs.watch.kept_texts import KeptTexts
 from agentfs.watch.watched_directory import WatchedDirectory
@@ -40,8 +41,11 @@ _LATER = "kept by a later call"
 class Watch:
     """The kept tree of a root. Its methods are called within `call`."""
 
-    def __init__(self, context: RootContext, max_bytes: int, max_file: int) -> None:
+    def __init__(
+        self, context: RootContext, max_bytes: int, max_file: int, keeper: Keeper | None = None
+    ) -> None:
         self._context = context
+        self._keeper = keeper
         self._max_file = max_file
         self._lock = threading.RLock()
         self._depth = 0
@@ -58,7 +62,9 @@ class Watch:
     @contextmanager
     def call(self) -> Generator[bool]:
         """Bring the tree up to date and keep other threads out; yield False if there is no time for it."""
-        lock = self._lock
+        lock, keeper = self._lock, self._keeper
+        if keeper is not None:
+            keeper.interrupt()
         until = time.monotonic() + _half_of_time_left()
         while not lock.acquire(timeout=_WAIT_SECONDS):
             call_context.step(0)
@@ -80,6 +86,8 @@ class Watch:
             self._depth = depth
             if not depth:
                 self._close_handles()
+                if keeper is not None and self._ready and self.texts.may_keep <= 0 and not self._closed:
+                    keeper.start()
             lock.release()
             if self._closed or self._broken:  # another thread may have closed it meanwhile
                 self.forget()
@@ -94,6 +102,8 @@ class Watch:
     def close(self) -> None:
         """Release everything; a call under way still completes."""
         self._closed = True
+        if self._keeper is not None:
+            self._keeper.stop()
         self.forget()
 
     def forget(self) -> None:

@@ -990,7 +990,7 @@ def test_each_call_keeps_a_part_of_a_new_tree_and_answers_like_a_cold_one(tmp_pa
         ("ls", {"depth": 0}),
     ]
     left = []
-    with Workspace(tmp_path, watch=True) as ws:
+    with Workspace(tmp_path, watch="calls") as ws:
         for _ in range(8):
             ws.ls()
         before = ws.watch.directories

@@ -1,0 +1,153 @@
+"""A watched workspace keeps the rest of its tree between calls, in a thread that never disturbs one."""
+
+import logging
+import os
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from agentfs import Workspace, call_context
+from agentfs.search import grep
+from agentfs.watch import keeper
+from tests.search.watched import check_same
+
+FILES = 2500  # the first call keeps 1000 directories and texts
+
+
+@pytest.fixture
+def tree(tmp_path) -> Path:
+    for number in range(FILES):
+        path = tmp_path / f"d{number % 20}" / f"f{number}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"needle {number}\n")
+    return tmp_path
+
+
+def keepers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "agentfs-keeper"]
+
+
+def wait_for(condition) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_one_call_is_enough_to_keep_a_tree(tree):
+    with Workspace(tree, watch=True) as ws:
+        assert ws.grep("needle 17$").total_matches == 1
+        wait_for(lambda: ws.watch.texts == FILES)
+        wait_for(lambda: not keepers())  # nothing is left to keep
+        check_same(ws, tree)
+        (tree / "d0" / "f0.txt").write_text("another needle\n")
+        assert ws.grep("another needle").total_matches == 1
+
+
+def test_with_calls_only_no_thread_runs(tree):
+    with Workspace(tree, watch="calls") as ws:
+        ws.grep("needle")
+        assert not keepers()
+        kept = ws.watch.texts
+        time.sleep(0.3)
+        assert ws.watch.texts == kept < FILES
+
+
+def test_without_watching_no_thread_runs(tree):
+    with Workspace(tree) as ws:
+        ws.grep("needle")
+        assert not keepers()
+
+
+@pytest.mark.parametrize("end", ["close", "fork"])
+def test_the_thread_ends(tree, monkeypatch, end):
+    working = threading.Event()
+
+    def keep_files(*_) -> bool:
+        working.set()
+        while True:  # ends when it is interrupted
+            call_context.step(0)
+
+    monkeypatch.setattr(grep, "keep_files", keep_files)
+    ws = Workspace(tree, watch=True)
+    ws.grep("needle")
+    assert working.wait(60)
+    if end == "fork":
+        source, target = os.pipe()
+        if (child := os.fork()) == 0:
+            try:
+                os.write(target, f"{len(keepers())} {ws.grep('needle 17$').total_matches}".encode())
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        assert os.read(source, 100) == b"0 1"
+        os.close(source)
+        os.close(target)
+    ws.close()
+    assert not keepers()
+
+
+def test_a_call_stops_the_search_between_calls(tree, monkeypatch):
+    searches: list[str] = []
+
+    def keep_files(*_) -> bool:
+        searches.append("began")
+        try:
+            while True:
+                call_context.step(0)
+        except call_context.Cancelled:
+            searches.append("stopped")
+            raise
+
+    monkeypatch.setattr(grep, "keep_files", keep_files)
+    with Workspace(tree, watch=True) as ws:
+        ws.grep("needle")
+        for _ in range(3):
+            count = len(searches)
+            wait_for(lambda count=count: len(searches) > count and searches[-1] == "began")
+            ws.ls("d1")
+            wait_for(lambda: searches[-1] == "stopped")
+
+
+def test_the_thread_rests_as_long_as_it_works(monkeypatch):
+    monkeypatch.setattr(keeper, "_REST_SECONDS", 0.01)
+    times: list[tuple[float, float]] = []
+
+    def search() -> bool:
+        began = time.monotonic()
+        time.sleep(0.05)
+        times.append((began, time.monotonic()))
+        return len(times) == 4
+
+    keeps = keeper.Keeper(search)
+    keeps.start()
+    wait_for(lambda: not keepers())
+    for (began, ended), (next_began, _) in pairwise(times):
+        assert next_began - ended >= (ended - began) * 0.99
+    keeps.start()  # it may start again
+    wait_for(lambda: len(times) > 4)
+    keeps.stop()
+
+
+def test_a_failed_search_is_logged_once_and_ends_the_thread(tree, monkeypatch, caplog):
+    monkeypatch.setattr(grep, "keep_files", lambda *_: 1 / 0)
+    with Workspace(tree, watch=True) as ws, caplog.at_level(logging.ERROR, "agentfs"):
+        ws.grep("needle")
+        wait_for(lambda: caplog.records and not keepers())
+        assert "ZeroDivisionError" in caplog.text
+        assert ws.grep("needle 17$").total_matches == 1
+
+
+def test_a_protected_file_is_not_kept(tmp_path):
+    (tmp_path / ".env").write_text("SECRET=needle\n")
+    os.link(tmp_path / ".env", tmp_path / "linked.txt")
+    for number in range(1500):
+        (tmp_path / f"f{number}.txt").write_text("x\n")
+    with Workspace(tmp_path, watch=True) as ws:
+        ws.grep("needle")
+        wait_for(lambda: not keepers())
+        assert ws.watch.texts == 1500
+        assert ws.grep("needle").total_matches == 0
