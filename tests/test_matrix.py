@@ -28,13 +28,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from agentfs.terminal import paint_result
 from jsonschema import Draft202012Validator
 
 from agentfs import AgentFSError, Limits, Policy, Workspace, connect, dialects
 from agentfs.errors import StaleError
 from agentfs.providers.mcp_format import call_result
 from agentfs.results import Result, plain
-from agentfs.terminal import paint_result
 from tests.conftest import lines_of
 from tests.pairs import Cell, all_pairs, every_cell
 from tests.remote.over_pipe import open_pipe
