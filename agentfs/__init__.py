@@ -6,6 +6,7 @@ Result classes are in `agentfs.results`, the leaves of the error tree in `agentf
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from agentfs.base.lazy import set_finder
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -15,7 +16,6 @@ from agentfs.errors import (
     OperationalError,
     PathError,
 )
-from agentfs.lazy import set_finder
 from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect

@@ -6,7 +6,7 @@ from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.concurrency.runner import Runner
 from agentfs.history.timeline import Recording
 from agentfs.tools.declaration import declarations

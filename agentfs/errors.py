@@ -8,7 +8,7 @@ import errno
 import os
 from typing import Any, ClassVar, Self
 
-from agentfs.advice import Advice, Joined, Names, ParameterName, calls_in, say
+from agentfs.base.advice import Advice, Joined, Names, ParameterName, calls_in, say
 
 _ERRNO_END = 4096  # above every errno; a remote side can send any number
 

@@ -12,13 +12,13 @@ from inspect import signature
 from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
-from agentfs import call_context
+from agentfs.base import call_context
+from agentfs.base.frozen_data import frozen
+from agentfs.base.lazy import logging
+from agentfs.base.visible import one_line
 from agentfs.errors import AccessError, AgentFSError, ArgumentError, OutsideWorkspaceError
-from agentfs.frozen_data import frozen
-from agentfs.lazy import logging
 from agentfs.results import Coercion, ReadResult, Result, Skipped, ToolResult
 from agentfs.text import estimate_tokens
-from agentfs.visible import one_line
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _MOST_SUMMARY = 120  # characters

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
-from agentfs.frozen_data import frozen
 
 MIB = 1024 * 1024
 LARGEST = 2**63 - 1  # the largest integer that is accepted or sent

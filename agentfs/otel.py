@@ -7,8 +7,8 @@ from typing import Any
 from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
+from agentfs.base.visible import to_json
 from agentfs.events import Event, OnEvent
-from agentfs.visible import to_json
 
 _MOST_OPEN = 10_000  # spans of calls that have not ended; a killed thread never ends its call
 

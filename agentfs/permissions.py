@@ -4,8 +4,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
-from agentfs.frozen_data import frozen
 
 Mode = Literal["default", "accept_edits", "plan", "bypass"]
 # The effect of a method on files. "manage" deletes, moves or restores them; "none" needs no permission.

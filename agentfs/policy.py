@@ -5,8 +5,8 @@ from dataclasses import field, fields
 from functools import cached_property
 from typing import ClassVar, Literal, cast, get_args, get_origin
 
+from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
-from agentfs.frozen_data import frozen
 from agentfs.permissions import Mode, Permission, Rule, mistake_in, parse_rule
 
 Overwrite = Literal["seen", "always", "never"]

@@ -8,10 +8,10 @@ from copy import copy
 from dataclasses import KW_ONLY, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypedDict, cast
 
-from agentfs.advice import Advice, Names, NextCall, Styled, plural, say
-from agentfs.frozen_data import frozen
-from agentfs.html_output import html_block
-from agentfs.visible import one_line
+from agentfs.base.advice import Advice, Names, NextCall, Styled, plural, say
+from agentfs.base.frozen_data import frozen
+from agentfs.base.html_output import html_block
+from agentfs.base.visible import one_line
 
 Newline = Literal["\n", "\r\n", "\r", "mixed"]
 EntryType = Literal["file", "directory", "symlink", "other"]

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Type
 from agentfs import editing, history, reading, search, tools
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
+from agentfs.base.html_output import html_table
+from agentfs.base.visible import quoted
 from agentfs.enforcement.guard import check_rules, guard_methods, may_show_recorded, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
-from agentfs.history.opening import open_history
+from agentfs.history.storage.opening import open_history
 from agentfs.history.timeline import Recording
-from agentfs.html_output import html_table
 from agentfs.limits import Limits
-from agentfs.outputs import OutputStore
 from agentfs.policy import Durability, Policy
 from agentfs.results import (
     ChangesResult,
@@ -43,12 +43,12 @@ from agentfs.results import (
     WatchReport,
     WriteResult,
 )
+from agentfs.shown.outputs import OutputStore
+from agentfs.shown.workspace_context import Context
 from agentfs.tools.declaration import declared_tools, tool
-from agentfs.visible import quoted
-from agentfs.workspace_context import Context
 
 if TYPE_CHECKING:
-    from agentfs.history.state import MakeLedger
+    from agentfs.history.storage.state import MakeLedger
     from agentfs.tools.toolset import Toolset
 
 # Callers may pass mappings; the methods always get `Edit` and `LineChange` objects.
@@ -739,7 +739,7 @@ class Workspace:
         options = search.options.ListOptions(
             search.options.texts(path), depth, limit, offset, include_ignored, ignore, hidden, sort
         )
-        found = search.find.list_directory(self._root, self.limits, options, self._read_tracker)
+        found = search.listing.list_directory(self._root, self.limits, options, self._read_tracker)
         return self._outputs.keep_full_text(found, self._root)
 
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
@@ -792,7 +792,7 @@ class Workspace:
             types,
             timeout,
         )
-        found = search.find.find_files(self._root, self.limits, options, self._read_tracker)
+        found = search.listing.find_files(self._root, self.limits, options, self._read_tracker)
         return self._outputs.keep_full_text(found, self._root)
 
     @tool(effect="search")
@@ -877,7 +877,7 @@ class Workspace:
             unique=unique,
             timeout=timeout,
         )
-        found = search.find.find_files(self._root, self.limits, options, self._read_tracker)
+        found = search.listing.find_files(self._root, self.limits, options, self._read_tracker)
         return self._outputs.keep_full_text(found, self._root)
 
     @tool(effect="search", default=True, advice="Search contents with {grep} before you read.")
@@ -1018,7 +1018,7 @@ class Workspace:
             AgentFSError: `conflict` if another program has changed the same lines of a file, with the lines
                 and the call for the other paths; `invalid_argument` if there are fewer steps.
         """
-        return history.methods.undo(self._journal, self._root, self._read_tracker, self.limits, steps, paths)
+        return history.operations.undo(self._journal, self._context, steps, paths)
 
     @tool(effect="manage")
     def redo(self, steps: int = 1) -> UndoResult:
@@ -1033,7 +1033,7 @@ class Workspace:
         Raises:
             AgentFSError: `conflict` as `undo`; `invalid_argument` if fewer steps were undone.
         """
-        return history.methods.redo(self._journal, self._root, self._read_tracker, self.limits, steps)
+        return history.operations.redo(self._journal, self._context, steps)
 
     @tool(effect="none")
     def checkpoint(self, name: str | None = None) -> CheckpointResult:
@@ -1048,7 +1048,7 @@ class Workspace:
         Raises:
             AgentFSError: `invalid_argument` for an empty name or one over 200 characters.
         """
-        return history.methods.checkpoint(self._journal, name)
+        return history.operations.checkpoint(self._journal, name)
 
     @tool(effect="manage")
     def rollback(self, to: str, paths: Files | None = None) -> UndoResult:
@@ -1064,7 +1064,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `conflict` as `undo`.
         """
-        return history.methods.rollback(self._journal, self._root, self._read_tracker, self.limits, to, paths)
+        return history.operations.rollback(self._journal, self._context, to, paths)
 
     def forget(self) -> None:
         """Forget which files were read, for example after the loop has cut the model's history.
@@ -1119,13 +1119,13 @@ class Workspace:
                 `too_large` for a tree with more names than `Limits.walk_entries`.
         """
         given = self._journal, self._root, self.limits
-        opened = history.methods.begin_recording(*given, label, include_ignored=include_ignored)
+        opened = history.operations.begin_recording(*given, label, include_ignored=include_ignored)
         recorded = Recording(label)
         try:
             yield recorded
         finally:
             ended = self._journal, self._root, self.limits, opened, may_show_recorded(self)
-            recorded.result = history.methods.end_recording(*ended)
+            recorded.result = history.operations.end_recording(*ended)
 
     def recorded(self, function: _Function) -> _Function:
         """Return a function that records each of its calls; wrap the shell tool of a loop with it.
@@ -1141,7 +1141,7 @@ class Workspace:
             A function with the same signature and documentation.
         """
         enter_off_loop = tools.run.Runner(_RECORDED_AT_ONCE).entered
-        return history.recorded_calls.record_calls(function, self.recording, enter_off_loop)
+        return history.recordings.recorded_calls.record_calls(function, self.recording, enter_off_loop)
 
     @tool(effect="read")
     def changes(self, since: str | None = None, paths: Files | None = None) -> ChangesResult:
@@ -1158,7 +1158,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `refused`.
         """
-        return history.methods.changes(self._journal, self._context, since, paths)
+        return history.operations.changes(self._journal, self._context, since, paths)
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` accept as a path.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.fs import Root
-from agentfs.read_tracker import ReadTracker
+from agentfs.shown.read_tracker import ReadTracker
 
 ROUNDS = 7
 LINE = "    value_{0} = compute({0}, 'some words', other={0})\n"

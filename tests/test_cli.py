@@ -166,7 +166,7 @@ def test_a_pipe_gets_all_entries_unless_asked(tmp_path):
 
 
 def test_a_pipe_gets_all_pages_of_a_large_result(tmp_path, monkeypatch):
-    monkeypatch.setattr("agentfs.search.collect.PAGE_BYTES", 20_000)
+    monkeypatch.setattr("agentfs.search.entries.PAGE_BYTES", 20_000)
     (tmp_path / "a.txt").write_text("".join(f"TODO {number}\n" for number in range(500)))
     done = run("grep", "TODO", cwd=tmp_path)
     assert done.stdout == "".join(f"a.txt:{number + 1}:TODO {number}\n" for number in range(500))
@@ -558,7 +558,7 @@ def test_a_character_outside_the_encoding_of_a_stream_is_escaped(tree, monkeypat
 
 def test_a_system_error_is_not_blamed_on_standard_output(tmp_path, monkeypatch, capsys):
     from agentfs import cli
-    from agentfs.history import state
+    from agentfs.history.storage import state
 
     def failing(*_):
         raise OSError(errno.EMFILE, "Too many open files", "journal")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Workspace, errors
-from agentfs.advice import METHODS, calls_in
+from agentfs.base.advice import METHODS, calls_in
 from agentfs.remote import protocol
 
 LEAVES = [

@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs.read_tracker import carry_line_ids, new_line_ids
+from agentfs.shown.read_tracker import carry_line_ids, new_line_ids
 
 LINES = st.lists(st.sampled_from(["", "a", "b", "}", "    return x"]), max_size=12)
 

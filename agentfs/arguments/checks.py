@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
-from agentfs.advice import Advice, ParameterName
 from agentfs.arguments.hints import kind_of, resolve_hints
 from agentfs.arguments.kinds import Anything, ArgumentReader, Kind
+from agentfs.base.advice import Advice, ParameterName
 from agentfs.errors import InvalidArgumentError
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 
-from agentfs.advice import Style, StyleKind
+from agentfs.base.advice import Style, StyleKind
 
 _LS_KINDS: dict[str, StyleKind] = {"di": "directory", "ln": "symlink"}
 _CODES: dict[StyleKind, str] = {

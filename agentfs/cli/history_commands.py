@@ -17,9 +17,9 @@ from agentfs.history import Timeline
 from agentfs.history.timeline import Step
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.read_tracker import ReadTracker
+from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context
 from agentfs.text import escape_controls, styled_diff, to_json
-from agentfs.workspace_context import Context
 
 _TIME = "%Y-%m-%d %H:%M:%S"
 
@@ -28,7 +28,7 @@ def show_log(options: CommandOptions) -> int:
     """List the steps, the latest first."""
     if options.limit is not None and options.limit < 1:
         raise InvalidArgumentError(f"--limit must be 1 or more, not {options.limit}.")
-    with closing(history.state.read_journal(options.state or "", options.root)) as journal:
+    with closing(history.storage.state.read_journal(options.state or "", options.root)) as journal:
         rows = list(_rows(journal.timeline))[: options.limit]
     if options.json:
         print_text(to_json([row for row, _ in rows]))
@@ -72,11 +72,11 @@ def show_diff(options: CommandOptions) -> int:
     state = options.state or ""
     # With the default policy, because the workspace that made the changes may have protected fewer names.
     with (
-        closing(history.state.read_journal(state, options.root)) as journal,
-        Root(history.state.root_of(state), Policy(read_only=True)) as root,
+        closing(history.storage.state.read_journal(state, options.root)) as journal,
+        Root(history.storage.state.root_of(state), Policy(read_only=True)) as root,
     ):
         context = Context(root, ReadTracker(), Limits())
-        changes = history.methods.changes(journal, context, options.since, options.paths)
+        changes = history.operations.changes(journal, context, options.since, options.paths)
     for note in changes.notes:
         print_error(f"agentfs: {note}")
     if options.json:

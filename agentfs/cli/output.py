@@ -8,10 +8,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from agentfs.base.visible import one_line
 from agentfs.errors import EncodingError, FileIOError, InvalidArgumentError
 from agentfs.fs.path import parse_display_name
 from agentfs.text import escape_controls
-from agentfs.visible import one_line
 
 FAILED = 2  # the exit status of a command that failed
 PROGRESS_AFTER = 0.5  # seconds

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import agentfs
-from agentfs import call_context, history
-from agentfs.advice import METHODS, Names, NextCall, Style, StyleKind, shown_in
+from agentfs import history
 from agentfs.arguments.kinds import Parameter
+from agentfs.base import call_context
+from agentfs.base.advice import METHODS, Names, NextCall, Style, StyleKind, shown_in
 from agentfs.cli.colors import color_style, uses_color
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.output import (
@@ -120,7 +121,7 @@ def _open(options: CommandOptions, limits: Limits | None = None) -> Workspace:
             workspace = agentfs.connect(words_of(command), root or ".", state=state)
         else:
             if root is None and state is not None:
-                root = history.state.root_of(state)
+                root = history.storage.state.root_of(state)
             workspace = Workspace(root or ".", state=state, limits=limits)
     for note in workspace.recovery_notes:
         print_error(f"agentfs: {note}")

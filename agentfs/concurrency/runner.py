@@ -8,10 +8,11 @@ from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from typing import Any, TypeVar
 
-from agentfs import call_context, concurrency
+from agentfs import concurrency
+from agentfs.base import call_context
+from agentfs.base.forks import watch_forks
+from agentfs.base.lazy import futures
 from agentfs.errors import InvalidArgumentError
-from agentfs.forks import watch_forks
-from agentfs.lazy import futures
 
 _R = TypeVar("_R")
 # More threads than slots, because a call that waits for a permission answer keeps its thread.

@@ -17,6 +17,7 @@ from agentfs.dialects.toolkit import (
     ToolSpec,
     as_json,
     content_of,
+    count_lines,
     glob_notes,
     globs_from_root,
     left_out_field,
@@ -201,7 +202,7 @@ def _page(context: RenderContext, read: ReadResult, line_chars: int) -> dict[str
     page = {"output": context.result.content, "line_count": 0, "total_lines": 0, "offset": 1}
     truncated = read.truncated_by is not None
     if read.kind != "text":
-        count = context.result.content.count("\n") + 1 if read.total_lines else 0
+        count = count_lines(context.result.content) if read.total_lines else 0
         page |= {"line_count": count, "total_lines": max(count, read.total_lines)}
         return {**page, "truncated": truncated, "kind": read.kind}
     lines = lines_of(read)

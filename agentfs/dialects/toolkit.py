@@ -7,22 +7,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from agentfs import Limits, Policy, Toolset, Workspace
-from agentfs.advice import Advice as Advice
-from agentfs.advice import Joined as Joined
-from agentfs.advice import Names as Names
-from agentfs.advice import NextCall as NextCall
-from agentfs.advice import Retry as Retry
-from agentfs.advice import call as call
-from agentfs.advice import say as say
 from agentfs.arguments.docstrings import read_docstring as read_docstring
-from agentfs.call_context import check as check
-from agentfs.editing.diagnostics import explain_ambiguous as explain_ambiguous
-from agentfs.editing.diagnostics import explain_no_match as explain_no_match
+from agentfs.base.advice import Advice as Advice
+from agentfs.base.advice import Joined as Joined
+from agentfs.base.advice import Names as Names
+from agentfs.base.advice import NextCall as NextCall
+from agentfs.base.advice import Retry as Retry
+from agentfs.base.advice import call as call
+from agentfs.base.advice import say as say
+from agentfs.base.call_context import check as check
+from agentfs.base.lazy import load_installed as load_installed
+from agentfs.base.visible import literal as literal
+from agentfs.base.visible import one_line as one_line
+from agentfs.base.visible import to_json as to_json
+from agentfs.base.visible import visible as visible
+from agentfs.editing.explain import explain_ambiguous as explain_ambiguous
+from agentfs.editing.explain import explain_no_match as explain_no_match
 from agentfs.editing.match import occurrences as occurrences
 from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
 from agentfs.fs import quote as quote
-from agentfs.lazy import load_installed as load_installed
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import Permission as Permission
 from agentfs.results import GlobResult, GrepResult, Match, ReadResult, Skipped, ToolResult
@@ -31,6 +35,7 @@ from agentfs.search.glob_readings import globs_below
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
 from agentfs.search.searcher import without_marks as without_marks
+from agentfs.text import count_lines as count_lines
 from agentfs.text import cut_line as cut_line
 from agentfs.text import estimate_tokens as estimate_tokens
 from agentfs.text import most_that_fit as most_that_fit
@@ -42,10 +47,6 @@ from agentfs.tools.result import first_line as first_line
 from agentfs.tools.spec import RenderContext as RenderContext
 from agentfs.tools.spec import ToolSpec as ToolSpec
 from agentfs.tree.globs import compile_globs as compile_globs
-from agentfs.visible import literal as literal
-from agentfs.visible import one_line as one_line
-from agentfs.visible import to_json as to_json
-from agentfs.visible import visible as visible
 
 _Settings = TypeVar("_Settings", Limits, Policy)
 

@@ -3,7 +3,7 @@
 No earlier read is required, because nothing in the file is replaced.
 """
 
-from agentfs.advice import ParameterName
+from agentfs.base.advice import ParameterName
 from agentfs.editing.change_file import Draft, Edited, EditTarget, FileEdit, make_change, nul_error
 from agentfs.editing.rendering import with_diff
 from agentfs.editing.write import write_file

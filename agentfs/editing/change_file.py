@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from io import StringIO
 from typing import NamedTuple, TypeVar
 
-from agentfs import call_context
-from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
 from agentfs.editing.rendering import diff_lines, is_shown, placeholder_notes, with_diff
 from agentfs.errors import (
     BinaryError,
@@ -20,10 +20,11 @@ from agentfs.errors import (
 )
 from agentfs.fs import Changed, Current, quote
 from agentfs.limits import Limits
-from agentfs.read_tracker import ReadTracker
 from agentfs.reading.media import check_notebook, check_text
 from agentfs.reading.notebook import CellView, is_named_notebook, notebook_problem
 from agentfs.results import EditResult, Result
+from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context
 from agentfs.text import (
     UNKNOWN_8BIT,
     Decoded,
@@ -45,7 +46,6 @@ from agentfs.text import (
     plural,
     unified_diff,
 )
-from agentfs.workspace_context import Context
 
 R = TypeVar("R", bound=Result)
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from agentfs import call_context
-from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, plural
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, plural
 from agentfs.errors import (
     AccessError,
     AgentFSError,
@@ -23,12 +23,12 @@ from agentfs.errors import (
 from agentfs.fs import Change, Directory, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
 from agentfs.fs.oserrors import write_protected
 from agentfs.history.report import changed_meanwhile
-from agentfs.history.store import Store
+from agentfs.history.storage.store import Store
 from agentfs.limits import Limits
 from agentfs.results import CopyResult, DeleteResult, Entry, EntryType, MoveResult
+from agentfs.shown.workspace_context import Context
 from agentfs.text import footer, with_text
 from agentfs.tree.walk import Walk
-from agentfs.workspace_context import Context
 
 _MOST_COUNTED = 100  # the most directory entries that an error counts
 _MOST_MOVED = 10_000  # files and directories; each takes two of the 20,000 changes of a journal step

@@ -9,10 +9,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, cast
 
-from agentfs import call_context
-from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName
 from agentfs.editing.change_file import Draft, Edited, EditTarget, change_file, nul_error
-from agentfs.editing.diagnostics import (
+from agentfs.editing.explain import (
     KnownTexts,
     explain_ambiguous,
     explain_earlier_edit,

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import NoReturn
 
-from agentfs import call_context
-from agentfs.advice import Advice, Joined, ParameterName, ToolName, call
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
 from agentfs.editing.change_file import SINCE_SHOWN, Draft, Edited, EditTarget, change_file
 from agentfs.errors import InvalidArgumentError, OverlapError, StaleError, UnknownLineError, UnreadError
 from agentfs.fs import Current, quote
-from agentfs.read_tracker import ReadTracker, VersionWithIds
 from agentfs.reading.notebook import is_named_notebook, notebook_problem
 from agentfs.results import EditResult, LineChange
+from agentfs.shown.read_tracker import ReadTracker, VersionWithIds
 from agentfs.text import (
     EditView,
     Replacement,

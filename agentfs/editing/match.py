@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.text import Replacement, View, changed_lines, pieces_of, unvisible
 
 # Counting stops here; the error then says "at least".

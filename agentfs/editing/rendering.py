@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TypeVar
 
-from agentfs.advice import Advice, ToolName
+from agentfs.base.advice import Advice, ToolName
 from agentfs.limits import Limits
 from agentfs.results import Result
 from agentfs.text import (

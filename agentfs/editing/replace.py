@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from agentfs import call_context
-from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, ToolName
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, ToolName
 from agentfs.editing.change_file import (
     SINCE_SHOWN,
     Draft,
@@ -39,7 +39,7 @@ from agentfs.errors import (
 from agentfs.fs import Change, Current, FileNode, Root, quote, watched
 from agentfs.fs.oserrors import read_only
 from agentfs.history.report import changed_meanwhile, patch_lines
-from agentfs.history.store import Store
+from agentfs.history.storage.store import Store
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
@@ -49,6 +49,7 @@ from agentfs.search.diagnose import Reading, explain_glob_path, other_reading, s
 from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
+from agentfs.shown.workspace_context import Context
 from agentfs.text import (
     Hunk,
     Replacement,
@@ -63,7 +64,6 @@ from agentfs.text import (
     with_note,
     with_text,
 )
-from agentfs.workspace_context import Context
 
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, because a permission callback gets the whole diff

@@ -3,18 +3,18 @@
 import codecs
 from typing import Literal, NamedTuple
 
-from agentfs import call_context
-from agentfs.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Joined, NextCall, ParameterName, ToolName, call
 from agentfs.editing.change_file import EditTarget, nul_error, stale_error
 from agentfs.editing.match import shown_characters
 from agentfs.editing.rendering import placeholder_notes, with_diff
 from agentfs.errors import AlreadyExistsError, BinaryError, EncodingError, TooLargeError, UnreadError
 from agentfs.fs import Current, quote
 from agentfs.policy import Overwrite
-from agentfs.read_tracker import ReadTracker
 from agentfs.reading.media import check_notebook
 from agentfs.reading.notebook import is_named_notebook, notebook_problem
 from agentfs.results import WriteResult
+from agentfs.shown.read_tracker import ReadTracker
 from agentfs.text import (
     UNKNOWN_8BIT,
     Decoded,

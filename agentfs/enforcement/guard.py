@@ -11,18 +11,19 @@ from operator import methodcaller
 from os import PathLike, fspath
 from typing import Any, Protocol, TypeVar
 
-from agentfs import call_context, enforcement, search
+from agentfs import enforcement, search
 from agentfs.arguments.checks import ArgumentChecker, checks_arguments
 from agentfs.arguments.hints import resolve_hints
+from agentfs.base import call_context
 from agentfs.errors import NotFoundError
 from agentfs.events import reports_calls
 from agentfs.fs import Root
 from agentfs.history import Journal
 from agentfs.limits import Limits
-from agentfs.outputs import OutputStore
 from agentfs.permissions import CHANGING, Effect
 from agentfs.policy import Policy
-from agentfs.read_tracker import ReadTracker
+from agentfs.shown.outputs import OutputStore
+from agentfs.shown.read_tracker import ReadTracker
 from agentfs.tools.declaration import declaration_of, declarations, declare
 
 _C = TypeVar("_C", bound=type)

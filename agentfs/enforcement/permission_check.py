@@ -19,8 +19,10 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
-from agentfs import call_context, search
+from agentfs import search
 from agentfs.arguments.checks import ArgumentChecker
+from agentfs.base import call_context
+from agentfs.base.visible import one_line, visible
 from agentfs.enforcement.guard import Guarded, perform
 from agentfs.errors import (
     AccessError,
@@ -50,7 +52,6 @@ from agentfs.policy import Policy
 from agentfs.results import DeleteResult, ReplaceResult
 from agentfs.text.nearest import nearest
 from agentfs.tree.globs import compile_globs, expand
-from agentfs.visible import one_line, visible
 
 _R = TypeVar("_R")
 _PATH_PARAMETERS = ("path", "paths", "to")

@@ -9,7 +9,7 @@ failed results. Calls that need approval wait for it by the framework's own mech
 
 from types import ModuleType
 
-from agentfs.lazy import lazy_submodules
+from agentfs.base.lazy import lazy_submodules
 from agentfs.tools.approval import ask
 
 __all__ = ["ask"]

@@ -16,8 +16,8 @@ from functools import partial
 from operator import attrgetter
 from typing import ClassVar, NamedTuple
 
-from agentfs import call_context
-from agentfs.advice import Joined
+from agentfs.base import call_context
+from agentfs.base.advice import Joined
 from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, ProtectedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext

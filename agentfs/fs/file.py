@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, Self
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext

@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from weakref import WeakValueDictionary
 
-from agentfs import call_context
-from agentfs.forks import watch_forks
+from agentfs.base import call_context
+from agentfs.base.forks import watch_forks
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.node import revision_of
 

@@ -10,9 +10,9 @@ from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from agentfs.base.frozen_data import frozen
+from agentfs.base.lazy import hashlib
 from agentfs.errors import AgentFSError, FileIOError
-from agentfs.frozen_data import frozen
-from agentfs.lazy import hashlib
 from agentfs.results import EntryType
 
 _PERMISSIONS = 0o777

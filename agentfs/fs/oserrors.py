@@ -7,7 +7,7 @@ import stat
 import unicodedata
 from typing import Any
 
-from agentfs.advice import Advice, Joined, call, plural
+from agentfs.base.advice import Advice, Joined, call, plural
 from agentfs.errors import (
     AgentFSError,
     BusyError,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import cast
 
+from agentfs.base.lazy import tempfile
 from agentfs.errors import ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.apply import Applied, Terms
@@ -18,7 +19,6 @@ from agentfs.fs.node import Change, DirectoryNode, FileNode, Recorder, StagedNod
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.fs.root import Root
-from agentfs.lazy import tempfile
 
 
 class StagedEntry:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
 
+from agentfs.base.lazy import shutil
 from agentfs.fs import syscalls
 from agentfs.fs.lock import lock_directories
-from agentfs.lazy import shutil
 
 STATE_MARK = "agentfs.lock"  # a file in every state directory
 _PACKAGES = "agentfs-packages"  # the same name as in `remote.bootstrap_far`

@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agentfs.advice import plural
+from agentfs.base.advice import plural
+from agentfs.base.visible import one_line, quoted, unvisible
 from agentfs.errors import InvalidPathError, NameTooLongError, OutsideWorkspaceError
-from agentfs.visible import one_line, quoted, unvisible
 
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255

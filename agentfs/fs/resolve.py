@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Self
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
 from agentfs.fs import oserrors, own_directories, syscalls
 from agentfs.fs.context import RootContext, RootHandle

@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
-from agentfs.lazy import ctypes
+from agentfs.base.lazy import ctypes
 
 if sys.platform != "win32":  # on Windows, agentfs can be imported but no workspace can be opened
     import fcntl

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
-from agentfs.advice import Advice, FirstOf, Joined, call
 from agentfs.arguments.kinds import (
     Anything,
     ArgumentReader,
@@ -19,6 +18,7 @@ from agentfs.arguments.kinds import (
     UnionOf,
     short_repr,
 )
+from agentfs.base.advice import Advice, FirstOf, Joined, call
 from agentfs.errors import InvalidArgumentError
 from agentfs.habits.parameter_names import ALIASES, snake_case
 

@@ -2,7 +2,7 @@
 
 import re
 
-from agentfs.advice import NextCall, call
+from agentfs.base.advice import NextCall, call
 from agentfs.habits.parameter_names import snake_case
 
 _DEFINITION = r"^\s*(export |async |pub )*(class|def|function|interface|fn|func|struct|enum) "

@@ -2,16 +2,15 @@
 
 from typing import TYPE_CHECKING
 
+from agentfs.base.lazy import lazy_submodules
 from agentfs.history.journal import Journal, node_reader
 from agentfs.history.timeline import Timeline
-from agentfs.lazy import lazy_submodules
 
 if TYPE_CHECKING:
-    from agentfs.history import methods as methods
-    from agentfs.history import recorded_calls as recorded_calls
-    from agentfs.history import recording as recording
+    from agentfs.history import operations as operations
+    from agentfs.history import recordings as recordings
     from agentfs.history import report as report
-    from agentfs.history import state as state
+    from agentfs.history import storage as storage
     from agentfs.history import transaction as transaction
 
 __all__ = ["Journal", "Timeline", "node_reader"]

@@ -7,18 +7,19 @@ from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from agentfs import call_context, history
-from agentfs.advice import Advice, Joined, ToolName
+from agentfs import history
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Joined, ToolName
+from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
-from agentfs.forks import watch_forks
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
-from agentfs.history.store import Store
+from agentfs.history.storage.store import Store
 from agentfs.history.timeline import PendingMove, Step, Timeline
 from agentfs.limits import Limits
 from agentfs.text import plural
 
 if TYPE_CHECKING:
-    from agentfs.history.recording import OpenRecording, Recordings
+    from agentfs.history.recordings.recording import OpenRecording, Recordings
     from agentfs.history.report import Display
     from agentfs.history.take_back import NodeReader
 
@@ -132,7 +133,7 @@ class Journal:
     def recordings(self) -> "Recordings":
         """The open recordings, and their snapshot."""
         if self._recordings is None:
-            self._recordings = history.recording.Recordings(self.store, self.timeline, self._lock)
+            self._recordings = history.recordings.recording.Recordings(self.store, self.timeline, self._lock)
         return self._recordings
 
     def _observe(self, changes: Sequence[Change]) -> None:

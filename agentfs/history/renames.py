@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.fs import Change, DirectoryNode, FileNode, Node
 
 _MOST_COMPARED = 1_000  # pairs of files whose lines are compared

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from agentfs import call_context
-from agentfs.advice import Advice, Joined, NextCall, call
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Joined, NextCall, call
 from agentfs.errors import AgentFSError, ConflictError, StaleError
 from agentfs.fs import Change, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
 from agentfs.history.renames import renames

@@ -2,16 +2,16 @@
 
 import os
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import AgentFSError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
-from agentfs.history.methods import record_restored
+from agentfs.history.operations import record_restored
 from agentfs.history.report import changed_meanwhile
 from agentfs.history.timeline import Timeline, effective_changes
 from agentfs.limits import Limits
-from agentfs.read_tracker import ReadTracker
+from agentfs.shown.read_tracker import ReadTracker
 
 
 class Transaction:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import NamedTuple
 
-from agentfs.advice import Advice, NextCall, ParameterName, call
+from agentfs.base.advice import Advice, NextCall, ParameterName, call
 from agentfs.errors import BusyError, ConflictError, InvalidArgumentError, RefusedError
 from agentfs.fs import Change, Node, Root
 from agentfs.fs.node import ConcurrentChange

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from agentfs.advice import plural
+from agentfs.base.advice import plural
 
 
 def progress_reporter(context: Any) -> Callable[[int], None]:

@@ -16,10 +16,10 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from agentfs.advice import plural
+from agentfs.base.advice import plural
+from agentfs.base.visible import one_line, visible
 from agentfs.errors import RefusedError
 from agentfs.permissions import Allow, Deny, PermissionRequest
-from agentfs.visible import one_line, visible
 from agentfs.workspace import Workspace
 
 ROOTS_SECONDS = 10.0  # for a client to list its roots

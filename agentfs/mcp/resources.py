@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from mcp import MCPError, types
 
+from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError, PathError
 from agentfs.fs import quote
 from agentfs.limits import MIB
 from agentfs.mcp.roots import ClientView, path_of
 from agentfs.tools.result import from_error
-from agentfs.visible import one_line
 
 PAGE = 500  # resources of one list
 COMPLETIONS = 100  # the most that the protocol allows

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from agentfs.advice import Advice, Retry, plural
+from agentfs.base.advice import Advice, Retry, plural
 from agentfs.errors import InvalidPatternError
 from agentfs.patterns.automaton import byte_pattern
 from agentfs.patterns.engine import MOST_STEPS_OF_RE, RE, engine_note

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.patterns.automaton import Automaton
 from agentfs.patterns.compile import CompiledRegex, Pattern
 from agentfs.patterns.engine import UNTIMED_STEPS

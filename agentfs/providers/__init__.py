@@ -8,8 +8,8 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
+from agentfs.base.lazy import load_installed
 from agentfs.errors import InvalidArgumentError
-from agentfs.lazy import load_installed
 from agentfs.providers.anthropic import Anthropic
 from agentfs.providers.gemini import Gemini
 from agentfs.providers.mcp_format import MCP

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from agentfs.lazy import lazy_submodules
+from agentfs.base.lazy import lazy_submodules
 
 if TYPE_CHECKING:
     from agentfs.reading import page as page

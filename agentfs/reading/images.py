@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import DeadlineExceededError
 from agentfs.results import Image
 

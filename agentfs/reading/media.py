@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from agentfs.advice import Advice, Joined, Retry, ToolName
+from agentfs.base.advice import Advice, Joined, Retry, ToolName
 from agentfs.errors import BinaryError, InvalidContentError, TooLargeError
 from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeGuard
 
-from agentfs import call_context
-from agentfs.advice import Advice, Joined, ParameterName, Retry
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Joined, ParameterName, Retry
 from agentfs.errors import NoMatchError
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits

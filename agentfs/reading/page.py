@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
-from agentfs.advice import Advice, FirstOf, Joined, NextCall, ParameterName, Retry, Style, Styled, call
+from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, ParameterName, Retry, Style, Styled, call
 from agentfs.errors import InvalidArgumentError, must_be, past_end
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits

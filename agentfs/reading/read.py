@@ -5,8 +5,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentfs import call_context, search
-from agentfs.advice import Advice, Joined, NextCall, ParameterName
+from agentfs import search
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Joined, NextCall, ParameterName
 from agentfs.errors import (
     AgentFSError,
     BinaryError,
@@ -20,12 +21,13 @@ from agentfs.errors import (
 )
 from agentfs.fs import OpenFile, Root, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
-from agentfs.outputs import NO_LINE_IDS, OutputStore
-from agentfs.read_tracker import ReadTracker
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import Media, binary_result, read_media
 from agentfs.reading.page import FileInfo, ReadRequest, empty_result, max_lines, render_page, text_page
 from agentfs.results import ReadManyResult, ReadResult
+from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
+from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context
 from agentfs.text import (
     HEAD,
     Decoded,
@@ -37,7 +39,6 @@ from agentfs.text import (
     notes_of,
     one_line,
 )
-from agentfs.workspace_context import Context
 
 _COUNTING_SHARE = 0.5  # the share of a call's time for counting lines; the rest is for the page
 _MOST_MATCHES = 10_000  # files of one glob, which is more than any budget holds
@@ -70,7 +71,7 @@ def read_path(context: Context, path: str, request: ReadRequest, outputs: Output
         return read_file(context, kept.path if kept else path, request)
     except NotAFileError:
         options = search.options.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
-        found = search.find.list_directory(root, limits, options)
+        found = search.listing.list_directory(root, limits, options)
         return ReadResult(
             path=path,
             kind="directory",
@@ -191,7 +192,7 @@ def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[lis
         if time.monotonic() > until:
             return list(dict.fromkeys(files)), list(paths[number:]), notes
         if search.options.is_glob(root, path):
-            found = search.find.find_files(
+            found = search.listing.find_files(
                 root, limits, search.options.GlobOptions(path, limit=_MOST_MATCHES)
             )
             files += [entry.path for entry in found.files]

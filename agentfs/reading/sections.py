@@ -8,8 +8,8 @@ from functools import partial
 from io import BytesIO
 from typing import Any
 
-from agentfs import call_context
-from agentfs.advice import Advice, Retry, ToolName
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Retry, ToolName
 from agentfs.errors import BinaryError, DeadlineExceededError, must_be
 from agentfs.fs import quote
 from agentfs.limits import Limits

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import Any, Self, cast
 
-from agentfs import call_context
 from agentfs.arguments.checks import ArgumentChecker
+from agentfs.base import call_context
 from agentfs.enforcement.guard import check_arguments
 from agentfs.errors import AgentFSError, InvalidArgumentError, closed
 from agentfs.events import OnEvent, reports_calls

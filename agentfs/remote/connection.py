@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, cast
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import AgentFSError, DisconnectedError, InvalidArgumentError
 from agentfs.remote import protocol
 from agentfs.remote.transport import Stream, disconnected, line_reader

@@ -21,18 +21,6 @@ from os import PathLike, fspath
 from typing import Annotated, Any, TypedDict, get_type_hints
 
 from agentfs import errors, results
-from agentfs.advice import (
-    Advice,
-    FirstOf,
-    Footer,
-    Joined,
-    NextCall,
-    Note,
-    ParameterName,
-    Part,
-    Retry,
-    ToolName,
-)
 from agentfs.arguments.checks import ArgumentChecker
 from agentfs.arguments.hints import default_values, kind_of
 from agentfs.arguments.kinds import (
@@ -46,12 +34,24 @@ from agentfs.arguments.kinds import (
     String,
     TupleOf,
 )
+from agentfs.base.advice import (
+    Advice,
+    FirstOf,
+    Footer,
+    Joined,
+    NextCall,
+    Note,
+    ParameterName,
+    Part,
+    Retry,
+    ToolName,
+)
+from agentfs.base.visible import escape_controls, visible
 from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, UnsupportedSystemError
 from agentfs.limits import MIB, Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
 from agentfs.policy import Policy, Protect
 from agentfs.tools.declaration import declared_tools
-from agentfs.visible import escape_controls, visible
 from agentfs.workspace import Workspace
 
 VERSION = 2  # of the protocol; must be equal on both sides

@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import agentfs
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import (
     AgentFSError,
     BusyError,

@@ -22,7 +22,7 @@ from agentfs.errors import AgentFSError, BusyError, DisconnectedError, FileIOErr
 from agentfs.fs.lock import hold, let_go, lock_directory, open_locked
 from agentfs.fs.own_directories import OwnDirectory, boot_id
 from agentfs.fs.syscalls import lock_as_process, locking_process
-from agentfs.history.database import Database, Statement
+from agentfs.history.storage.database import Database, Statement
 from agentfs.remote.transport import disconnected
 
 _SECONDS_TO_END = 2.0  # for a process to complete its changes before it is killed

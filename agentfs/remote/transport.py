@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from agentfs.base.visible import escape_controls
 from agentfs.errors import DisconnectedError, InvalidArgumentError
 from agentfs.remote.protocol import shown
-from agentfs.visible import escape_controls
 
 _ERROR_BYTES = 4096  # of standard error, kept for messages
 _EXIT_SECONDS = 2.0  # for a command to end after its input has ended

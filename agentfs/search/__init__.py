@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from agentfs.lazy import lazy_submodules
+from agentfs.base.lazy import lazy_submodules
 
 if TYPE_CHECKING:
     from agentfs.search import diagnose as diagnose
-    from agentfs.search import find as find
     from agentfs.search import grep as grep
+    from agentfs.search import listing as listing
     from agentfs.search import options as options
 
 __getattr__ = lazy_submodules(__name__)

@@ -14,16 +14,16 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from agentfs import call_context
-from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry, call, plural
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, call, plural
+from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import ReadBuffer, Root, display_name, quote, watched
 from agentfs.limits import Limits
 from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_character
-from agentfs.read_tracker import ReadTracker
 from agentfs.results import Skipped
-from agentfs.search.collect import PAGE_BYTES, FoundEntries, Page, find_entries
-from agentfs.search.files import FileSource
+from agentfs.search.entries import PAGE_BYTES, FoundEntries, Page, find_entries
+from agentfs.search.grep_files import FileSource
 from agentfs.search.options import (
     FindOptions,
     GlobOptions,
@@ -35,11 +35,11 @@ from agentfs.search.options import (
     paths_of,
 )
 from agentfs.search.searcher import Finding, search
+from agentfs.shown.read_tracker import ReadTracker
 from agentfs.text import HEAD, first_names
 from agentfs.tree.ignore_sources import RuleReader, with_slash
 from agentfs.tree.visit import MAX_EXCLUDED, Excluded
 from agentfs.tree.walk import VCS_NAMES, Walk
-from agentfs.visible import one_line
 
 _OPEN_IGNORED = Retry({"include_ignored": True})  # also includes hidden names
 _RULE_CHARS = 80

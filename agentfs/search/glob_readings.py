@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
-from agentfs.search.collect import find_entries
+from agentfs.search.entries import find_entries
 from agentfs.search.options import (
     FindOptions,
     GlobOptions,
@@ -20,7 +21,6 @@ from agentfs.search.options import (
 )
 from agentfs.text import first_names
 from agentfs.tree.globs import compile_globs, expand
-from agentfs.visible import one_line
 
 _O = TypeVar("_O", bound=SearchOptions)
 

@@ -9,19 +9,20 @@ from functools import partial
 from itertools import groupby, islice
 from operator import attrgetter
 
-from agentfs.advice import Advice, Joined, Retry, Style, Styled, plural
+from agentfs.base.advice import Advice, Joined, Retry, Style, Styled, plural
+from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote, revision_of, watched
 from agentfs.limits import Limits
-from agentfs.outputs import NO_LINE_IDS, OutputStore
-from agentfs.read_tracker import ReadTracker
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
-from agentfs.search.collect import check_offset
 from agentfs.search.diagnose import explain_glob_path, other_reading, report_of, stop_report
-from agentfs.search.find import path_lines
+from agentfs.search.entries import check_offset
 from agentfs.search.glob_readings import with_meant_globs
+from agentfs.search.listing import path_lines
 from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.searcher import Finding, search
+from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
+from agentfs.shown.read_tracker import ReadTracker
 from agentfs.text import (
     Shrink,
     bodies_of,
@@ -35,7 +36,6 @@ from agentfs.text import (
     visible,
     with_note,
 )
-from agentfs.visible import one_line
 
 _IN_NO_FILE = "\ue000\uf8ff\ue000\uf8ff"  # private characters
 _MOST_NAMED = 20

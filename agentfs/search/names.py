@@ -4,14 +4,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from agentfs.advice import Advice, ParameterName
+from agentfs.base.advice import Advice, ParameterName
+from agentfs.base.visible import literal
 from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError
 from agentfs.fs import DirEntry, Root
 from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, as_list, opens_hidden
 from agentfs.tree.file_types import compile_types
 from agentfs.tree.globs import compile_descent, compile_exclude, compile_globs, hidden_names
 from agentfs.tree.visit import Excluded
-from agentfs.visible import literal
 
 NameTest: TypeAlias = Callable[[str], bool]  # tests a path relative to the search directory
 _PATH = ParameterName("path", quoted=True)

@@ -8,7 +8,8 @@ from datetime import datetime
 from os import PathLike, fspath
 from typing import Any, ClassVar, Literal
 
-from agentfs.advice import NextCall
+from agentfs.base.advice import NextCall
+from agentfs.base.visible import literal
 from agentfs.errors import InvalidArgumentError, must_be
 from agentfs.fs import Root
 from agentfs.limits import LARGEST, Limits
@@ -16,7 +17,6 @@ from agentfs.patterns.compile import Pattern, compile_pattern
 from agentfs.patterns.syntax import escape, has_capital
 from agentfs.results import GlobResult
 from agentfs.text import codec_name
-from agentfs.visible import literal
 
 OneOrMore = str | Sequence[str]
 Case = Literal["smart", "sensitive", "insensitive"]

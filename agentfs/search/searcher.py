@@ -8,18 +8,18 @@ from functools import partial
 from sys import getsizeof
 from typing import Any
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, revision_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
 from agentfs.patterns.literals import Prefilter, SkipReason, decode_content, is_plain
-from agentfs.read_tracker import NamedEncoding
 from agentfs.results import FileCount, Match, Skipped
-from agentfs.search.collect import ENTRY_BYTES, Page, page_of
-from agentfs.search.files import Batch, FileSource, Named, Outcome, Reader, Reading
+from agentfs.search.entries import ENTRY_BYTES, Page, page_of
+from agentfs.search.grep_files import Batch, FileSource, Named, Outcome, Reader, Reading
 from agentfs.search.options import GrepOptions, paths_of
 from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, windows
+from agentfs.shown.read_tracker import NamedEncoding
 from agentfs.text import cut_line, cut_mark, decode_in, is_binary, lf_view
 from agentfs.tree.visit import Excluded
 

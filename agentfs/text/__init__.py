@@ -1,6 +1,12 @@
 """Functions on text: decode, split into lines, number, cut, diff, merge and estimate tokens."""
 
-from agentfs.advice import plural as plural
+from agentfs.base.advice import plural as plural
+from agentfs.base.visible import escape_controls as escape_controls
+from agentfs.base.visible import one_line as one_line
+from agentfs.base.visible import quoted as quoted
+from agentfs.base.visible import to_json as to_json
+from agentfs.base.visible import unvisible as unvisible
+from agentfs.base.visible import visible as visible
 from agentfs.text.compare import changed_lines as changed_lines
 from agentfs.text.decoding import HEAD as HEAD
 from agentfs.text.decoding import UNKNOWN_8BIT as UNKNOWN_8BIT
@@ -56,9 +62,3 @@ from agentfs.text.lines import line_start as line_start
 from agentfs.text.lines import newline_of as newline_of
 from agentfs.text.lines import pieces_of as pieces_of
 from agentfs.text.lines import without_end as without_end
-from agentfs.visible import escape_controls as escape_controls
-from agentfs.visible import one_line as one_line
-from agentfs.visible import quoted as quoted
-from agentfs.visible import to_json as to_json
-from agentfs.visible import unvisible as unvisible
-from agentfs.visible import visible as visible

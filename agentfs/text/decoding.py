@@ -4,10 +4,10 @@ import codecs
 import re
 from typing import NamedTuple
 
-from agentfs.advice import Advice, ParameterName
+from agentfs.base.advice import Advice, ParameterName
+from agentfs.base.visible import literal
 from agentfs.errors import BinaryError, EncodingError, InvalidArgumentError
 from agentfs.text.lines import count_lines
-from agentfs.visible import literal
 
 UNKNOWN_8BIT = "unknown-8bit"  # each byte becomes the character with its number
 HEAD = 8192  # a NUL among so many first bytes makes a file binary

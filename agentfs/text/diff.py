@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from agentfs.advice import Style, Styled, StyleKind
+from agentfs.base.advice import Style, Styled, StyleKind
 from agentfs.text.compare import Change, changed_lines
 from agentfs.text.display import cut_line, cut_mark, visible_lines
 from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start

@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
-from agentfs.advice import Advice, FirstOf, Footer, Joined, NextCall, Note, plural
+from agentfs.base.advice import Advice, FirstOf, Footer, Joined, NextCall, Note, plural
+from agentfs.base.visible import visible
 from agentfs.limits import Limits
 from agentfs.results import Result
 from agentfs.text.lines import without_end
-from agentfs.visible import visible
 
 R = TypeVar("R", bound=Result)
 

@@ -3,7 +3,7 @@
 import zlib
 from typing import NamedTuple
 
-from agentfs.lazy import base64, hashlib
+from agentfs.base.lazy import base64, hashlib
 from agentfs.text.diff import file_names, git_header, hunks
 
 _BASE85_LINE = 52

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import AnyStr, NamedTuple
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.results import Newline
 
 _NEAR = 64  # up to this many lines ahead, line ends are found one by one

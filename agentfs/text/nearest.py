@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from heapq import nlargest
 from operator import itemgetter
 
-from agentfs import call_context
+from agentfs.base import call_context
+from agentfs.base.lazy import difflib
 from agentfs.errors import DeadlineExceededError
-from agentfs.lazy import difflib
 
 _MOST_CHARACTERS = 100  # of each name; the rest is not compared
 _MOST_COMPARED = 20  # so many names, those with the most characters in common, are compared in order

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias, get_args
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.permissions import READING, Deny, PermissionAnswer, PermissionRequest
 from agentfs.results import Result
 from agentfs.tools.declaration import is_method

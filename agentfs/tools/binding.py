@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from agentfs.advice import Advice, Joined
 from agentfs.arguments.kinds import (
     ArgumentProblem,
     ListOf,
@@ -18,6 +17,7 @@ from agentfs.arguments.kinds import (
     describe_names,
     short_repr,
 )
+from agentfs.base.advice import Advice, Joined
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.habits.lenient import LenientReader, parse_arguments
 from agentfs.habits.meanings import HABITS, REASONS, Habit, Habits

@@ -6,12 +6,12 @@ from dataclasses import asdict, is_dataclass
 from enum import Enum
 from typing import Any, cast
 
-from agentfs.advice import Names, NextCall, Retry
 from agentfs.arguments.kinds import Record
+from agentfs.base.advice import Names, NextCall, Retry
+from agentfs.base.visible import quoted, to_json
 from agentfs.errors import AgentFSError
 from agentfs.results import ReadResult, Result, ToolResult, plain
 from agentfs.tools.spec import Tool
-from agentfs.visible import quoted, to_json
 
 AFTER_AN_EXCEPTION = "Try it another way; repeating the same call will hardly help."  # the hint
 _MAX_LINE = 120

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agentfs.advice import METHODS, Names, NextCall, Retry
 from agentfs.arguments.docstrings import read_docstring
 from agentfs.arguments.hints import kind_of, resolve_hints
 from agentfs.arguments.kinds import Kind, Parameter, Record, object_schema
+from agentfs.base.advice import METHODS, Names, NextCall, Retry
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Effect
 from agentfs.providers import STRICT_FORMATS, provider_of

@@ -10,16 +10,16 @@ from itertools import groupby
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-from agentfs import call_context
-from agentfs.advice import METHODS, Names, plural
 from agentfs.arguments.checks import checks_arguments
 from agentfs.arguments.kinds import short_repr
+from agentfs.base import call_context
+from agentfs.base.advice import METHODS, Names, plural
+from agentfs.base.html_output import html_table
+from agentfs.base.lazy import find_dialect
 from agentfs.concurrency.runner import Runner, complete, has_event_loop
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.events import EventEmitter, OnEvent, provider_call
 from agentfs.habits.lenient import parse_arguments
-from agentfs.html_output import html_table
-from agentfs.lazy import find_dialect
 from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Callable, Sequence
 
-from agentfs.advice import Advice, FirstOf, Joined, ParameterName, Retry
+from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry
+from agentfs.base.visible import literal
 from agentfs.errors import InvalidArgumentError
 from agentfs.text.nearest import closest
 from agentfs.tree.globs import compile_globs
-from agentfs.visible import literal
 
 
 def _table(text: str) -> dict[str, str]:

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
+from agentfs.base.lazy import spec
 from agentfs.fs import DirEntry
-from agentfs.lazy import spec
 from agentfs.tree.wildcards import (
     ANY_PARTS,
     MalformedPatternError,

@@ -17,9 +17,10 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from agentfs.advice import Advice, ParameterName
+from agentfs.base.advice import Advice, ParameterName
+from agentfs.base.lazy import bracex
+from agentfs.base.visible import literal
 from agentfs.errors import InvalidPatternError, OutsideWorkspaceError
-from agentfs.lazy import bracex
 from agentfs.tree.wildcards import (
     ANY_PARTS,
     MalformedPatternError,
@@ -31,7 +32,6 @@ from agentfs.tree.wildcards import (
     suffix_of,
     to_regex,
 )
-from agentfs.visible import literal
 
 MAX_LENGTH = 4096
 MAX_EXPANDED = 1000

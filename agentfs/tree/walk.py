@@ -10,7 +10,7 @@ from heapq import nsmallest
 from itertools import chain, islice
 from typing import Any
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, DirEntry, Root, display_name
 from agentfs.results import Skipped

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 
-from agentfs.lazy import glob
+from agentfs.base.lazy import glob
 
 # Literal texts and wildcards in turn, such as ["a", "*", ".py"]: odd items are `*`, `?`, `**` or a class.
 Part = list[str]

@@ -4,10 +4,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from agentfs import call_context
+from agentfs.base import call_context
+from agentfs.base.forks import stop_before_forks
+from agentfs.base.lazy import logging
 from agentfs.errors import AgentFSError
-from agentfs.forks import stop_before_forks
-from agentfs.lazy import logging
 
 _SEARCH_SECONDS = 1.0  # the time of one search; a call stops it earlier
 _REST_SECONDS = 0.05  # the least time from a call or a search to the next search

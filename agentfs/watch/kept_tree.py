@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from agentfs import call_context
+from agentfs.base import call_context
+from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError
-from agentfs.forks import watch_forks
 from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.path import ParsedPath

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace, dialects
-from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, call
+from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, call
 from agentfs.dialects import Dialect
 from agentfs.dialects.toolkit import problem_of
 from agentfs.errors import NoMatchError, NotFoundError, OutsideWorkspaceError

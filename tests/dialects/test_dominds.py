@@ -199,7 +199,7 @@ def test_every_output_is_yaml(ws, call):
 
 def test_an_internal_error_is_yaml_too(ws, monkeypatch):
     tools = ws.tools(dialect="dominds")
-    monkeypatch.setattr("agentfs.search.find.list_directory", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("agentfs.search.listing.list_directory", lambda *_, **__: 1 / 0)
     result = tools.call("list_dir", {})
     assert yaml.safe_load(result.content) == result.data
     assert result.data["code"] == "internal"

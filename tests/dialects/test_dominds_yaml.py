@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from agentfs.base.visible import visible
 from agentfs.dialects.dominds.yaml_text import to_yaml
-from agentfs.visible import visible
 from tests.conftest import part_or_all
 
 

@@ -17,7 +17,7 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.history.store import Store
+from agentfs.history.storage.store import Store
 from tests.editing.test_move_directory import fresh, put_hook
 from tests.history.judges import snapshot
 

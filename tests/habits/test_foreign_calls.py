@@ -389,7 +389,7 @@ def own_functions():
         yield method, ToolSpec(function, parameters={"value": parameter})
 
 
-@pytest.mark.parametrize(("method", "spec"), [*own_functions()], ids=str)
+@pytest.mark.parametrize(("method", "spec"), [*own_functions()], ids=["read", "grep", "write"])
 def test_habits_do_not_change_the_arguments_of_a_users_own_tool(method, spec):
     tools = Toolset([spec])
     ((name, _),) = tools.schemas("mcp")[0]["inputSchema"]["properties"].items()

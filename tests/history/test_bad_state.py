@@ -16,7 +16,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import BusyError, FileIOError, InvalidArgumentError, RefusedError, UnreadError
-from agentfs.history.database import VERSION
+from agentfs.history.storage.database import VERSION
 from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
 from tests.history.judges import can_mount, snapshot

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.history import store
+from agentfs.history.storage import store
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
 ONLY_PARENT = "Only the parent process can undo changes that were made before the fork."

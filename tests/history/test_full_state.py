@@ -13,8 +13,8 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import FileIOError, UnreadError
-from agentfs.history import database, read_history
-from agentfs.history.database import Database
+from agentfs.history.storage import database, read_history
+from agentfs.history.storage.database import Database
 from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
 from tests.history.judges import can_mount, snapshot
@@ -325,7 +325,7 @@ def test_beginning_a_state_directory_without_room(root, tmp_path):
 
 
 def test_the_read_history_is_written_again_when_there_is_room(root, tmp_path, monkeypatch, statements):
-    from agentfs.history import read_history
+    from agentfs.history.storage import read_history
 
     monkeypatch.setattr(read_history, "_RETRY_SECONDS", -1.0)
     statements.kinds = ("BEGIN IMMEDIATE", "INSERT")

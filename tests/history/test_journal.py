@@ -8,7 +8,8 @@ import tracemalloc
 
 import pytest
 
-from agentfs import AgentFSError, Policy, Workspace, call_context
+from agentfs import AgentFSError, Policy, Workspace
+from agentfs.base import call_context
 from agentfs.errors import (
     ConflictError,
     FileIOError,
@@ -18,8 +19,9 @@ from agentfs.errors import (
     RefusedError,
 )
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, quote, syscalls
-from agentfs.history import methods, report, store
-from agentfs.history.store import Store
+from agentfs.history import operations, report
+from agentfs.history.storage import store
+from agentfs.history.storage.store import Store
 from tests.conftest import needs
 from tests.history.judges import git_applied, snapshot
 
@@ -530,7 +532,7 @@ def test_changes_looks_at_the_journal_once(ws, tmp_path, monkeypatch):
     """A step that another thread makes meanwhile is in all parts of the answer or in none."""
     (tmp_path / "f").write_text("old\n")
     ws.edit("f", "old", "one")
-    real_paths = methods.real_paths
+    real_paths = operations.real_paths
 
     def with_step_in_between(*arguments):
         monkeypatch.undo()
@@ -538,6 +540,6 @@ def test_changes_looks_at_the_journal_once(ws, tmp_path, monkeypatch):
         ws.write("g", "new\n")
         return real_paths(*arguments)
 
-    monkeypatch.setattr(methods, "real_paths", with_step_in_between)
+    monkeypatch.setattr(operations, "real_paths", with_step_in_between)
     assert [file.path for file in ws.changes().files] == ["f"]
     assert [(file.path, file.others) for file in ws.changes().files] == [("f", None), ("g", None)]

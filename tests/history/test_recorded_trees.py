@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.history import snapshot as snapshot_module
+from agentfs.history.recordings import snapshot as snapshot_module
 from tests.faults.calls import CountedCalls, kill_itself
 from tests.history.judges import snapshot
 

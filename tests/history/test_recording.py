@@ -14,7 +14,7 @@ from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
 from agentfs.cli import main
 from agentfs.errors import ClosedError, InvalidArgumentError, ReadOnlyError, RefusedError, TooLargeError
 from agentfs.fs import syscalls
-from agentfs.history import snapshot as snapshot_module
+from agentfs.history.recordings import snapshot as snapshot_module
 from agentfs.results import ToolResult
 from tests.history.judges import git_applied, snapshot
 

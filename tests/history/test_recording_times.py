@@ -19,8 +19,8 @@ import agentfs
 from agentfs import AgentFSError, AsyncWorkspace, Limits, Policy, Toolset, Workspace
 from agentfs.errors import DeadlineExceededError, FileIOError
 from agentfs.fs import syscalls
-from agentfs.history import snapshot as snapshot_module
-from agentfs.history.database import Database
+from agentfs.history.recordings import snapshot as snapshot_module
+from agentfs.history.storage.database import Database
 
 trio = pytest.importorskip("trio")
 
@@ -170,7 +170,7 @@ def test_line_8_a_recording_whose_end_fails_is_kept(root, tmp_path, monkeypatch,
 
 
 def test_a_database_that_another_program_locks_delays_the_end(root, tmp_path, monkeypatch):
-    monkeypatch.setattr("agentfs.history.database._TIMEOUT", 0.1)
+    monkeypatch.setattr("agentfs.history.storage.database._TIMEOUT", 0.1)
     state = tmp_path / "state"
     with Workspace(root, state=state) as ws:
         with suppress(FileIOError), ws.recording("make"):

@@ -18,7 +18,7 @@ from agentfs.errors import (
     UnreadError,
 )
 from agentfs.fs import syscalls
-from agentfs.history.state import read_journal
+from agentfs.history.storage.state import read_journal
 from agentfs.history.timeline import net_changes
 from tests.history.judges import snapshot
 

@@ -8,10 +8,10 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root, revision_of
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.read_tracker import ReadTracker
 from agentfs.reading.page import ReadRequest
 from agentfs.reading.read import read_file
-from agentfs.workspace_context import Context
+from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context
 
 
 class Reader:

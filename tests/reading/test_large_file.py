@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from agentfs.errors import AgentFSError
 from agentfs.limits import Limits
-from agentfs.read_tracker import ReadTracker
 from agentfs.reading import large_file
+from agentfs.shown.read_tracker import ReadTracker
 
 LOADED = Limits()
 STREAMED = Limits(file_bytes=1)

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from agentfs import Allow, Limits, PermissionRequest, Policy, Workspace
-from agentfs.advice import NextCall
+from agentfs.base.advice import NextCall
+from agentfs.base.visible import escape_controls, visible
 from agentfs.errors import AgentFSError, DisconnectedError, NotFoundError, UnsupportedSystemError
 from agentfs.remote import protocol
 from agentfs.remote.client import connect
 from agentfs.results import Result
 from agentfs.tools.declaration import declaration_of
-from agentfs.visible import escape_controls, visible
 
 PATIENCE = 0.5
 MEMORY = 64 << 20

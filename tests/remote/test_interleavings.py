@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentfs import Deny, Limits, PermissionRequest, Policy, call_context, connect
+from agentfs import Deny, Limits, PermissionRequest, Policy, connect
+from agentfs.base import call_context
 from agentfs.errors import DisconnectedError, FileIOError, UnsupportedSystemError
 from agentfs.remote import bootstrap_near, protocol, session
 from agentfs.remote.server import Options, Server

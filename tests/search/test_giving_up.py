@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentfs import Workspace, call_context
+from agentfs import Workspace
+from agentfs.base import call_context
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import Counts, LineSearch
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agentfs import Workspace, call_context
+from agentfs import Workspace
+from agentfs.base import call_context
 from agentfs.search import grep
 from agentfs.watch import keeper
 from tests.search.watched import check_same

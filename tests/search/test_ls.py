@@ -11,7 +11,7 @@ from agentfs.errors import AgentFSError
 from agentfs.fs import Root
 from agentfs.limits import Limits
 from agentfs.policy import Policy
-from agentfs.search.find import list_directory, path_lines
+from agentfs.search.listing import list_directory, path_lines
 from agentfs.search.options import ListOptions
 from agentfs.text import estimate_tokens
 

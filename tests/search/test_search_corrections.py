@@ -113,15 +113,15 @@ def test_regression_directories_that_became_files_do_not_raise_index_error(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (Path(ws.root) / ".hidden").write_text("needle\n")
-    from agentfs.search import files
+    from agentfs.search import grep_files
 
-    excluded = files.FileSource._excluded
+    excluded = grep_files.FileSource._excluded
 
-    def replaced(self: files.FileSource, among: object):
+    def replaced(self: grep_files.FileSource, among: object):
         shutil.rmtree(ws.root + "/src")
         Path(ws.root, "src").write_text("x")
         return excluded(self, among)  # type: ignore[arg-type] # self is the replaced class
 
     (Path(ws.root) / "src/.hidden").write_text("needle\n")
-    monkeypatch.setattr(files.FileSource, "_excluded", replaced)
+    monkeypatch.setattr(grep_files.FileSource, "_excluded", replaced)
     assert ws.grep("needle", "src", glob="*.txt").total_lines == 0

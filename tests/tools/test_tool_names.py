@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentfs import ToolResult, Toolset, Workspace
-from agentfs.advice import Joined, call
+from agentfs.base.advice import Joined, call
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.results import ReadResult
 from agentfs.text import continuation, footer

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.editing.match import BLANK, comparable, lines_around, occurrences, tolerant_matches
 from agentfs.text import View, bodies_of, changed_lines, common_prefix, common_suffix, pieces_of
 from agentfs.text.nearest import closest

@@ -10,11 +10,11 @@ from threading import RLock
 from typing import Any
 from zlib import crc32
 
+from agentfs.base.forks import watch_forks
+from agentfs.base.lazy import ctypes, sqlite3
 from agentfs.errors import AgentFSError, ClosedError, FileIOError, InvalidArgumentError
-from agentfs.forks import watch_forks
 from agentfs.fs import quote
-from agentfs.history.state_directory import FILE, StateDirectory, no_locks
-from agentfs.lazy import ctypes, sqlite3
+from agentfs.history.storage.state_directory import FILE, StateDirectory, no_locks
 from agentfs.policy import Durability
 
 VERSION = 5

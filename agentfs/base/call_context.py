@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any, TypeVar
 
+from agentfs.base.lazy import asyncio, futures, signal
 from agentfs.errors import DeadlineExceededError
-from agentfs.lazy import asyncio, futures, signal
 
 _R = TypeVar("_R")
 _REPORT_EVERY = 500  # entries between two reports of progress

@@ -8,10 +8,10 @@ from agentfs.fs import Root
 from agentfs.history.journal import Journal, node_reader
 from agentfs.limits import Limits
 from agentfs.policy import Durability
-from agentfs.read_tracker import ReadTracker
+from agentfs.shown.read_tracker import ReadTracker
 
 if TYPE_CHECKING:
-    from agentfs.history.state import MakeLedger, State
+    from agentfs.history.storage.state import MakeLedger, State
 
 
 def open_history(
@@ -25,7 +25,7 @@ def open_history(
     if state is None:
         root.recorder = journal = Journal(read_node=node_reader(root))
         return journal, ReadTracker(), None
-    opened = history.state.open_state(state, root, durability, limits, make_ledger)
+    opened = history.storage.state.open_state(state, root, durability, limits, make_ledger)
     root.recovery_notes += opened.messages
     root.recorder = opened.journal
     return opened.journal, opened.read_tracker, opened

@@ -1,4 +1,4 @@
-"""What a fork must not share: threads end before it; a forked child drops locks and open databases."""
+"""Forks: threads end before them; a forked child drops the locks and open databases of its parent."""
 
 import os
 from typing import Protocol

@@ -2,8 +2,9 @@ import os
 
 import pytest
 
-from agentfs import AgentFSError, Limits, Policy, Workspace, outputs
-from agentfs.outputs import OutputStore
+from agentfs import AgentFSError, Limits, Policy, Workspace
+from agentfs.shown import outputs
+from agentfs.shown.outputs import OutputStore
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from collections import OrderedDict
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
-from agentfs.advice import Advice, call
-from agentfs.forks import watch_forks
+from agentfs.base.advice import Advice, call
+from agentfs.base.forks import watch_forks
+from agentfs.base.lazy import hashlib
 from agentfs.fs import Root
-from agentfs.lazy import hashlib
 from agentfs.results import ReadResult, Result
 from agentfs.text import with_note
 

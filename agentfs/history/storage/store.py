@@ -16,7 +16,7 @@ from weakref import WeakSet, ref
 
 from agentfs.errors import AgentFSError, FileIOError
 from agentfs.fs import Change, FileNode, Node, node_from_json, node_to_json, revision_of
-from agentfs.history.database import (
+from agentfs.history.storage.database import (
     Damage,
     Database,
     Statement,

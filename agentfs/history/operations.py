@@ -4,56 +4,54 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import DeadlineExceededError, InvalidArgumentError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.fs.overlay import OverlayRoot
+from agentfs.history.compare_disk import Present
 from agentfs.history.journal import Journal
-from agentfs.history.present import Present
-from agentfs.history.recording import MAX_LABEL, OpenRecording, recorded_result
+from agentfs.history.recordings.recording import MAX_LABEL, OpenRecording, recorded_result
 from agentfs.history.report import Marks, MayShow, Move, changes_result, undo_result
 from agentfs.history.timeline import is_in, moved_to_hidden, net_changes
 from agentfs.history.undo import redo_steps, roll_back, undo_steps
 from agentfs.limits import Limits
-from agentfs.read_tracker import ReadTracker
 from agentfs.results import ChangesResult, CheckpointResult, RecordedResult, UndoResult
-from agentfs.workspace_context import Context
+from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context
 
 _MAX_NAME = 200
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 
 
-def undo(
-    journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, steps: int, paths: Paths
-) -> UndoResult:
+def undo(journal: Journal, context: Context, steps: int, paths: Paths) -> UndoResult:
     """Undo the last steps."""
     journal.end_late_recordings()
-    move = undo_steps(journal, root, steps, real_paths(root, paths), max_bytes=limits.file_bytes)
-    return _result("Undid", move, journal, root, tracker)
+    root, max_bytes = context.root, context.limits.file_bytes
+    move = undo_steps(journal, root, steps, real_paths(root, paths), max_bytes=max_bytes)
+    return _result("Undid", move, journal, context)
 
 
-def redo(journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, steps: int) -> UndoResult:
+def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
     """Redo steps that were undone."""
     journal.end_late_recordings()
-    move = redo_steps(journal, root, steps, max_bytes=limits.file_bytes)
-    return _result("Redid", move, journal, root, tracker)
+    move = redo_steps(journal, context.root, steps, max_bytes=context.limits.file_bytes)
+    return _result("Redid", move, journal, context)
 
 
-def rollback(
-    journal: Journal, root: Root, tracker: ReadTracker, limits: Limits, name: str, paths: Paths
-) -> UndoResult:
+def rollback(journal: Journal, context: Context, name: str, paths: Paths) -> UndoResult:
     """Take the files back to a checkpoint."""
     journal.end_late_recordings()
-    move = roll_back(journal, root, name, real_paths(root, paths), max_bytes=limits.file_bytes)
-    return _result(f"Went to checkpoint {quote(name)}:", move, journal, root, tracker)
+    root, max_bytes = context.root, context.limits.file_bytes
+    move = roll_back(journal, root, name, real_paths(root, paths), max_bytes=max_bytes)
+    return _result(f"Went to checkpoint {quote(name)}:", move, journal, context)
 
 
-def _result(done: str, move: Move, journal: Journal, root: Root, tracker: ReadTracker) -> UndoResult:
-    record_restored(tracker, ((change.path, change.after) for change in move.changes))
-    timeline = journal.timeline
-    return undo_result(done, move, len(timeline.done_steps), len(timeline.undone_steps), root.display_path)
+def _result(done: str, move: Move, journal: Journal, context: Context) -> UndoResult:
+    record_restored(context.tracker, ((change.path, change.after) for change in move.changes))
+    undoable, redoable = len(journal.timeline.done_steps), len(journal.timeline.undone_steps)
+    return undo_result(done, move, undoable, redoable, context.root.display_path)
 
 
 def real_paths(root: Root, paths: Paths) -> list[str] | None:

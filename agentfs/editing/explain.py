@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise, zip_longest
 from typing import NamedTuple
 
-from agentfs import call_context
-from agentfs.advice import Advice, Joined, ParameterName, Retry, ToolName, call
-from agentfs.editing import causes
-from agentfs.editing.causes import Span
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, call
+from agentfs.editing import lookalikes
+from agentfs.editing.lookalikes import Span
 from agentfs.editing.match import MOST_COUNTED, comparable, lines_around
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
@@ -46,9 +46,9 @@ _WORD = re.compile(r"\w+")
 _HIDDEN_BLANK = re.compile("[ \t]$|\u00a0| \t|(?<=[^\t])\t")  # which a reader of the line does not notice
 _NUMBERS = LineNames()
 _OTHER_CHARACTERS = {
-    "quotes": causes.ignoring_quotes,
-    "ellipses": causes.ignoring_ellipses,
-    "capitals": causes.ignoring_case,
+    "quotes": lookalikes.ignoring_quotes,
+    "ellipses": lookalikes.ignoring_ellipses,
+    "capitals": lookalikes.ignoring_case,
 }
 _ELIDED = re.compile(r"\s*(#|//|--|/\*|<!--)?\s*(\.\.\.|…)")
 
@@ -65,7 +65,7 @@ def has_other_cause(view: str, old: str, new: str, known: KnownTexts) -> bool:
 
     The edit then does not mean a place that only resembles the old text.
     """
-    return bool(causes.already_applied(view, old, new)) or any(
+    return bool(lookalikes.already_applied(view, old, new)) or any(
         old in text for text in map(lf_view, known.versions()) if text != view
     )
 
@@ -103,7 +103,7 @@ def explain_earlier_edit(
     """Return the error for an old text that an earlier edit of the same call has changed."""
     first, end = (file.count("\n", 0, offset) for offset in (file.index(old), file.index(old) + len(old)))
     lines = first + 1, max(first + 1, end + (not old.endswith("\n")))
-    former = causes.former_text(view, old, file)
+    former = lookalikes.former_text(view, old, file)
     now = view[slice(*former.span)].removesuffix("\n") if former else ""
     details: dict[str, object] = {
         "path": path,
@@ -132,21 +132,21 @@ class _Diagnosis:
     names: LineNames
 
     def misspelled(self) -> NoMatchError | None:
-        if self.names.cells and (spans := causes.without_marks(self.view, self.old)):
+        if self.names.cells and (spans := lookalikes.without_marks(self.view, self.old)):
             return self._error(
                 "line_numbers_included",
                 f": it has `|` before its lines. Without it, {self._lines_have(spans)} it:",
                 spans,
                 hint=Advice("Leave the `|` and what is before it out of ", _OLD, " and ", _NEW, "."),
             )
-        if spans := causes.without_line_numbers(self.view, self.old):
+        if spans := lookalikes.without_line_numbers(self.view, self.old):
             return self._error(
                 "line_numbers_included",
                 f": it has line numbers before its lines. Without them, {self._lines_have(spans)} it:",
                 spans,
                 hint=Advice("Leave the numbers and the mark after them out of ", _OLD, " and ", _NEW, "."),
             )
-        if spans := causes.without_escapes(self.view, self.old):
+        if spans := lookalikes.without_escapes(self.view, self.old):
             how = r"Pass line ends, tabs and quotes as they are, not as \n, \t or \" in the text; also in "
             return self._error(
                 "whitespace" if "\\n" in self.old or "\\t" in self.old else "near",
@@ -158,7 +158,7 @@ class _Diagnosis:
 
     def changed_since_read(self) -> NoMatchError | None:
         for before in map(lf_view, self.known.versions()):
-            former = causes.former_text(self.view, self.old, before) if before != self.view else None
+            former = lookalikes.former_text(self.view, self.old, before) if before != self.view else None
             if former is None:
                 continue
             span = former.span
@@ -188,11 +188,11 @@ class _Diagnosis:
         return None
 
     def applied(self) -> NoMatchError | None:
-        spans = causes.already_applied(self.view, self.old, self.new)
+        spans = lookalikes.already_applied(self.view, self.old, self.new)
         view_lines, old_lines = bodies_of(self.view), self.old.split("\n")
-        blocks = causes.closest_blocks(view_lines, old_lines) if spans else []
-        shared = [causes.shared_lines(old_lines, view_lines[start:end]) for start, end in blocks]
-        if blocks and causes.shared_lines(old_lines, self.new.split("\n")) <= max(shared):
+        blocks = lookalikes.closest_blocks(view_lines, old_lines) if spans else []
+        shared = [lookalikes.shared_lines(old_lines, view_lines[start:end]) for start, end in blocks]
+        if blocks and lookalikes.shared_lines(old_lines, self.new.split("\n")) <= max(shared):
             # The new text counts as applied only at the place that is most similar to the old text.
             lines = self._lines(spans)
             spans = [
@@ -203,7 +203,7 @@ class _Diagnosis:
         return self._already_applied(spans) if spans else None
 
     def applied_with_few_changes(self) -> NoMatchError | None:
-        spans = causes.applied_with_few_changes(self.view, self.old, self.new)
+        spans = lookalikes.applied_with_few_changes(self.view, self.old, self.new)
         return self._already_applied(spans) if spans else None
 
     def _already_applied(self, spans: Sequence[Span]) -> NoMatchError:
@@ -216,7 +216,7 @@ class _Diagnosis:
         )
 
     def other_white_space(self) -> NoMatchError | None:
-        spans = causes.ignoring_white_space(self.view, self.old, self.new)
+        spans = lookalikes.ignoring_white_space(self.view, self.old, self.new)
         if not spans:
             return None
         return self._error(
@@ -241,7 +241,7 @@ class _Diagnosis:
     def near(self) -> NoMatchError | None:
         lines = bodies_of(self.view)
         old_lines = self.old.split("\n")
-        blocks = self._most_like_new(lines, causes.closest_blocks(lines, old_lines))
+        blocks = self._most_like_new(lines, lookalikes.closest_blocks(lines, old_lines))
         if not blocks:
             return None
         elided = any(_ELIDED.match(line) and line not in lines for line in old_lines)
@@ -282,7 +282,7 @@ class _Diagnosis:
         for start, end in blocks:
             call_context.check()
             reach = max(end, start + len(new_lines))
-            shared.append(causes.shared_lines(new_lines, lines[start:reach]))
+            shared.append(lookalikes.shared_lines(new_lines, lines[start:reach]))
         best = [block for block, count in zip(blocks, shared, strict=True) if count == max(shared)]
         return best if len(best) == 1 else blocks
 
@@ -303,12 +303,12 @@ class _Diagnosis:
         """Return the part of a block that corresponds to the old text."""
         offset = sum(map(len, lines[: block[0]])) + block[0]
         text = "\n".join(lines[block[0] : block[1]])
-        start, end = causes.part_of_line(text, self.old.strip())
-        return causes.widened(self.view, (offset + start, offset + end), self.old, self.new)
+        start, end = lookalikes.part_of_line(text, self.old.strip())
+        return lookalikes.widened(self.view, (offset + start, offset + end), self.old, self.new)
 
     def in_other_file(self) -> NoMatchError | None:
         files = [(path, lf_view(text)) for path, text in self.known.other_files()]
-        paths = causes.files_with(self.old, files)[:_MOST_PLACES]
+        paths = lookalikes.files_with(self.old, files)[:_MOST_PLACES]
         if not paths:
             return None
         return self._error(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from agentfs.errors import AgentFSError
-from agentfs.history.database import (
+from agentfs.history.storage.database import (
     Damage,
     Database,
     Statement,
@@ -21,7 +21,7 @@ from agentfs.history.database import (
     to_bytes,
     to_json,
 )
-from agentfs.read_tracker import Key, NamedEncoding, ReadRecord, ReadTracker
+from agentfs.shown.read_tracker import Key, NamedEncoding, ReadRecord, ReadTracker
 
 _RETRY_SECONDS = 5.0  # before the next write to a full disk
 _MOST_UNWRITTEN = 10_000  # versions; if more are unwritten, the tables are written again in full

@@ -7,13 +7,12 @@ from itertools import pairwise
 from os.path import commonprefix
 from typing import TypeVar
 
-from agentfs.advice import Joined, Style, Styled, StyleKind, plural
+from agentfs.base.advice import Joined, Style, Styled, StyleKind, plural
+from agentfs.base.visible import one_line
 from agentfs.errors import InvalidPatternError, NotFoundError
 from agentfs.fs import Root, unicode_duplicates_among, watched
 from agentfs.limits import Limits
-from agentfs.read_tracker import ReadTracker
 from agentfs.results import Entry, GlobResult, ListResult
-from agentfs.search.collect import FoundEntries, Noun, check_offset, find_entries
 from agentfs.search.diagnose import (
     Probe,
     count_left_out,
@@ -23,6 +22,7 @@ from agentfs.search.diagnose import (
     report_of,
     stop_report,
 )
+from agentfs.search.entries import FoundEntries, Noun, check_offset, find_entries
 from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import (
     FindOptions,
@@ -33,8 +33,8 @@ from agentfs.search.options import (
     next_page,
     paths_of,
 )
+from agentfs.shown.read_tracker import ReadTracker
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
-from agentfs.visible import one_line
 
 _LEAST_SIZE = 100 * 1024  # bytes from which on a listing shows the size of a file
 _MOST_WHOLE_PATHS = 20  # more are shown as a tree

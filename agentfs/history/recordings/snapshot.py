@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import AccessError, AgentFSError, PathError, ProtectedError, TooLargeError
 from agentfs.fs import (
     Change,
@@ -35,8 +35,8 @@ from agentfs.fs import (
 from agentfs.fs.context import TIME_RESOLUTION, file_clock, is_settled
 from agentfs.fs.ignore_files import OuterRules, read_outer_rules
 from agentfs.fs.node import Metadata
-from agentfs.history.database import Damage, Statement, checksum, from_bytes, to_bytes, to_json
-from agentfs.history.store import Store
+from agentfs.history.storage.database import Damage, Statement, checksum, from_bytes, to_bytes, to_json
+from agentfs.history.storage.store import Store
 from agentfs.history.take_back import is_same_node, read_node
 from agentfs.limits import Limits
 from agentfs.text import plural

@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager
 from threading import Lock
 from typing import NamedTuple
 
+from agentfs.base.forks import watch_forks
+from agentfs.base.lazy import hashlib
 from agentfs.errors import BinaryError, EncodingError
-from agentfs.forks import watch_forks
-from agentfs.lazy import hashlib
 from agentfs.text import (
     DIFF_CONTEXT,
     UNKNOWN_8BIT,

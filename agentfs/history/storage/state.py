@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, Root, quote
-from agentfs.history.database import Database, put_meta
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
-from agentfs.history.read_history import PersistentReadTracker
 from agentfs.history.report import changed_meanwhile, name_paths
-from agentfs.history.state_directory import FILE, StateDirectory
-from agentfs.history.store import Ledger, Loaded, Store
+from agentfs.history.storage.database import Database, put_meta
+from agentfs.history.storage.read_history import PersistentReadTracker
+from agentfs.history.storage.state_directory import FILE, StateDirectory
+from agentfs.history.storage.store import Ledger, Loaded, Store
 from agentfs.history.timeline import Step
 from agentfs.limits import Limits
 from agentfs.policy import Durability

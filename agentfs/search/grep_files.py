@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits

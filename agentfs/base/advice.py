@@ -15,7 +15,7 @@ from copy import copy
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
-from agentfs.visible import to_json
+from agentfs.base.visible import to_json
 
 
 class NextCall(TypedDict):

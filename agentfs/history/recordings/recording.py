@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from agentfs import call_context
-from agentfs.advice import Advice, Joined, call
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Joined, call
 from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, RefusedError
 from agentfs.fs import Change, DirectoryNode, Root, directories_above, quote
 from agentfs.fs.context import file_clock
-from agentfs.history.database import Damage, Statement, checksum, to_json
+from agentfs.history.recordings.snapshot import Difference, Snapshot
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
-from agentfs.history.snapshot import Difference, Snapshot
-from agentfs.history.store import Store
+from agentfs.history.storage.database import Damage, Statement, checksum, to_json
+from agentfs.history.storage.store import Store
 from agentfs.history.take_back import is_same_node, merge_nodes
 from agentfs.history.timeline import Step, Timeline, moved_to_hidden
 from agentfs.limits import Limits

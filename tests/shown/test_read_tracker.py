@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentfs import read_tracker as module
-from agentfs.read_tracker import ReadTracker
+from agentfs.shown import read_tracker as module
+from agentfs.shown.read_tracker import ReadTracker
 from agentfs.text import Hunk
 
 

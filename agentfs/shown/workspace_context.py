@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from agentfs.fs import Root
 from agentfs.limits import Limits
-from agentfs.read_tracker import ReadTracker
+from agentfs.shown.read_tracker import ReadTracker
 
 
 class Context(NamedTuple):

@@ -10,8 +10,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
-from agentfs import call_context
-from agentfs.advice import plural
+from agentfs.base import call_context
+from agentfs.base.advice import plural
 from agentfs.errors import AgentFSError, past_end
 from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits

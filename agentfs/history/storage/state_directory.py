@@ -4,8 +4,8 @@ import errno
 import os
 import stat
 
+from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, BusyError, FileIOError, InvalidArgumentError, RefusedError
-from agentfs.forks import watch_forks
 from agentfs.fs import oserrors, quote, syscalls
 from agentfs.fs.lock import hold, let_go
 from agentfs.fs.own_directories import STATE_MARK, OwnDirectory, is_below

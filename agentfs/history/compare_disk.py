@@ -3,11 +3,11 @@
 import time
 from collections.abc import Sequence
 
-from agentfs import call_context
+from agentfs.base import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, FileNode, Node, Root
 from agentfs.history.report import name_paths
-from agentfs.history.store import Store
+from agentfs.history.storage.store import Store
 from agentfs.history.take_back import Lines, is_same_node, read_node
 from agentfs.text import line_changes
 from agentfs.text.git_patch import Blob
