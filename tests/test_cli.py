@@ -804,8 +804,8 @@ def test_mcp_without_its_extra_names_it(tmp_path, missing):
         env={**os.environ, "PYTHONPATH": f"{tmp_path / 'blocked'}:{Path(__file__).parents[1]}"},
     )
     assert (done.returncode, done.stdout) == (2, "")
-    install = "pip install 'agentfs-workspace[mcp]'"
-    assert done.stderr == f"agentfs: {missing!r} is not installed. Install the extra: {install}\n"
+    install = "pip install mcp anyio uvicorn"
+    assert done.stderr == f"agentfs: {missing!r} is not installed. Install the extra `mcp`: {install}\n"
 
 
 def test_the_extras_declare_what_the_package_imports():

@@ -25,7 +25,7 @@ def serve_mcp(options: CommandOptions) -> int:
         if missing in {"", "agentfs"}:
             raise
         print_error(
-            f"agentfs: {missing!r} is not installed. Install the extra: pip install 'agentfs-workspace[mcp]'"
+            f"agentfs: {missing!r} is not installed. Install the extra `mcp`: pip install mcp anyio uvicorn"
         )
         return FAILED
     settings = _policy_of(options, LIMITS)

@@ -381,11 +381,11 @@ def test_a_body_that_never_ends_gives_its_turn_to_the_next(tree):
     """Attack: a client begins the largest body, and sends no more of it."""
     body = json.dumps({**READ, "params": {"x": "x" * 40_000_000}}).encode()
     with (
-        HttpServer(tree, token=TOKEN, command=with_settings(_BODY_SECONDS=2)) as server,
+        HttpServer(tree, token=TOKEN, command=with_settings(_BODY_SECONDS=6)) as server,
         ThreadPoolExecutor(2) as pool,
     ):
         stalled = pool.submit(post_body, server.url, body, sent=1_000_000)
-        time.sleep(0.5)
+        time.sleep(3)  # so that the late body has three seconds left when its turn comes
         assert post_body(server.url, json.dumps(INITIALIZE).encode()) == 400, "a small body does not wait"
         late = pool.submit(post_body, server.url, body)
         assert stalled.result(30) == 408

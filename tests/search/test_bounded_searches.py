@@ -9,7 +9,8 @@ import pytest
 from agentfs import Limits, Workspace
 from agentfs.errors import InvalidPatternError
 from agentfs.results import Match
-from agentfs.search import entries, grep
+from agentfs.search import entries as entry_pages
+from agentfs.search import grep
 from agentfs.tree import walk
 
 MIB = 1 << 20
@@ -138,7 +139,7 @@ def test_regression_a_search_without_a_limit_stops_keeping_matches_at_its_memory
 ) -> None:
     (tmp_path / "f.txt").write_bytes(b"ab\n" * 300_000)
     given = ", ".join(filter(None, (arguments, options)))
-    quarter = "from agentfs.search import collect; entries.PAGE_BYTES //= 4"
+    quarter = "from agentfs.search import entries; entries.PAGE_BYTES //= 4"
     assert memory_of(tmp_path, f"{quarter}; ws.grep('b', limit=10**9, timeout=30, {given})") < 64
 
 
@@ -149,7 +150,7 @@ def test_a_page_that_ends_for_lack_of_memory_can_be_continued(
         (Path(ws.root) / name).write_text("".join(f"{name} {n} x\n" for n in range(1500)))
     everything = [(match.path, match.line) for match in ws.grep("x", limit=9000, context=1).matches]
     assert len(everything) == 4500
-    monkeypatch.setattr(entries, "PAGE_BYTES", MIB)
+    monkeypatch.setattr(entry_pages, "PAGE_BYTES", MIB)
     result = ws.grep("x", limit=9000, context=1)
     found: list[tuple[str, int]] = []
     assert result.truncated
@@ -169,7 +170,7 @@ def test_files_of_a_search_are_bounded_by_memory(
 ) -> None:
     for number in range(60):
         (Path(ws.root) / f"f{number:02}").write_text("x\n")
-    monkeypatch.setattr(entries, "PAGE_BYTES", 10_000)
+    monkeypatch.setattr(entry_pages, "PAGE_BYTES", 10_000)
     found: list[str] = []
     for _ in range(60):
         result = ws.grep("x", output_mode=mode, limit=10**9, offset=len(found))  # type: ignore[arg-type] # a parameter of the test
@@ -202,7 +203,7 @@ def test_regression_a_page_of_entries_is_bounded_by_memory(
 
     everything = entries(calls[search](0))
     assert len(everything) >= 80
-    monkeypatch.setattr(entries, "PAGE_BYTES", 20_000)
+    monkeypatch.setattr(entry_pages, "PAGE_BYTES", 20_000)
     found: list[str] = []
     for _ in range(100):
         result = calls[search](len(found))
@@ -259,8 +260,8 @@ def test_a_sorted_search_that_would_hold_too_many_paths_ends_and_says_so(
     for number in range(300):
         (Path(ws.root) / f"f{number:03}").touch()
     monkeypatch.setattr(walk, "MAX_BATCH", 50)
-    monkeypatch.setattr(entries, "MAX_BATCH", 50)
-    monkeypatch.setattr(entries, "_MAX_SORTED", 100)
+    monkeypatch.setattr(entry_pages, "MAX_BATCH", 50)
+    monkeypatch.setattr(entry_pages, "_MAX_SORTED", 100)
     assert ws.glob("*", sort="size", limit=5).total == 300
     result = ws.glob("*", sort="size", limit=200, offset=250)
     assert (result.skipped.reached, result.exact, result.files) == ("memory", False, [])
@@ -319,10 +320,10 @@ def test_regression_a_page_of_many_short_lines_is_rendered_only_a_few_times(
     numbered = grep._numbered_matches
     rendered = 0
 
-    def counted(matches: list[Match], *, numbers: bool) -> list[str]:
+    def counted(matches: list[Match], *more: object, numbers: bool) -> list[str]:
         nonlocal rendered
         rendered += len(matches)
-        return numbered(matches, numbers=numbers)
+        return numbered(matches, *more, numbers=numbers)
 
     monkeypatch.setattr(grep, "_numbered_matches", counted)
     result = ws.grep("a", limit=10**9, context=context, line_numbers=line_numbers)
