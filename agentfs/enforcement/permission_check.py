@@ -197,7 +197,7 @@ class GuardedCall:
         paths = self._paths()
         for rule in self.deny_rules:
             anywhere = rule.glob is None or (self.changes and self.names_files and not paths)
-            if rule.names(self.name, self.effect) and (
+            if self.is_about(rule) and (
                 anywhere or _denying([rule], paths, self.workspace._root.ignores_case)
             ):
                 raise self._refusal(f"The rule `{rule.text}` denies this call.")
@@ -208,7 +208,18 @@ class GuardedCall:
 
     def _present_effect(self) -> Effect:
         """Return the effect of the call; a preview of a change only reads."""
-        return "read" if self.arguments.get("preview") is True else self.effect
+        return "read" if self.arguments.get("preview") is True else self._judged_as()[1]
+
+    def _judged_as(self) -> tuple[str, Effect]:
+        """Return the method, with its effect, whose rules grant the call: `write` if an edit creates a file."""
+        edits: Any = self.arguments.get("edits")
+        old = edits[0].old_string if self.name == "multi_edit" and edits else self.arguments.get("old_string")
+        creates = self.name in ("edit", "multi_edit") and old == "" and self.arguments.get("insert_line") is None
+        return ("write", "write") if creates else (self.name, self.effect)
+
+    def is_about(self, rule: Rule) -> bool:
+        """Return True if a rule names the call, by its own name or as what it is judged as."""
+        return rule.names(self.name, self.effect) or rule.names(*self._judged_as())
 
     def _granted(self, effect: Effect, paths: Sequence[str]) -> _Grant | None:
         """Return the access that the mode and the rules grant for an effect, or None to ask."""
@@ -219,7 +230,7 @@ class GuardedCall:
         if accepts or policy.mode == "bypass":
             return _Grant(unasked=asking)
         for rule in policy.allow_rules:
-            if rule.names(self.name, self.effect) or rule.names(self.name, effect):
+            if rule.names(*self._judged_as()) or rule.names(self.name, effect):
                 if rule.glob is None:
                     return _Grant(unasked=asking)
                 if paths and all(_matches(rule.glob, path) for path in paths):
@@ -231,7 +242,8 @@ class GuardedCall:
 
     def _is_asked_by(self, rule: Rule, effect: Effect, paths: Sequence[str]) -> bool:
         """Return True if an ask rule covers the call, or a file that it names and would read."""
-        covers = rule.names(self.name if effect == self.effect else effect, effect)
+        previews = effect == "read" != self.effect
+        covers = rule.names(effect, effect) if previews else self.is_about(rule)
         if rule.glob is None:
             return covers
         if effect in CHANGING and not self.names_files:
@@ -382,7 +394,7 @@ class Access:
         # A file that may not be read is closed to every method. A rule without a glob was checked before.
         known = (*call.deny_rules, *grant.unasked)
         rules = [rule for rule in known if rule.glob is not None]
-        own = [rule for rule in rules if rule.names(call.name, call.effect)]
+        own = [rule for rule in rules if call.is_about(rule)]
         self._read = [rule for rule in rules if rule.names("read", "read")]
         if not call.finds_files:
             self._read += own
