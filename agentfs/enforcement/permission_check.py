@@ -211,11 +211,13 @@ class GuardedCall:
         return "read" if self.arguments.get("preview") is True else self._judged_as()[1]
 
     def _judged_as(self) -> tuple[str, Effect]:
-        """Return the method, with its effect, whose rules grant the call: `write` if an edit creates a file."""
-        edits: Any = self.arguments.get("edits")
-        old = edits[0].old_string if self.name == "multi_edit" and edits else self.arguments.get("old_string")
-        creates = self.name in ("edit", "multi_edit") and old == "" and self.arguments.get("insert_line") is None
-        return ("write", "write") if creates else (self.name, self.effect)
+        """Return the method and effect whose rules grant the call; an edit that creates is a `write`."""
+        given = self.arguments
+        if self.name in ("edit", "multi_edit") and given.get("insert_line") is None:
+            first: Any = [*given.get("edits", ()), None][0]
+            if (first.old_string if first else given.get("old_string")) == "":
+                return "write", "write"
+        return self.name, self.effect
 
     def is_about(self, rule: Rule) -> bool:
         """Return True if a rule names the call, by its own name or as what it is judged as."""
@@ -229,8 +231,9 @@ class GuardedCall:
         accepts = policy.mode == "accept_edits" and self.effect in ("edit", "write")
         if accepts or policy.mode == "bypass":
             return _Grant(unasked=asking)
+        judged = self._judged_as()
         for rule in policy.allow_rules:
-            if rule.names(*self._judged_as()) or rule.names(self.name, effect):
+            if rule.names(*judged) or rule.names(judged[0], effect):
                 if rule.glob is None:
                     return _Grant(unasked=asking)
                 if paths and all(_matches(rule.glob, path) for path in paths):

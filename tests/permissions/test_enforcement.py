@@ -636,12 +636,13 @@ def test_a_rule_can_name_each_tool_and_group(tree):
 
 
 PATCH = "*** Begin Patch\n*** Add File: secrets/new.txt\n+x\n*** End Patch"
-NEW = {"path": "secrets/new.txt", "old_string": "", "new_string": "x"}
+EMPTY = {"old_string": "", "new_string": "x"}
+NEW = {"path": "secrets/new.txt", **EMPTY}
 CREATIONS = [
     ("agentfs", "edit", NEW),
-    ("agentfs", "multi_edit", {"path": "secrets/new.txt", "edits": [{"old_string": "", "new_string": "x"}]}),
-    ("wave", "edit", {"file_path": "secrets/new.txt", "old_string": "", "new_string": "x"}),
-    ("wave", "multi_edit", {"file_path": "secrets/new.txt", "edits": [{"old_string": "", "new_string": "x"}]}),
+    ("agentfs", "multi_edit", {"path": "secrets/new.txt", "edits": [EMPTY]}),
+    ("wave", "edit", {"file_path": "secrets/new.txt", **EMPTY}),
+    ("wave", "multi_edit", {"file_path": "secrets/new.txt", "edits": [EMPTY]}),
     ("codescout", "edit_file", NEW),
     ("text-editor", "str_replace_based_edit_tool", {
         "command": "create", "path": "secrets/new.txt", "file_text": "x",
@@ -664,7 +665,11 @@ def test_no_tool_creates_a_file_past_the_rules_of_write(tree, rules, dialect, na
 
 
 def test_an_edit_that_creates_a_file_is_still_judged_by_the_rules_of_edit(tree):
-    for rules in ({"deny": ["edit"]}, {"ask": ["edit"]}, {"deny": ["multi_edit", "edit"], "allow": ["write"]}):
+    for rules in (
+        {"deny": ["edit"]},
+        {"ask": ["edit"]},
+        {"deny": ["multi_edit", "edit"], "allow": ["write"]},
+    ):
         with Workspace(tree, policy=Policy(**rules)) as ws, pytest.raises(RefusedError):
             ws.edit("new.txt", "", "x")
 
