@@ -304,13 +304,13 @@ def run_to_end(work: Callable[[], _R]) -> _R:
     arrived: list[int] = []
 
     def restore() -> None:
-        if handlers:
-            number, handler = handlers.popitem()
-            try:
-                signal.signal(number, handler)
-                if number in arrived:
-                    handler(number, None)
-            finally:  # the handler may raise
+        number, handler = handlers.popitem()
+        try:
+            signal.signal(number, handler)
+            if number in arrived:
+                handler(number, None)
+        finally:  # the handler may raise
+            if handlers:
                 restore()
 
     try:
@@ -325,4 +325,5 @@ def run_to_end(work: Callable[[], _R]) -> _R:
                     break
         return work()
     finally:
-        restore()
+        if handlers:
+            restore()

@@ -20,7 +20,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import Changed, Current, quote
 from agentfs.limits import Limits
-from agentfs.reading.media import check_notebook, check_text
+from agentfs.reading.media import check_content
 from agentfs.reading.notebook import CellView, is_named_notebook, notebook_problem
 from agentfs.results import EditResult, Result
 from agentfs.shown.read_tracker import ReadTracker
@@ -44,6 +44,7 @@ from agentfs.text import (
     line_ranges,
     newline_of,
     plural,
+    styled_diff,
     unified_diff,
 )
 
@@ -191,7 +192,7 @@ class Draft:
 
     def replace(self, replacements: Iterable[Replacement]) -> None:
         """Make replacements in the view of the current text; they must be in order and not overlap."""
-        text, before = StringIO(), self.text
+        text, before = StringIO(), self.view.source
         position = 0
         checked = None
         for start, end, new in replacements:
@@ -250,7 +251,7 @@ class Draft:
 
     def edited(self, applied_via: str, lines: int | None = None) -> Edited:
         """Encode the text and return the edit. Refuse an edit that changes nothing or breaks the file."""
-        path, before, text = self.path, self.current.data or b"", self.text
+        path, before, text = self.path, self.current.data or b"", self.view.source
         decoded = self.decoded
         encoded = self._encode(text)
         if decoded.encoding not in _EXACT and encoded.decode(decoded.encoding) != text:
@@ -268,8 +269,7 @@ class Draft:
                 details={"path": path},
             )
         if not self._raw:
-            check_text(path, before, self._limits)
-            check_notebook(path, before, data)
+            check_content(path, before, data, self._limits)
         hunks = line_changes(decoded.text, text)
         changed = changed_ranges(hunks, count_lines(text))
         return Edited(data, text, self._replacements, applied_via, hunks, changed, lines)
@@ -539,7 +539,8 @@ def stale_error(current: Current, text: str | None, before: str | None, expected
     if before is None or text is None:
         return StaleError(f"{message}.", hint=hint, details=details)
     diff = unified_diff(before, text, current.path)
-    details |= {"diff": diff, "places": diff_lines(diff)}
+    text, *notes = diff_lines(diff)
+    details |= {"diff": diff, "places": [*map(styled_diff, text.split("\n")), *notes]}
     return StaleError(f"{message}; this is what changed:", hint=hint, details=details)
 
 

@@ -6,7 +6,7 @@ No earlier read is required, because the old text proves that the caller knows t
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, cast
 
 from agentfs.base import call_context
@@ -36,6 +36,7 @@ from agentfs.reading.notebook import AS_JSON, text_as_edited
 from agentfs.results import Edit, EditResult
 from agentfs.text import EditView, LineNames, Replacement, first_names, footer, lf_view, plural
 
+_REPLACES_ALL = attrgetter("replace_all")
 _OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _WITH_NEIGHBOUR = " with the text of a line beside them, in both the old and the new text."
 # The most edits whose numbers an error lists.
@@ -83,7 +84,7 @@ def edit_file(
             )
         return edited
 
-    diff_if_many = not all(edit.replace_all for edit in edits)
+    diff_if_many = not all(map(_REPLACES_ALL, edits))
     return change_file(
         *(target, compute),
         unit="replacement",

@@ -181,6 +181,7 @@ class GuardedCall:
         self.names_files = "path" in self.arguments or self.name == "read_many"
         # `replace` finds its own files, so rules about changes must not hide files from its search.
         self.finds_files = self.changes and "glob" in self.arguments
+        self.paths: tuple[str, ...] = ()  # in the arguments, as `_decide` has resolved them
         self._checker = checker
         self.deny_rules = _through_links(workspace.policy.deny_rules, workspace._root)
         self.ask_rules = _through_links(workspace.policy.ask_rules, workspace._root)
@@ -194,7 +195,7 @@ class GuardedCall:
 
         Deny rules and plan mode are checked first, then ask rules, then the other modes, then allow rules.
         """
-        paths = self._paths()
+        paths = self.paths = self._paths()
         for rule in self.deny_rules:
             anywhere = rule.glob is None or (self.changes and self.names_files and not paths)
             if self.is_about(rule) and (
@@ -310,7 +311,7 @@ class GuardedCall:
         return call_context.run_to_end(work) if self.changes else work()
 
     def _preview(self) -> _Preview:
-        paths, globs = self._paths(), self._globs()
+        paths, globs = self.paths, self._globs()
         # Without a test, the diff or the error could show any other file.
         test = _within(paths, globs) if paths else None
         grant, shown = _Grant(test, test), paths
@@ -347,7 +348,7 @@ class GuardedCall:
         return revision_of(data) if len(data) <= limit else None
 
     def _refusal(self, reason: str, hint: str = "") -> RefusedError:
-        return _refusal(reason, self.name, self._paths(), hint)
+        return _refusal(reason, self.name, self.paths, hint)
 
     def _paths(self) -> tuple[str, ...]:
         """Return the paths in the arguments, in every spelling that leads to them, relative to the root."""
@@ -355,11 +356,10 @@ class GuardedCall:
             return ()
         # In `grep`, a list of `files` replaces `path`; the files of a result do not.
         names = ("files",) if isinstance(self.arguments.get("files"), Sequence) else _PATH_PARAMETERS
-        values = [self.arguments.get(name) for name in names]
         named: list[str] = []
-        for value in values:
+        for value in map(self.arguments.get, names):
             named += [value] if isinstance(value, str) else value or []
-        return self._resolved(self._file_of(path) or "." for path in named)
+        return self._resolved([self._file_of(path) or "." for path in named])
 
     def _globs(self) -> tuple[tuple[str, str], ...]:
         """Return the globs in the arguments, each as a canonical directory and a pattern for files below it.
@@ -381,8 +381,10 @@ class GuardedCall:
 
     def _resolved(self, paths: Iterable[str]) -> tuple[str, ...]:
         root = self.workspace._root
-        found = (each for path in paths for each in root.top.spellings(root.path_from_top(path)))
-        return tuple(dict.fromkeys(each or "." for each in found))
+        found: list[str] = []
+        for path in paths:
+            found += root.top.spellings(root.path_from_top(path))
+        return tuple(dict.fromkeys([each or "." for each in found]))
 
     def _file_of(self, path: str) -> str:
         """Return the path of the file that a name of the output store refers to."""
@@ -395,16 +397,16 @@ class Access:
 
     def __init__(self, call: GuardedCall, grant: _Grant) -> None:
         # A file that may not be read is closed to every method. A rule without a glob was checked before.
-        known = (*call.deny_rules, *grant.unasked)
-        rules = [rule for rule in known if rule.glob is not None]
-        own = [rule for rule in rules if call.is_about(rule)]
-        self._read = [rule for rule in rules if rule.names("read", "read")]
-        if not call.finds_files:
-            self._read += own
+        self._read: list[Rule] = []
+        self._change: list[Rule] = []
         changes = CHANGING if call.changes and not call.names_files else ()
-        self._change = [
-            *self._read, *own, *(rule for rule in rules if {*changes} & {*GROUPS.get(rule.name, ())})
-        ]  # fmt: skip
+        for rule in (*call.deny_rules, *grant.unasked):
+            if rule.glob is not None:
+                about, reads = call.is_about(rule), rule.names("read", "read")
+                if reads or (about and not call.finds_files):
+                    self._read.append(rule)
+                if reads or about or {*changes} & {*GROUPS.get(rule.name, ())}:
+                    self._change.append(rule)
         self._name = call.name
         self._grant = grant
         self._ignores_case = call.workspace._root.ignores_case

@@ -1,7 +1,7 @@
 """Compare texts by lines, and make unified diffs."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import NamedTuple
 
 from agentfs.base.advice import Style, Styled, StyleKind
@@ -74,7 +74,7 @@ def _styled_lines(lines: Sequence[str], style: Style) -> Iterator[str]:
 
 def line_changes(before: str, after: str) -> tuple[Hunk, ...]:
     """Return the line ranges that differ between two texts of any length, ascending and not touching."""
-    return tuple([Hunk(*change) for change in _line_changes(*_as_git_reads(before, after))])
+    return tuple(starmap(Hunk, _line_changes(*_as_git_reads(before, after))))
 
 
 def _as_git_reads(old: str, new: str) -> tuple[str, str]:
