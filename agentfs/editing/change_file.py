@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
+from agentfs.editing.match import NEW, OLD
 from agentfs.editing.rendering import diff_lines, is_shown, placeholder_notes, with_diff
 from agentfs.errors import (
     BinaryError,
@@ -50,12 +51,11 @@ from agentfs.text import (
 
 R = TypeVar("R", bound=Result)
 
-_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _FOUND_BY = {
-    "trailing_whitespace": Advice(_OLD, " was found by ignoring white space at line ends"),
-    "indentation": Advice(_OLD, " was found at another indentation, and ", _NEW, " was shifted to it"),
-    "typography": Advice(_OLD, " was found by reading typographic characters as plain ones"),
-    "visible_escapes": Advice(_OLD, " was found by reading ⟦U+…⟧ as the character it stands for"),
+    "trailing_whitespace": Advice(OLD, " was found by ignoring white space at line ends"),
+    "indentation": Advice(OLD, " was found at another indentation, and ", NEW, " was shifted to it"),
+    "typography": Advice(OLD, " was found by reading typographic characters as plain ones"),
+    "visible_escapes": Advice(OLD, " was found by reading ⟦U+…⟧ as the character it stands for"),
 }
 _PLAIN = {"exact", "line_id", "offset"}
 SINCE_SHOWN = "changed since it was shown"
@@ -77,6 +77,8 @@ class EditTarget(NamedTuple):
         expect_revision: The only revision to change, or None for any.
         preview: Write nothing.
         raw: Edit a notebook as its JSON. Allow a change that breaks a notebook, an image or a PDF.
+        by_cell: Edit a notebook by its cells.
+        creates: Begin a missing file.
     """
 
     context: Context
@@ -85,6 +87,8 @@ class EditTarget(NamedTuple):
     expect_revision: str | None = None
     preview: bool = False
     raw: bool = False
+    by_cell: bool = False
+    creates: bool = False
 
 
 class Edited(NamedTuple):
@@ -324,27 +328,19 @@ class FileEdit(NamedTuple):
         )
 
 
-def compute_edit(
-    target: EditTarget,
-    current: Current,
-    compute: Callable[[Draft], Edited],
-    *,
-    by_cell: bool = False,
-    creates: bool = False,
-) -> FileEdit:
+def compute_edit(target: EditTarget, current: Current, compute: Callable[[Draft], Edited]) -> FileEdit:
     """Edit the content of a file in memory.
 
     Args:
         target: The file and the terms.
         current: The file as it is.
         compute: Changes the draft and returns the edit.
-        by_cell: Edit a notebook by its cells.
-        creates: Begin a missing file.
     """
     _, tracker, limits = target.context
     encoding = target.encoding
     encoding = encoding or tracker.encoding_of(current.real_path, current.data or b"", current.revision)
-    draft = Draft(current, limits, encoding=encoding, raw=target.raw, by_cell=by_cell, creates=creates)
+    ways = {"raw": target.raw, "by_cell": target.by_cell, "creates": target.creates}
+    draft = Draft(current, limits, encoding=encoding, **ways)
     if target.expect_revision not in {None, current.revision}:
         raise _unexpected_revision(draft, tracker, target.expect_revision or "")
     edited = compute(draft)
@@ -358,12 +354,7 @@ def compute_edit(
 
 
 def make_change(
-    target: EditTarget,
-    compute: Callable[[Draft], Edited],
-    render: Callable[[Changed, FileEdit], R],
-    *,
-    by_cell: bool = False,
-    creates: bool = False,
+    target: EditTarget, compute: Callable[[Draft], Edited], render: Callable[[Changed, FileEdit], R]
 ) -> R:
     """Change a text file, render the result, and record the change in the read history.
 
@@ -372,13 +363,11 @@ def make_change(
         compute: Changes the draft and returns the edit. It is called again if another program changes the
             file meanwhile.
         render: Returns the result.
-        by_cell: Edit a notebook by its cells.
-        creates: Begin a missing file.
     """
     root, tracker, limits = target.context
 
     def change(current: Current) -> tuple[bytes, FileEdit]:
-        made = compute_edit(target, current, compute, by_cell=by_cell, creates=creates)
+        made = compute_edit(target, current, compute)
         return made.edited.data, made
 
     changed, made = root.update(target.path, change, max_bytes=limits.file_bytes, preview=target.preview)
@@ -399,13 +388,7 @@ def make_change(
 
 
 def change_file(
-    target: EditTarget,
-    compute: Callable[[Draft], Edited],
-    *,
-    unit: str,
-    diff_if_many: bool = True,
-    by_cell: bool = False,
-    creates: bool = False,
+    target: EditTarget, compute: Callable[[Draft], Edited], *, unit: str, diff_if_many: bool = True
 ) -> EditResult:
     """Change a text file and render the result.
 
@@ -414,8 +397,6 @@ def change_file(
         compute: As in `make_change`.
         unit: The noun for one replacement.
         diff_if_many: Show the diff even if there are several replacements.
-        by_cell: Edit a notebook by its cells.
-        creates: Begin a missing file.
     """
     limits, preview = target.context.limits, target.preview
 
@@ -448,7 +429,7 @@ def change_file(
         known = edited.replacements > 1 and not diff_if_many and not preview
         return with_diff(result, limits, head, "" if known else shown.diff, external.diff if external else ())
 
-    return make_change(target, compute, render, by_cell=by_cell, creates=creates)
+    return make_change(target, compute, render)
 
 
 def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], ...]:

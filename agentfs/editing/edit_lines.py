@@ -219,7 +219,7 @@ def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: 
     more = len(lines.bodies) - len(excerpt)
     are = "is not a line id" if len(unknown) == 1 else "are not line ids"
     listed = "the nearest ids are:" if near else "its lines are:" if excerpt else "it has no lines."
-    places = [*excerpt, *([f"[and {more} more]"] if more else [])]
+    places: list[_Row | str] = [*excerpt, *([f"[and {more} more]"] if more else [])]
     named = first_names([cut_line(visible(line_id), _LINE_CHARS) for line_id in unknown], _MOST_SHOWN)
     raise UnknownLineError(
         f"{named} {are} of {quote(lines.path)}; {listed}",

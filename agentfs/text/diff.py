@@ -161,7 +161,7 @@ def _line_changes(old: str, new: str) -> list[Change]:
         found = [(0, old_count, 0, new_count)]
         # Most edits replace one line by another, which needs no comparison.
         if left >= 0 and max(old_count, new_count) > 1:
-            found = changed_lines(_lines(old_part), _lines(new_part))
+            found = changed_lines(split_lines(old_part), split_lines(new_part))
         changes += [(old_line + a, old_line + b, new_line + c, new_line + d) for a, b, c, d in found]
     return changes
 
@@ -263,7 +263,8 @@ def _count(text: str) -> int:
     return text.count("\n") + (text[-1:] not in {"", "\n"})
 
 
-def _lines(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
+    r"""Return the lines of a text with their ends; only `\n` ends a line."""
     # `bodies_of` would split a last line without `\n` at its `\r`.
     parts = text.split("\n")
     last = parts.pop()
