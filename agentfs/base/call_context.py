@@ -155,7 +155,9 @@ class limited:  # noqa: N801 - used as a function, like contextlib.suppress
     def __enter__(self) -> None:
         enclosing = _deadline.get()
         if enclosing is None:
-            self._token = _deadline.set(_Deadline(granted(self._requested, self._seconds)))
+            requested = self._requested
+            seconds = self._seconds if requested is None else granted(requested, self._seconds)
+            self._token = _deadline.set(_Deadline(seconds))
         elif self._requested is not None and not _is_models():
             enclosing.at = max(enclosing.at, time.monotonic() + self._requested)
 

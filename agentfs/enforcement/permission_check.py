@@ -188,7 +188,7 @@ class GuardedCall:
 
     def run(self) -> Any:
         """Ask for permission unless a rule decides, and run the method with the granted access."""
-        return self._call(self._to_end(self._decide) or self._ask_permission())
+        return self._call(Access(self, self._to_end(self._decide) or self._ask_permission()))
 
     def _decide(self) -> _Grant | None:
         """Return the granted access, or None to ask.
@@ -299,10 +299,10 @@ class GuardedCall:
             return Allow()
         return answer if isinstance(answer, (Allow, Deny)) else Deny()
 
-    def _call(self, grant: _Grant, *, preview: bool = False) -> Any:
+    def _call(self, access: "Access", *, preview: bool = False) -> Any:
         """Run the method on a root that enforces the grant and the deny rules."""
         workspace = copy(self.workspace)
-        workspace._root = self.workspace._root.for_call(Access(self, grant))
+        workspace._root = self.workspace._root.for_call(access)
         workspace._guarded_by = self.name  # an override may call the method that it overrides
         arguments = {**self.arguments, **({"preview": True} if preview else {})}
         return perform(workspace, self.method, (), arguments, changes=self.changes)
@@ -317,10 +317,14 @@ class GuardedCall:
         grant, shown = _Grant(test, test), paths
         revision, diff, error, files = None, "", None, None
         try:
-            with suppress(NotFoundError):  # the call may create the file
-                revision = self._revision()
-            if not self.arguments.get("preview", True):  # False only if the method can preview and does not
-                result = self._call(grant, preview=True)
+            if self.arguments.get("preview", True):  # False only if the method can preview and does not
+                with suppress(NotFoundError):  # the call may create the file
+                    revision = self._revision()
+            else:
+                access = Access(self, grant)
+                result = self._call(access, preview=True)
+                if self.arguments.get("expect_revision", "") is None:
+                    revision = access.replaced.get(paths[-1] if paths else "")
                 if isinstance(result, DeleteResult):
                     files = result.files
                 else:
@@ -397,6 +401,7 @@ class Access:
 
     def __init__(self, call: GuardedCall, grant: _Grant) -> None:
         # A file that may not be read is closed to every method. A rule without a glob was checked before.
+        self.replaced: dict[str, str | None] = {}  # the revision of each file that the call replaces
         self._read: list[Rule] = []
         self._change: list[Rule] = []
         changes = CHANGING if call.changes and not call.names_files else ()
@@ -414,6 +419,10 @@ class Access:
     def denies_reading(self, real_path: str) -> bool:
         """Return True if a rule denies this call the contents of a file."""
         return _denying(self._read, [real_path], self._ignores_case) is not None
+
+    def note_change(self, real_path: str, revision: str | None) -> None:
+        """Note the revision of a file that the call replaces."""
+        self.replaced[real_path] = revision
 
     def check_read(self, real_path: str) -> None:
         """Raise `refused` if a rule denies reading a file, or reading it was not granted."""
