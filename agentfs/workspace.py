@@ -609,7 +609,8 @@ class Workspace:
     def _edit_target(
         self, path: Path, encoding: str | None, revision: str | None, preview: bool, raw: bool
     ) -> "editing.change_file.EditTarget":
-        return editing.change_file.EditTarget(self._context, fspath(path), encoding, revision, preview, raw)
+        context = Context(self._root, self._read_tracker, self.limits)
+        return editing.change_file.EditTarget(context, fspath(path), encoding, revision, preview, raw)
 
     @property
     def _context(self) -> Context:

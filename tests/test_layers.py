@@ -198,18 +198,20 @@ SEARCHES = {
     *("rpartition", "rsplit", "split", "splitlines", "startswith", "strip", "translate"),
     *("findall", "finditer", "fullmatch", "match", "search", "sub"),
 }
+# The attributes of results and errors that are texts.
+TEXTS = {"text", "content", "notes", "whole", "message", "hint"}
 # The modules that make the texts of results.
 RENDERERS = {"base.advice", "text", "results", "shown", "search", "reading", "editing", "history"}
 
 
 def searches_in_results(source: str) -> Iterator[str]:
-    """Yield the searches in `.text` or `.content` of a result, or in a variable that was set to it."""
-    names = {"result", "returned", "outcome", "answer"}
+    """Yield the searches in a text of a result or an error, or in a variable that was set to it."""
+    names = {"result", "returned", "outcome", "answer", "error", "problem"}
 
     def is_text(node: ast.AST) -> bool:
         if isinstance(node, ast.Name):
             return node.id in copies
-        if not (isinstance(node, ast.Attribute) and node.attr in {"text", "content", "notes", "whole"}):
+        if not (isinstance(node, ast.Attribute) and node.attr in TEXTS):
             return False
         of = node.value
         return (of.attr if isinstance(of, ast.Attribute) else getattr(of, "id", "")) in names
@@ -259,5 +261,7 @@ def paint(result, context):
     yield re.sub("a", "b", result.text)
     yield result.content[1:]
     yield result.path.split("/")
+    yield NUMBERED.sub("x", problem.message)
+    yield "x" in error.hint
 """
-    assert len(list(searches_in_results(source))) == 4
+    assert len(list(searches_in_results(source))) == 6

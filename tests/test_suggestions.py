@@ -304,7 +304,9 @@ def test_a_prefix_changes_names_and_nothing_else(tmp_path):
     with Workspace(root, limits=LIMITS) as ws, Workspace(root, limits=LIMITS) as other:
         tools, prefixed = ws.tools(), other.tools(prefix="fs_")
         for name, arguments in cases(tools):
-            if name == "write":
+            if name == "write" or '"old_string": ""' in json.dumps(
+                arguments
+            ):  # the first call creates the file
                 continue
             sent = {**arguments, "path": "src/mian.py"} if "edit" in name else arguments
             plain = tools.call(name, sent).content

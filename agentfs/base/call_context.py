@@ -155,7 +155,9 @@ class limited:  # noqa: N801 - used as a function, like contextlib.suppress
     def __enter__(self) -> None:
         enclosing = _deadline.get()
         if enclosing is None:
-            self._token = _deadline.set(_Deadline(granted(self._requested, self._seconds)))
+            requested = self._requested
+            seconds = self._seconds if requested is None else granted(requested, self._seconds)
+            self._token = _deadline.set(_Deadline(seconds))
         elif self._requested is not None and not _is_models():
             enclosing.at = max(enclosing.at, time.monotonic() + self._requested)
 
@@ -304,13 +306,13 @@ def run_to_end(work: Callable[[], _R]) -> _R:
     arrived: list[int] = []
 
     def restore() -> None:
-        if handlers:
-            number, handler = handlers.popitem()
-            try:
-                signal.signal(number, handler)
-                if number in arrived:
-                    handler(number, None)
-            finally:  # the handler may raise
+        number, handler = handlers.popitem()
+        try:
+            signal.signal(number, handler)
+            if number in arrived:
+                handler(number, None)
+        finally:  # the handler may raise
+            if handlers:
                 restore()
 
     try:
@@ -325,4 +327,5 @@ def run_to_end(work: Callable[[], _R]) -> _R:
                     break
         return work()
     finally:
-        restore()
+        if handlers:
+            restore()

@@ -3,9 +3,9 @@
 `docs/reference/dialects/rye.md` compares it with the contract.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from agentfs import Limits, LineChange, ToolResult, Workspace
@@ -25,7 +25,7 @@ from agentfs.dialects.toolkit import (
     problem_of,
     without_empty,
 )
-from agentfs.errors import UnknownLineError
+from agentfs.errors import AgentFSError, UnknownLineError
 from agentfs.results import EditResult, Entry, GlobResult, GrepResult, ListResult, ReadResult, WriteResult
 
 # Directories that glob, grep and ls leave out at any depth.
@@ -42,7 +42,6 @@ _LINE_CHARS = 2000
 _ALWAYS_SKIPPED = ("vcs",)  # not mentioned, because every call leaves it out
 _MOST_SORTED = 100_000  # most paths that glob sorts
 _MAX_LISTED_IDS = 500  # in the details of an error
-_NUMBERED_LINE = re.compile(r"^ *[0-9]+ ([0-9a-f]{6,})\|", re.MULTILINE)
 
 
 class _Tools:
@@ -161,14 +160,14 @@ def _render(context: RenderContext, workspace: Workspace) -> ToolResult:
 
 
 def _failure(context: RenderContext, problem: Problem) -> dict[str, Any]:
-    reply: dict[str, Any] = {
-        "success": False,
-        "error": _NUMBERED_LINE.sub(r"[LID:\1] ", problem.message),
-        "code": problem.code,
-        "hint": problem.hint,
-    }
-    if isinstance(context.outcome, UnknownLineError):
-        reply["available_ids"] = context.outcome.details["line_ids"][:_MAX_LISTED_IDS]
+    error, said = context.outcome, problem.message
+    if isinstance(error, AgentFSError) and (rows := error.details.get("rows")):
+        places = zip_longest(error.places(), rows)
+        lines = (place if row is None else "[LID:{1}] {2}".format(*row) for place, row in places)
+        said = "\n".join([error.message, *lines])
+    reply = {"success": False, "error": said, "code": problem.code, "hint": problem.hint}
+    if isinstance(error, UnknownLineError):
+        reply["available_ids"] = error.details["line_ids"][:_MAX_LISTED_IDS]
     return reply
 
 

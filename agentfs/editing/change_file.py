@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
+from agentfs.editing.match import NEW, OLD
 from agentfs.editing.rendering import diff_lines, is_shown, placeholder_notes, with_diff
 from agentfs.errors import (
     BinaryError,
@@ -20,7 +21,7 @@ from agentfs.errors import (
 )
 from agentfs.fs import Changed, Current, quote
 from agentfs.limits import Limits
-from agentfs.reading.media import check_notebook, check_text
+from agentfs.reading.media import check_content
 from agentfs.reading.notebook import CellView, is_named_notebook, notebook_problem
 from agentfs.results import EditResult, Result
 from agentfs.shown.read_tracker import ReadTracker
@@ -44,17 +45,17 @@ from agentfs.text import (
     line_ranges,
     newline_of,
     plural,
+    styled_diff,
     unified_diff,
 )
 
 R = TypeVar("R", bound=Result)
 
-_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _FOUND_BY = {
-    "trailing_whitespace": Advice(_OLD, " was found by ignoring white space at line ends"),
-    "indentation": Advice(_OLD, " was found at another indentation, and ", _NEW, " was shifted to it"),
-    "typography": Advice(_OLD, " was found by reading typographic characters as plain ones"),
-    "visible_escapes": Advice(_OLD, " was found by reading ⟦U+…⟧ as the character it stands for"),
+    "trailing_whitespace": Advice(OLD, " was found by ignoring white space at line ends"),
+    "indentation": Advice(OLD, " was found at another indentation, and ", NEW, " was shifted to it"),
+    "typography": Advice(OLD, " was found by reading typographic characters as plain ones"),
+    "visible_escapes": Advice(OLD, " was found by reading ⟦U+…⟧ as the character it stands for"),
 }
 _PLAIN = {"exact", "line_id", "offset"}
 SINCE_SHOWN = "changed since it was shown"
@@ -76,6 +77,8 @@ class EditTarget(NamedTuple):
         expect_revision: The only revision to change, or None for any.
         preview: Write nothing.
         raw: Edit a notebook as its JSON. Allow a change that breaks a notebook, an image or a PDF.
+        by_cell: Edit a notebook by its cells.
+        creates: Begin a missing file.
     """
 
     context: Context
@@ -84,6 +87,8 @@ class EditTarget(NamedTuple):
     expect_revision: str | None = None
     preview: bool = False
     raw: bool = False
+    by_cell: bool = False
+    creates: bool = False
 
 
 class Edited(NamedTuple):
@@ -191,7 +196,7 @@ class Draft:
 
     def replace(self, replacements: Iterable[Replacement]) -> None:
         """Make replacements in the view of the current text; they must be in order and not overlap."""
-        text, before = StringIO(), self.text
+        text, before = StringIO(), self.view.source
         position = 0
         checked = None
         for start, end, new in replacements:
@@ -250,7 +255,7 @@ class Draft:
 
     def edited(self, applied_via: str, lines: int | None = None) -> Edited:
         """Encode the text and return the edit. Refuse an edit that changes nothing or breaks the file."""
-        path, before, text = self.path, self.current.data or b"", self.text
+        path, before, text = self.path, self.current.data or b"", self.view.source
         decoded = self.decoded
         encoded = self._encode(text)
         if decoded.encoding not in _EXACT and encoded.decode(decoded.encoding) != text:
@@ -268,8 +273,7 @@ class Draft:
                 details={"path": path},
             )
         if not self._raw:
-            check_text(path, before, self._limits)
-            check_notebook(path, before, data)
+            check_content(path, before, data, self._limits)
         hunks = line_changes(decoded.text, text)
         changed = changed_ranges(hunks, count_lines(text))
         return Edited(data, text, self._replacements, applied_via, hunks, changed, lines)
@@ -324,27 +328,19 @@ class FileEdit(NamedTuple):
         )
 
 
-def compute_edit(
-    target: EditTarget,
-    current: Current,
-    compute: Callable[[Draft], Edited],
-    *,
-    by_cell: bool = False,
-    creates: bool = False,
-) -> FileEdit:
+def compute_edit(target: EditTarget, current: Current, compute: Callable[[Draft], Edited]) -> FileEdit:
     """Edit the content of a file in memory.
 
     Args:
         target: The file and the terms.
         current: The file as it is.
         compute: Changes the draft and returns the edit.
-        by_cell: Edit a notebook by its cells.
-        creates: Begin a missing file.
     """
     _, tracker, limits = target.context
     encoding = target.encoding
     encoding = encoding or tracker.encoding_of(current.real_path, current.data or b"", current.revision)
-    draft = Draft(current, limits, encoding=encoding, raw=target.raw, by_cell=by_cell, creates=creates)
+    ways = {"raw": target.raw, "by_cell": target.by_cell, "creates": target.creates}
+    draft = Draft(current, limits, encoding=encoding, **ways)
     if target.expect_revision not in {None, current.revision}:
         raise _unexpected_revision(draft, tracker, target.expect_revision or "")
     edited = compute(draft)
@@ -358,12 +354,7 @@ def compute_edit(
 
 
 def make_change(
-    target: EditTarget,
-    compute: Callable[[Draft], Edited],
-    render: Callable[[Changed, FileEdit], R],
-    *,
-    by_cell: bool = False,
-    creates: bool = False,
+    target: EditTarget, compute: Callable[[Draft], Edited], render: Callable[[Changed, FileEdit], R]
 ) -> R:
     """Change a text file, render the result, and record the change in the read history.
 
@@ -372,13 +363,11 @@ def make_change(
         compute: Changes the draft and returns the edit. It is called again if another program changes the
             file meanwhile.
         render: Returns the result.
-        by_cell: Edit a notebook by its cells.
-        creates: Begin a missing file.
     """
     root, tracker, limits = target.context
 
     def change(current: Current) -> tuple[bytes, FileEdit]:
-        made = compute_edit(target, current, compute, by_cell=by_cell, creates=creates)
+        made = compute_edit(target, current, compute)
         return made.edited.data, made
 
     changed, made = root.update(target.path, change, max_bytes=limits.file_bytes, preview=target.preview)
@@ -399,13 +388,7 @@ def make_change(
 
 
 def change_file(
-    target: EditTarget,
-    compute: Callable[[Draft], Edited],
-    *,
-    unit: str,
-    diff_if_many: bool = True,
-    by_cell: bool = False,
-    creates: bool = False,
+    target: EditTarget, compute: Callable[[Draft], Edited], *, unit: str, diff_if_many: bool = True
 ) -> EditResult:
     """Change a text file and render the result.
 
@@ -414,8 +397,6 @@ def change_file(
         compute: As in `make_change`.
         unit: The noun for one replacement.
         diff_if_many: Show the diff even if there are several replacements.
-        by_cell: Edit a notebook by its cells.
-        creates: Begin a missing file.
     """
     limits, preview = target.context.limits, target.preview
 
@@ -448,7 +429,7 @@ def change_file(
         known = edited.replacements > 1 and not diff_if_many and not preview
         return with_diff(result, limits, head, "" if known else shown.diff, external.diff if external else ())
 
-    return make_change(target, compute, render, by_cell=by_cell, creates=creates)
+    return make_change(target, compute, render)
 
 
 def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], ...]:
@@ -539,7 +520,8 @@ def stale_error(current: Current, text: str | None, before: str | None, expected
     if before is None or text is None:
         return StaleError(f"{message}.", hint=hint, details=details)
     diff = unified_diff(before, text, current.path)
-    details |= {"diff": diff, "places": diff_lines(diff)}
+    text, *notes = diff_lines(diff)
+    details |= {"diff": diff, "places": [*map(styled_diff, text.split("\n")), *notes]}
     return StaleError(f"{message}; this is what changed:", hint=hint, details=details)
 
 

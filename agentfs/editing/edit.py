@@ -6,7 +6,7 @@ No earlier read is required, because the old text proves that the caller knows t
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, cast
 
 from agentfs.base import call_context
@@ -19,7 +19,7 @@ from agentfs.editing.explain import (
     explain_no_match,
     has_other_cause,
 )
-from agentfs.editing.match import occurrences, shown_characters, tolerant_matches
+from agentfs.editing.match import NEW, OLD, occurrences, shown_characters, tolerant_matches
 from agentfs.errors import (
     AgentFSError,
     AmbiguousError,
@@ -36,7 +36,7 @@ from agentfs.reading.notebook import AS_JSON, text_as_edited
 from agentfs.results import Edit, EditResult
 from agentfs.text import EditView, LineNames, Replacement, first_names, footer, lf_view, plural
 
-_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
+_REPLACES_ALL = attrgetter("replace_all")
 _WITH_NEIGHBOUR = " with the text of a line beside them, in both the old and the new text."
 # The most edits whose numbers an error lists.
 _MOST_NUMBERS = 20
@@ -75,7 +75,7 @@ def edit_file(
         if expect not in {None, edited.replacements}:
             count = plural(edited.replacements, "time")
             raise AmbiguousError(
-                Advice(_OLD, f" is in {quote(draft.path)} {count}, not {expect} as expected."),
+                Advice(OLD, f" is in {quote(draft.path)} {count}, not {expect} as expected."),
                 hint=Advice(
                     "Nothing was changed. If each is meant, ", Retry({"expect": edited.replacements}), "."
                 ),
@@ -83,21 +83,16 @@ def edit_file(
             )
         return edited
 
-    diff_if_many = not all(edit.replace_all for edit in edits)
-    return change_file(
-        *(target, compute),
-        unit="replacement",
-        diff_if_many=diff_if_many,
-        by_cell=True,
-        creates=not edits[0].old_string,
-    )
+    diff_if_many = not all(map(_REPLACES_ALL, edits))
+    target = target._replace(by_cell=True, creates=not edits[0].old_string)
+    return change_file(target, compute, unit="replacement", diff_if_many=diff_if_many)
 
 
 def insert_lines(target: EditTarget, line: int, old: str, text: str) -> EditResult:
     """Insert a text as lines of its own after a line; 0 is the beginning of the file."""
     if old:
         raise InvalidArgumentError(
-            Advice("With `insert_line`, ", _OLD, " is empty, and ", _NEW, " is the text to insert."),
+            Advice("With `insert_line`, ", OLD, " is empty, and ", NEW, " is the text to insert."),
             details={"parameter": "insert_line"},
         )
 
@@ -115,21 +110,18 @@ def insert_lines(target: EditTarget, line: int, old: str, text: str) -> EditResu
             return [(len(content), len(content), f"\n{body}")]
         return [(starts[line], starts[line], f"{body}\n")]
 
-    return splice_file(target, span, by_cell=True)
+    return splice_file(target._replace(by_cell=True), span)
 
 
 def splice_file(
     target: EditTarget,
     spans: Sequence[Span] | Callable[[str], Sequence[Span] | tuple[Sequence[Span], Sequence[str]]],
-    *,
-    by_cell: bool = False,
 ) -> EditResult:
     """Replace ranges of the LF view of a file in one write.
 
     Args:
-        target: The file and the terms.
+        target: The file and the terms. With `by_cell`, a notebook is refused.
         spans: The ranges and their new texts, or a function of the view that returns them.
-        by_cell: Refuse a notebook, which a model sees by its cells.
     """
 
     def compute(draft: Draft) -> Edited:
@@ -147,7 +139,7 @@ def splice_file(
         draft.replace(_ordered(view, wanted, draft.path))
         return draft.edited("offset")._replace(notes=tuple(notes))
 
-    return change_file(target, compute, unit="replacement", by_cell=by_cell)
+    return change_file(target, compute, unit="replacement")
 
 
 def _with_notes(made: Any) -> tuple[Sequence[Span], Sequence[str]]:
@@ -177,11 +169,11 @@ def check_edit(edit: Edit) -> None:
     """Raise an error for an edit that no file could accept."""
     if not edit.old_string:
         raise InvalidArgumentError(
-            Advice(_OLD, " is empty."),
+            Advice(OLD, " is empty."),
             hint=Joined(
                 " ",
                 Advice(
-                    *("To insert, pass as ", _OLD, " a line next to the place, and as ", _NEW),
+                    *("To insert, pass as ", OLD, " a line next to the place, and as ", NEW),
                     " that line and the new text.",
                 ),
                 Advice("To create a file or replace its whole content, call ", ToolName("write"), "."),
@@ -189,12 +181,12 @@ def check_edit(edit: Edit) -> None:
             details={"parameter": "old_string"},
         )
     if "\x00" in edit.new_string:
-        raise nul_error(_NEW)
+        raise nul_error(NEW)
     if edit.old_string.replace("\r\n", "\n") == edit.new_string.replace("\r\n", "\n"):
         same = edit.old_string == edit.new_string
         how = " are the same." if same else " differ only in line ends, and an edit keeps those of the file."
         raise NoChangeError(
-            Advice(_OLD, " and ", _NEW, how), hint=Advice("Set ", _NEW, " to the text you want.")
+            Advice(OLD, " and ", NEW, how), hint=Advice("Set ", NEW, " to the text you want.")
         )
 
 
@@ -311,7 +303,7 @@ def _not_once(draft: Draft, view: EditView, old: str, new: str, known: KnownText
         return error
     if old in lf_view(draft.text):
         return NoMatchError(
-            Advice(_OLD, f" is not in the text of a cell of {quote(path)}, but elsewhere in its JSON."),
+            Advice(OLD, f" is not in the text of a cell of {quote(path)}, but elsewhere in its JSON."),
             hint=AS_JSON,
             details={"path": path, "cause": "not_in_cells"},
         )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, ToolName, call
@@ -30,6 +30,12 @@ _MOST_SHOWN = 20
 _LINE_CHARS = 160
 
 
+class _Row(NamedTuple):
+    number: int
+    id: str
+    text: str
+
+
 @dataclass(frozen=True)
 class _Lines:
     """The lines of a file without their ends, the ids of the lines, and the number of requested changes."""
@@ -39,16 +45,22 @@ class _Lines:
     ids: Sequence[str]
     changes: int
 
-    def excerpt(self, first: int, end: int) -> list[str]:
-        """Return lines as `read` shows them, with number and id."""
+    def excerpt(self, first: int, end: int) -> list[_Row]:
+        """Return the number, the id and the text of lines."""
         return [
-            f"{index + 1} {self.ids[index]}|{visible(cut_line(self.bodies[index], _LINE_CHARS))}"
-            for index in range(max(first, 0), min(end, len(self.bodies)))
+            _Row(index + 1, self.ids[index], visible(cut_line(self.bodies[index], _LINE_CHARS)))
+            for index in range(first, min(end, len(self.bodies)))
         ]
 
-    def details(self) -> dict[str, object]:
-        """Return the details that every error of this call has."""
-        return {"path": self.path, "changes": self.changes, "line_ids": list(self.ids[:_MOST_LISTED])}
+    def details(self, places: Sequence[_Row | str] = (), **more: object) -> dict[str, object]:
+        """Return the details of an error; `rows` has the number, id and text of each of `places`, or None."""
+        if places:
+            more["places"] = [
+                f"{each.number} {each.id}|{each.text}" if isinstance(each, _Row) else each for each in places
+            ]
+            more["rows"] = [each if isinstance(each, _Row) else None for each in places]
+        ids = list(self.ids[:_MOST_LISTED])
+        return {"path": self.path, "changes": self.changes, "line_ids": ids, **more}
 
 
 def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditResult:
@@ -144,7 +156,7 @@ def _ranges(
                 f"Change {number}: {ids[0]} is line {first + 1} and {ids[1]} is line {last + 1}, "
                 "so the range runs backwards.",
                 hint="Swap start_line_id and end_line_id; nothing was written.",
-                details={**lines.details(), "lines": [first + 1, last + 1]},
+                details=lines.details(lines=[first + 1, last + 1]),
             )
     order = sorted(range(len(ranges)), key=lambda number: ranges[number])
     for before, after in pairwise(order):
@@ -154,7 +166,7 @@ def _ranges(
                 f"Changes {min(before, after) + 1} and {max(before, after) + 1} both replace "
                 f"line {at + 1} ({lines.ids[at]}).",
                 hint="Join them into one; nothing was written.",
-                details={**lines.details(), "lines": [at + 1]},
+                details=lines.details(lines=[at + 1]),
             )
     indexed = _indexed(versions) if any(first < last for first, last in ranges) else []
     for number, (first, last) in enumerate(ranges, 1):
@@ -200,19 +212,19 @@ def _refuse_missing(lines: _Lines, versions: Sequence[VersionWithIds], missing: 
             f"{quote(lines.path)} has {SINCE_SHOWN}, and so "
             f"{'has a line' if one else 'have lines'} that would be replaced:",
             hint="Use the ids shown here, or read the file again; nothing was written.",
-            details={**lines.details(), "stale": list(missing), "places": [*chain.from_iterable(became)]},
+            details=lines.details([*chain.from_iterable(became)], stale=list(missing)),
         )
     near = _nearest(lines, unknown)
     excerpt = near or lines.excerpt(0, _MOST_SHOWN)
     more = len(lines.bodies) - len(excerpt)
     are = "is not a line id" if len(unknown) == 1 else "are not line ids"
     listed = "the nearest ids are:" if near else "its lines are:" if excerpt else "it has no lines."
-    places = [*excerpt, *([f"[and {more} more]"] if more else [])]
+    places: list[_Row | str] = [*excerpt, *([f"[and {more} more]"] if more else [])]
     named = first_names([cut_line(visible(line_id), _LINE_CHARS) for line_id in unknown], _MOST_SHOWN)
     raise UnknownLineError(
         f"{named} {are} of {quote(lines.path)}; {listed}",
         hint=Joined(" ", _read_with_ids(lines.path), "Nothing was written."),
-        details={**lines.details(), "unknown": unknown, "places": places},
+        details=lines.details(places, unknown=unknown),
     )
 
 
@@ -220,10 +232,10 @@ def _read_with_ids(path: str) -> Advice:
     return Advice("Call ", call("read", path=path, line_ids=True), ".")
 
 
-def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) -> list[str]:
+def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) -> list[_Row | str]:
     """Show the given lines of an earlier version, each with the lines now in its place."""
     changes = iter(changed_lines(version.lines, lines.bodies))
-    places: list[str] = []
+    places: list[_Row | str] = []
     change = next(changes, None)
     for at in lost[:_MOST_SHOWN]:
         places.append(f"{version.ids[at]} was: {visible(cut_line(version.lines[at], _LINE_CHARS))}")
@@ -240,7 +252,7 @@ def _what_became(lines: _Lines, version: VersionWithIds, lost: Sequence[int]) ->
     return [*places, footer(f"{more} more")] if more > 0 else places
 
 
-def _nearest(lines: _Lines, unknown: Sequence[str]) -> list[str]:
+def _nearest(lines: _Lines, unknown: Sequence[str]) -> list[_Row]:
     near: set[int] = set()
     for line_id in unknown[:5]:
         matches = closest(line_id, lines.ids[:_MOST_LISTED], 3, 0.6)
@@ -277,9 +289,7 @@ def _check_between(
             _read_with_ids(lines.path),
             "Nothing was written.",
         ),
-        details={
-            **lines.details(),
-            "lines": [start + 1, end + 1],
-            "places": lines.excerpt(start, min(end + 1, start + _MOST_SHOWN)),
-        },
+        details=lines.details(
+            lines.excerpt(start, min(end + 1, start + _MOST_SHOWN)), lines=[start + 1, end + 1]
+        ),
     )

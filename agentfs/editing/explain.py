@@ -13,7 +13,7 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, ParameterName, Retry, ToolName, call
 from agentfs.editing import lookalikes
 from agentfs.editing.lookalikes import Span
-from agentfs.editing.match import MOST_COUNTED, comparable, lines_around
+from agentfs.editing.match import MOST_COUNTED, NEW, OLD, comparable, lines_around
 from agentfs.errors import AmbiguousError, DeadlineExceededError, NoMatchError
 from agentfs.fs import quote
 from agentfs.reading.notebook import AS_JSON
@@ -40,7 +40,6 @@ _MOST_PAIRED = 4000  # characters compared in each line
 _MOST_MATCHES = 10
 _MOST_ADDED = 8
 _MATCH_CHARS = 160
-_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _VISIBLE_BLANKS = str.maketrans({" ": "·", "\t": "→", "\u00a0": "⍽"})
 _WORD = re.compile(r"\w+")
 _HIDDEN_BLANK = re.compile("[ \t]$|\u00a0| \t|(?<=[^\t])\t")  # which a reader of the line does not notice
@@ -116,7 +115,7 @@ def explain_earlier_edit(
         details["suggestion"] = former.text
     changes = f"and an earlier edit {'changes that to:' if now else 'changes that.'}"
     return NoMatchError(
-        Advice(_OLD, f" is {names.ranges([lines])} of {quote(path)}, {changes}"),
+        Advice(OLD, f" is {names.ranges([lines])} of {quote(path)}, {changes}"),
         hint="Base this edit on the outcome of the earlier one, or join the two.",
         details=details,
     )
@@ -137,14 +136,14 @@ class _Diagnosis:
                 "line_numbers_included",
                 f": it has `|` before its lines. Without it, {self._lines_have(spans)} it:",
                 spans,
-                hint=Advice("Leave the `|` and what is before it out of ", _OLD, " and ", _NEW, "."),
+                hint=Advice("Leave the `|` and what is before it out of ", OLD, " and ", NEW, "."),
             )
         if spans := lookalikes.without_line_numbers(self.view, self.old):
             return self._error(
                 "line_numbers_included",
                 f": it has line numbers before its lines. Without them, {self._lines_have(spans)} it:",
                 spans,
-                hint=Advice("Leave the numbers and the mark after them out of ", _OLD, " and ", _NEW, "."),
+                hint=Advice("Leave the numbers and the mark after them out of ", OLD, " and ", NEW, "."),
             )
         if spans := lookalikes.without_escapes(self.view, self.old):
             how = r"Pass line ends, tabs and quotes as they are, not as \n, \t or \" in the text; also in "
@@ -152,7 +151,7 @@ class _Diagnosis:
                 "whitespace" if "\\n" in self.old or "\\t" in self.old else "near",
                 f": it has backslashes where the file has none. Without them, {self._lines_have(spans)} it:",
                 spans,
-                hint=Advice(how, _NEW, "."),
+                hint=Advice(how, NEW, "."),
             )
         return None
 
@@ -181,7 +180,7 @@ class _Diagnosis:
                 places=lost[:_MOST_LINES],
                 hint=Joined(
                     " ",
-                    Advice("Adapt ", _OLD, " and ", _NEW, " to the change."),
+                    Advice("Adapt ", OLD, " and ", NEW, " to the change."),
                     Advice("Call ", call("read", path=self.path), " to see all of it."),
                 ),
             )
@@ -209,7 +208,7 @@ class _Diagnosis:
     def _already_applied(self, spans: Sequence[Span]) -> NoMatchError:
         return self._error(
             "already_applied",
-            Advice(", but ", _NEW, f" is: {self._lines_have(spans)} it already:"),
+            Advice(", but ", NEW, f" is: {self._lines_have(spans)} it already:"),
             spans,
             suggestion="",
             hint="Nothing needs to be done, unless another place was meant.",
@@ -267,7 +266,7 @@ class _Diagnosis:
                 "Give every line in full: `...` does not match lines left out." if elided else "",
                 self._mark_hint(),
                 Advice(
-                    "Copy ", _OLD, " from the file exactly, white space included and without line numbers."
+                    "Copy ", OLD, " from the file exactly, white space included and without line numbers."
                 ),
                 Advice("To see more, call ", around, "."),
             ),
@@ -290,7 +289,7 @@ class _Diagnosis:
         """Explain the mark that stands for the part of a long line that was not shown."""
         mark = re.search(CUT_MARK, self.old)
         meaning = f"{mark[0]} stands for a part of a long line that was not shown" if mark else ""
-        return meaning and Advice(f"{meaning}: use only parts that were shown in ", _OLD, " and ", _NEW, ".")
+        return meaning and Advice(f"{meaning}: use only parts that were shown in ", OLD, " and ", NEW, ".")
 
     def _with_elided_end(self, lines: Sequence[str], block: Span) -> Span:
         """Extend a block whose end was left out as `...` to the line that also ends the new text."""
@@ -361,8 +360,8 @@ class _Diagnosis:
         is_new = suggestion.strip() and suggestion != self.new
         if is_new and in_one_cell and self.view.count(suggestion) == 1:
             details["suggestion"] = suggestion
-            hint = hint or Advice("Pass exactly these lines as ", _OLD, ", without the numbers.")
-        message = Advice(_OLD, f" is not in {quote(self.path)}", why)
+            hint = hint or Advice("Pass exactly these lines as ", OLD, ", without the numbers.")
+        message = Advice(OLD, f" is not in {quote(self.path)}", why)
         return NoMatchError(message, hint=hint, details=details)
 
     def _text(self, spans: Sequence[Span]) -> str:
@@ -474,10 +473,10 @@ def explain_ambiguous(
     at_least = "" if exact else "at least "
     if more := len(starts) - len(places):
         places.append(f"[and {at_least}{more} more]")
-    extend = Advice("Add lines before or after it to ", _OLD, " (and to ", _NEW, ") until it is unique")
+    extend = Advice("Add lines before or after it to ", OLD, " (and to ", NEW, ") until it is unique")
     replace_all = Advice("pass ", ParameterName("replace_all"), " to replace each")
     return AmbiguousError(
-        Advice(_OLD, f" is in {quote(path)} {at_least}{len(starts)} times; it must be there exactly once."),
+        Advice(OLD, f" is in {quote(path)} {at_least}{len(starts)} times; it must be there exactly once."),
         hint=Advice(Joined(", or ", extend, replace_all), "."),
         details={
             "path": path,

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from agentfs.base import call_context
+from agentfs.base.advice import ParameterName
 from agentfs.text import Replacement, View, changed_lines, pieces_of, unvisible
 
+OLD, NEW = ParameterName("old_string"), ParameterName("new_string")
 # Counting stops here; the error then says "at least".
 MOST_COUNTED = 1000
 BLANK = " \t"

@@ -90,7 +90,7 @@ def is_shown(diff: str, text: str) -> bool:
 
 
 def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
-    """Return the first lines of the diff of one file, without its header."""
+    """Return the first lines of the diff of one file as one text, without its header, and notes on them."""
     start = diff.find("\n@@ ") + 1
     if not start:
         return []
@@ -98,11 +98,13 @@ def diff_lines(diff: str, max_lines: int = _DIFF_LINES) -> list[str]:
     end = start
     for _ in range(min(max_lines, count)):
         end = diff.index("\n", end) + 1
-    shown: list[str] = [*map(styled_diff, bounded_lines(diff[start:end].split("\n")[:-1], _DIFF_CHARS))]
-    if more := count - len(shown):
+    lines = bounded_lines(diff[start:end].split("\n")[:-1], _DIFF_CHARS)
+    text = "\n".join(lines)
+    shown: list[str] = [styled_diff(text)] if lines else []
+    if more := count - len(lines):
         way = Advice("call ", ToolName("read"), " to see the file")
         shown.append(footer(f"{plural(more, 'more line')} of the diff", way))
-    note = carriage_return_note("".join(shown))
+    note = carriage_return_note(text)
     return [*shown, footer(note)] if note else shown
 
 

@@ -21,6 +21,7 @@ from agentfs.editing.change_file import (
     record_edit,
 )
 from agentfs.editing.edit import apply_edits, check_edit
+from agentfs.editing.match import NEW, OLD
 from agentfs.editing.rendering import placeholder_notes
 from agentfs.errors import (
     AccessError,
@@ -45,7 +46,7 @@ from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.reading.notebook import AS_JSON, is_named_notebook
 from agentfs.results import Edit, ReplaceResult
-from agentfs.search.diagnose import Reading, explain_glob_path, other_reading, skip_report
+from agentfs.search.diagnose import explain_glob_path, other_reading, skip_report
 from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
@@ -68,12 +69,10 @@ from agentfs.text import (
 MAX_FILES = 10_000
 MAX_DIFF_CHARS = 16 * 1024 * 1024  # of all files together, because a permission callback gets the whole diff
 _MOST_NAMED = 20
-_OLD, _NEW = ParameterName("old_string"), ParameterName("new_string")
 _NARROW = Advice(
     "Name a smaller directory as ", ParameterName("path", quoted=True), ", or pass a narrower ",
     ParameterName("glob", quoted=True), ".",
 )  # fmt: skip
-_SHARED = {"pattern": "old_string"}  # the parameters of grep with another name in replace
 # If the tool shows no `raw`, a model can still edit the JSON of each file.
 _CHANGE_JSON = FirstOf(
     AS_JSON, Advice("To change the JSON of a file, call ", ToolName("edit"), " with raw=true.")
@@ -100,7 +99,7 @@ class ReplaceOptions(NamedTuple):
         """Raise an error for arguments that are wrong in any tree."""
         if self.regex:
             if "\x00" in self.new_string:
-                raise nul_error(_NEW)
+                raise nul_error(NEW)
         else:
             check_edit(self.edit)
         if self.expect is not None and self.expect < 1:
@@ -253,7 +252,7 @@ def _changed_file(
         return draft.edited("exact")
 
     current = Current(path, real_path, node.load(), node.digest)
-    made = compute_edit(EditTarget(context, path, raw=options.raw), current, compute, by_cell=True)
+    made = compute_edit(EditTarget(context, path, raw=options.raw, by_cell=True), current, compute)
     draft, edited = made.draft, made.edited
     root.check_replaceable(real_path, path)
     change = Change(real_path, node, FileNode.of(node.mode, edited.data, node.metadata))
@@ -280,7 +279,7 @@ def _expanded(draft: Draft, match: re.Match[str], parts: Sequence[str]) -> str:
             expanded.append(match.expand(part))
         except Exception as error:  # noqa: BLE001 - the engine's own class, or IndexError for a wrong group
             raise InvalidArgumentError(
-                Advice(_NEW, f" cannot be used with this pattern: {error}."),
+                Advice(NEW, f" cannot be used with this pattern: {error}."),
                 hint=r"Groups are \1 or \g<name>, a line end is \n, and a backslash is \\.",
                 details={"parameter": "new_string"},
             ) from None
@@ -342,32 +341,18 @@ def _nothing_found(
     where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
     reading = watched(other_reading)(root, limits, wanted, found)
-    hints = [] if reading is None else [_in_own_terms(reading)]
+    hints = [] if reading is None else [f"{reading.fact}."]
     return NoMatchError(
-        Advice(_OLD, f" is not in {searched}; nothing was changed."),
+        Advice(OLD, f" is not in {searched}; nothing was changed."),
         hint=Joined("\n", *hints, footer(note, skip_report(found.skipped, can_open=False))),
         details={"searched_files": found.searched},
     )
 
 
-def _in_own_terms(reading: Reading) -> str:
-    """Return another reading of grep's arguments with the call of replace, if replace has the parameters."""
-    changes = {_SHARED.get(name, name): value for name, value in reading.changes.items()}
-    if changes.pop("ignore_case", None):  # replace has no such parameter, but the text can be spelled
-        changes["old_string"] = reading.match
-    if changes.pop("fixed_strings", None) is False:
-        changes["regex"] = True
-    if not changes or not ReplaceOptions._field_defaults.keys() | {"old_string"} >= changes.keys():
-        return f"{reading.fact}."
-    without = tuple(name for name, value in changes.items() if value is None)
-    own = Retry({name: value for name, value in changes.items() if value is not None}, without)
-    return FirstOf(Advice(f"{reading.fact}: ", own, "."), f"{reading.fact}.")
-
-
 def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: int) -> AmbiguousError:
     return AmbiguousError(
         Advice(
-            _OLD,
+            OLD,
             f" occurs {plural(total, 'time')} in {plural(len(files), 'file')}, not {options.expect} as ",
             ParameterName("expect"),
             " says; nothing was changed:",

@@ -54,7 +54,7 @@ def write_file(
     target: EditTarget, content: str, *, overwrite: bool | None = None, newline: LineEnds = "keep"
 ) -> WriteResult:
     """Create a file, or replace a file whose lines were all read."""
-    context, path, encoding, _, preview, raw = target
+    context, path, encoding, _, preview, raw, *_ = target
     root, tracker, limits = context
     if "\x00" in content:
         raise nul_error(ParameterName("content"))

@@ -181,23 +181,24 @@ class GuardedCall:
         self.names_files = "path" in self.arguments or self.name == "read_many"
         # `replace` finds its own files, so rules about changes must not hide files from its search.
         self.finds_files = self.changes and "glob" in self.arguments
+        self.paths: tuple[str, ...] = ()  # in the arguments, as `_decide` has resolved them
         self._checker = checker
         self.deny_rules = _through_links(workspace.policy.deny_rules, workspace._root)
         self.ask_rules = _through_links(workspace.policy.ask_rules, workspace._root)
 
     def run(self) -> Any:
         """Ask for permission unless a rule decides, and run the method with the granted access."""
-        return self._call(self._to_end(self._decide) or self._ask_permission())
+        return self._call(Access(self, self._to_end(self._decide) or self._ask_permission()))
 
     def _decide(self) -> _Grant | None:
         """Return the granted access, or None to ask.
 
         Deny rules and plan mode are checked first, then ask rules, then the other modes, then allow rules.
         """
-        paths = self._paths()
+        paths = self.paths = self._paths()
         for rule in self.deny_rules:
             anywhere = rule.glob is None or (self.changes and self.names_files and not paths)
-            if rule.names(self.name, self.effect) and (
+            if self.is_about(rule) and (
                 anywhere or _denying([rule], paths, self.workspace._root.ignores_case)
             ):
                 raise self._refusal(f"The rule `{rule.text}` denies this call.")
@@ -208,7 +209,20 @@ class GuardedCall:
 
     def _present_effect(self) -> Effect:
         """Return the effect of the call; a preview of a change only reads."""
-        return "read" if self.arguments.get("preview") is True else self.effect
+        return "read" if self.arguments.get("preview") is True else self._judged_as()[1]
+
+    def _judged_as(self) -> tuple[str, Effect]:
+        """Return the method and effect whose rules grant the call; an edit that creates is a `write`."""
+        given = self.arguments
+        if self.name in ("edit", "multi_edit") and given.get("insert_line") is None:
+            first: Any = [*given.get("edits", ()), None][0]
+            if (first.old_string if first else given.get("old_string")) == "":
+                return "write", "write"
+        return self.name, self.effect
+
+    def is_about(self, rule: Rule) -> bool:
+        """Return True if a rule names the call, by its own name or as what it is judged as."""
+        return rule.names(self.name, self.effect) or rule.names(*self._judged_as())
 
     def _granted(self, effect: Effect, paths: Sequence[str]) -> _Grant | None:
         """Return the access that the mode and the rules grant for an effect, or None to ask."""
@@ -218,8 +232,9 @@ class GuardedCall:
         accepts = policy.mode == "accept_edits" and self.effect in ("edit", "write")
         if accepts or policy.mode == "bypass":
             return _Grant(unasked=asking)
+        judged = self._judged_as()
         for rule in policy.allow_rules:
-            if rule.names(self.name, self.effect) or rule.names(self.name, effect):
+            if rule.names(*judged) or rule.names(judged[0], effect):
                 if rule.glob is None:
                     return _Grant(unasked=asking)
                 if paths and all(_matches(rule.glob, path) for path in paths):
@@ -231,7 +246,8 @@ class GuardedCall:
 
     def _is_asked_by(self, rule: Rule, effect: Effect, paths: Sequence[str]) -> bool:
         """Return True if an ask rule covers the call, or a file that it names and would read."""
-        covers = rule.names(self.name if effect == self.effect else effect, effect)
+        previews = effect == "read" != self.effect
+        covers = rule.names(effect, effect) if previews else self.is_about(rule)
         if rule.glob is None:
             return covers
         if effect in CHANGING and not self.names_files:
@@ -283,10 +299,10 @@ class GuardedCall:
             return Allow()
         return answer if isinstance(answer, (Allow, Deny)) else Deny()
 
-    def _call(self, grant: _Grant, *, preview: bool = False) -> Any:
+    def _call(self, access: "Access", *, preview: bool = False) -> Any:
         """Run the method on a root that enforces the grant and the deny rules."""
         workspace = copy(self.workspace)
-        workspace._root = self.workspace._root.for_call(Access(self, grant))
+        workspace._root = self.workspace._root.for_call(access)
         workspace._guarded_by = self.name  # an override may call the method that it overrides
         arguments = {**self.arguments, **({"preview": True} if preview else {})}
         return perform(workspace, self.method, (), arguments, changes=self.changes)
@@ -295,16 +311,20 @@ class GuardedCall:
         return call_context.run_to_end(work) if self.changes else work()
 
     def _preview(self) -> _Preview:
-        paths, globs = self._paths(), self._globs()
+        paths, globs = self.paths, self._globs()
         # Without a test, the diff or the error could show any other file.
         test = _within(paths, globs) if paths else None
         grant, shown = _Grant(test, test), paths
         revision, diff, error, files = None, "", None, None
         try:
-            with suppress(NotFoundError):  # the call may create the file
-                revision = self._revision()
-            if not self.arguments.get("preview", True):  # False only if the method can preview and does not
-                result = self._call(grant, preview=True)
+            if self.arguments.get("preview", True):  # False only if the method can preview and does not
+                with suppress(NotFoundError):  # the call may create the file
+                    revision = self._revision()
+            else:
+                access = Access(self, grant)
+                result = self._call(access, preview=True)
+                if self.arguments.get("expect_revision", "") is None:
+                    revision = access.replaced.get(paths[-1] if paths else "")
                 if isinstance(result, DeleteResult):
                     files = result.files
                 else:
@@ -332,7 +352,7 @@ class GuardedCall:
         return revision_of(data) if len(data) <= limit else None
 
     def _refusal(self, reason: str, hint: str = "") -> RefusedError:
-        return _refusal(reason, self.name, self._paths(), hint)
+        return _refusal(reason, self.name, self.paths, hint)
 
     def _paths(self) -> tuple[str, ...]:
         """Return the paths in the arguments, in every spelling that leads to them, relative to the root."""
@@ -340,11 +360,10 @@ class GuardedCall:
             return ()
         # In `grep`, a list of `files` replaces `path`; the files of a result do not.
         names = ("files",) if isinstance(self.arguments.get("files"), Sequence) else _PATH_PARAMETERS
-        values = [self.arguments.get(name) for name in names]
         named: list[str] = []
-        for value in values:
+        for value in map(self.arguments.get, names):
             named += [value] if isinstance(value, str) else value or []
-        return self._resolved(self._file_of(path) or "." for path in named)
+        return self._resolved([self._file_of(path) or "." for path in named])
 
     def _globs(self) -> tuple[tuple[str, str], ...]:
         """Return the globs in the arguments, each as a canonical directory and a pattern for files below it.
@@ -366,8 +385,10 @@ class GuardedCall:
 
     def _resolved(self, paths: Iterable[str]) -> tuple[str, ...]:
         root = self.workspace._root
-        found = (each for path in paths for each in root.top.spellings(root.path_from_top(path)))
-        return tuple(dict.fromkeys(each or "." for each in found))
+        found: list[str] = []
+        for path in paths:
+            found += root.top.spellings(root.path_from_top(path))
+        return tuple(dict.fromkeys([each or "." for each in found]))
 
     def _file_of(self, path: str) -> str:
         """Return the path of the file that a name of the output store refers to."""
@@ -380,16 +401,17 @@ class Access:
 
     def __init__(self, call: GuardedCall, grant: _Grant) -> None:
         # A file that may not be read is closed to every method. A rule without a glob was checked before.
-        known = (*call.deny_rules, *grant.unasked)
-        rules = [rule for rule in known if rule.glob is not None]
-        own = [rule for rule in rules if rule.names(call.name, call.effect)]
-        self._read = [rule for rule in rules if rule.names("read", "read")]
-        if not call.finds_files:
-            self._read += own
+        self.replaced: dict[str, str | None] = {}  # the revision of each file that the call replaces
+        self._read: list[Rule] = []
+        self._change: list[Rule] = []
         changes = CHANGING if call.changes and not call.names_files else ()
-        self._change = [
-            *self._read, *own, *(rule for rule in rules if {*changes} & {*GROUPS.get(rule.name, ())})
-        ]  # fmt: skip
+        for rule in (*call.deny_rules, *grant.unasked):
+            if rule.glob is not None:
+                about, reads = call.is_about(rule), rule.names("read", "read")
+                if reads or (about and not call.finds_files):
+                    self._read.append(rule)
+                if reads or about or {*changes} & {*GROUPS.get(rule.name, ())}:
+                    self._change.append(rule)
         self._name = call.name
         self._grant = grant
         self._ignores_case = call.workspace._root.ignores_case
@@ -397,6 +419,10 @@ class Access:
     def denies_reading(self, real_path: str) -> bool:
         """Return True if a rule denies this call the contents of a file."""
         return _denying(self._read, [real_path], self._ignores_case) is not None
+
+    def note_change(self, real_path: str, revision: str | None) -> None:
+        """Note the revision of a file that the call replaces."""
+        self.replaced[real_path] = revision
 
     def check_read(self, real_path: str) -> None:
         """Raise `refused` if a rule denies reading a file, or reading it was not granted."""

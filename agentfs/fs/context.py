@@ -69,6 +69,9 @@ class FileAccess(Protocol):
     def check_change(self, real_path: str) -> None:
         """Raise RefusedError if the call may not change a file."""
 
+    def note_change(self, real_path: str, revision: str | None) -> None:
+        """Take the revision of a file that the call is about to replace; None for a new file."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RootContext:

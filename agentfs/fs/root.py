@@ -423,6 +423,8 @@ class Root:
             raise oserrors.not_a_file(shown)
         data, revision = (None, None) if before is None else (before.load(), before.digest)
         after, found = compute(Current(shown, real_path, data, revision))
+        if self._context.access is not None:
+            self._context.access.note_change(real_path, revision)
         mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
         node = FileNode.of(mode, after, metadata)
         notes: Sequence[str] = self.link_notes(shown, real_path)

@@ -98,15 +98,18 @@ def read_media(file: OpenFile, head: bytes, limits: Limits, request: ReadRequest
     return Media()
 
 
-def check_text(path: str, data: bytes, limits: Limits) -> None:
-    """Raise an error if the content is an image or a PDF. A broken one may be edited as text."""
-    head = data[:HEAD]
-    if _image_of(head) and (image := image_info(data)) is not None and not image.problem:
+def check_content(path: str, before: bytes, after: bytes, limits: Limits) -> None:
+    """Raise an error if a file is an image or a PDF, or if a change would break a notebook.
+
+    A file that is already broken may be edited as text.
+    """
+    head = before[:HEAD]
+    if _image_of(head) and (image := image_info(before)) is not None and not image.problem:
         kind = "an image"
-    elif head.startswith(_PDF) and _is_pdf(path, data, limits):
+    elif head.startswith(_PDF) and _is_pdf(path, before, limits):
         kind = "a PDF"
     else:
-        return
+        return check_notebook(path, before, after)
     raise BinaryError(
         f"{quote(path)} is {kind}, and only text can be edited.",
         hint=Advice("To change its bytes as if they were text, ", Retry({"raw": True}), "."),

@@ -522,6 +522,7 @@ def decode_error(value: Any) -> Exception:
         and isinstance(hint, str)
         and is_instance(details, dict[str, Any])
         and is_instance(details.get("places", []), Sequence[str])
+        and is_instance(details.get("rows", []), Sequence[tuple[int, str, str] | None])
         and _is_json(details)
     ):
         raise ProtocolError("An answer has an invalid error.")

@@ -210,7 +210,6 @@ class Reading(NamedTuple):
 
     fact: str  # such as "In another case it matches 3 lines, as in a.py"
     changes: Mapping[str, Any]  # of the arguments; none if no call finds it
-    match: str = ""  # the text of the first match
 
     def hint(self, options: GrepOptions) -> str:
         """Return the fact with the call of `grep` that shows it."""
@@ -240,10 +239,7 @@ def other_reading(root: Root, limits: Limits, options: GrepOptions, nothing: Fin
     for fact, changes in _other_readings(root, options, nothing):
         found = probe.lines(replace(options, **changes))
         if found is not None and found.total_lines:
-            match = found.matches[0]
-            start, end = match.spans[0]
-            text = match.text[start:end]
-            return Reading(f"{fact} {_lines(found)}, as in {one_line(match.path)}", changes, text)
+            return Reading(f"{fact} {_lines(found)}, as in {one_line(found.matches[0].path)}", changes)
     if "\r" in options.pattern or (not options.fixed_strings and "\\r" in options.pattern):
         files = probe.files_with_returns(options)
         what = f"lines end with \\r\\n in {plural(len(files), 'searched file')}"

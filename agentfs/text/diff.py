@@ -1,7 +1,7 @@
 """Compare texts by lines, and make unified diffs."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import NamedTuple
 
 from agentfs.base.advice import Style, Styled, StyleKind
@@ -74,7 +74,7 @@ def _styled_lines(lines: Sequence[str], style: Style) -> Iterator[str]:
 
 def line_changes(before: str, after: str) -> tuple[Hunk, ...]:
     """Return the line ranges that differ between two texts of any length, ascending and not touching."""
-    return tuple([Hunk(*change) for change in _line_changes(*_as_git_reads(before, after))])
+    return tuple(starmap(Hunk, _line_changes(*_as_git_reads(before, after))))
 
 
 def _as_git_reads(old: str, new: str) -> tuple[str, str]:
@@ -161,7 +161,7 @@ def _line_changes(old: str, new: str) -> list[Change]:
         found = [(0, old_count, 0, new_count)]
         # Most edits replace one line by another, which needs no comparison.
         if left >= 0 and max(old_count, new_count) > 1:
-            found = changed_lines(_lines(old_part), _lines(new_part))
+            found = changed_lines(split_lines(old_part), split_lines(new_part))
         changes += [(old_line + a, old_line + b, new_line + c, new_line + d) for a, b, c, d in found]
     return changes
 
@@ -263,7 +263,8 @@ def _count(text: str) -> int:
     return text.count("\n") + (text[-1:] not in {"", "\n"})
 
 
-def _lines(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
+    r"""Return the lines of a text with their ends; only `\n` ends a line."""
     # `bodies_of` would split a last line without `\n` at its `\r`.
     parts = text.split("\n")
     last = parts.pop()

@@ -9,6 +9,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import AnyStr, NamedTuple
 
 from agentfs.base import call_context
@@ -233,7 +234,6 @@ class LfView(EditView):
 
     def __init__(self, exact: str) -> None:
         self.source, self.text = exact, lf_view(exact)
-        self._view = View(exact, pieces_of(_CRLF, exact, lambda _: "\n"), self.text)
         self.lone = "\r" in exact and "\n" not in exact
 
     def splice(self, start: int, end: int, new: str) -> Replacement:
@@ -246,7 +246,13 @@ class LfView(EditView):
             # Inserted text gets the line ends of the line before it.
             line = first - 1 if first == stop and first > start else first
             inserted = inserted.replace("\n", self._newline_at(self._view.start(line)))
+        if self.source is self.text:
+            return Replacement(first, stop, inserted)
         return Replacement(self._view.start(first), self._view.end(stop), inserted)
+
+    @cached_property
+    def _view(self) -> View:
+        return View(self.source, pieces_of(_CRLF, self.source, lambda _: "\n"), self.text)
 
     def after(self, source: str) -> "LfView":
         """Return the view of the new source."""

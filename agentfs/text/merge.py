@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agentfs.text.compare import Change, changed_lines
-from agentfs.text.diff import MOST_LINES
+from agentfs.text.diff import MOST_LINES, split_lines
 
 
 class Merge(NamedTuple):
@@ -35,7 +35,7 @@ def merge_texts(base: str, ours: str, theirs: str) -> Merge:
     texts = (base, ours, theirs)
     if any(text.count("\n") > MOST_LINES for text in texts):
         return Merge(None, ((1, theirs.count("\n") + 1),))
-    old, mine, other = (text.splitlines(keepends=True) if _is_plain(text) else _lines(text) for text in texts)
+    old, mine, other = map(split_lines, texts)
     merged: list[str] = []
     conflicts: list[tuple[int, int]] = []
     position = 0
@@ -54,16 +54,6 @@ def merge_texts(base: str, ours: str, theirs: str) -> Merge:
     if conflicts:
         return Merge(None, tuple(conflicts))
     return Merge("".join([*merged, *old[position:]]))
-
-
-def _is_plain(text: str) -> bool:
-    """Return True if `str.splitlines` would split the text only at line feeds."""
-    return not any(end in text for end in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-
-
-def _lines(text: str) -> list[str]:
-    *lines, last = text.split("\n")
-    return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
 def _touching(ours: Sequence[Change], theirs: Sequence[Change]) -> list[_Hunk]:

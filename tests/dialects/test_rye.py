@@ -420,6 +420,14 @@ def test_an_id_as_it_is_shown(do, tmp_path):
     assert (tmp_path / "setup.py").read_text() == "x\n"
 
 
+def test_the_lines_of_an_error_show_their_ids_even_if_they_look_numbered(do, tmp_path):
+    (tmp_path / "a").write_text("1 abcdef|one\ntwo\nlast\n")
+    ids = lids(do("read", file_path="a"))
+    shown = [f"[LID:{ids[0]}] 1 abcdef|one", f"[LID:{ids[1]}] two", f"[LID:{ids[2]}] last"]
+    refused = do("edit_lines", file_path="a", changes=[{"line_id": "zzzzzz", "new_content": ""}])
+    assert refused["error"].split("\n")[1:] == shown
+
+
 def test_unread(do):
     refused = do("edit_lines", file_path="setup.py", changes=[{"line_id": "a3f2c1", "new_content": ""}])
     assert (refused["success"], refused["code"]) == (False, "unread")

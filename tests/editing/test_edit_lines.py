@@ -108,6 +108,8 @@ def test_an_unknown_id_lists_the_current_ones(ws, file):
     assert error.details["unknown"] == ["ffffff", "zzz"]
     assert error.details["line_ids"] == list(ids)
     assert f"1 {ids[0]}|one" in str(error)
+    assert error.details["rows"][0] == (1, ids[0], "one")
+    assert len(error.details["rows"]) == len(error.places())
     typo = ids[0][:-1] + ("0" if ids[0][-1] != "0" else "1")
     error = failure(ws, file, one(typo, "y"))
     assert f"1 {ids[0]}|one" in error.places()
@@ -126,6 +128,8 @@ def test_a_line_changed_by_another_program_is_stale_and_the_others_are_not(ws, f
     assert error.code == "stale"
     assert error.details["stale"] == [ids[3]]
     assert f"{ids[3]} was: three" in str(error)
+    assert error.details["rows"][0] is None
+    assert error.details["rows"][1][::2] == (4, "3")
     assert "|3" in str(error)
     result = ws.edit_lines("f.txt", [one(ids[4], "end")])
     assert file.read_bytes() == b"one\ntwo\r\n}\n3\nend\nlast"

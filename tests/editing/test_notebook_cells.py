@@ -353,7 +353,8 @@ def test_cells_and_lines_of_the_json_do_not_add_up_to_a_full_read(ws, tmp_path, 
 
 
 def test_a_raw_edit_does_not_complete_the_read_of_cells(ws, tmp_path):
-    (tmp_path / "a.ipynb").write_text(json.dumps(notebook(code(["a = 1"]), code(["b = 1"]))))
+    # On several lines: the diff of a notebook in one line would show all of it.
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook(code(["a = 1"]), code(["b = 1"])), indent=1))
     ws.read("a.ipynb", limit=1)
     ws.edit("a.ipynb", '"a = 1"', '"a = 2"', raw=True)
     with Workspace(tmp_path) as other, pytest.raises(AgentFSError):

@@ -635,6 +635,63 @@ def test_a_rule_can_name_each_tool_and_group(tree):
         assert ws.policy.allow == tuple(names)
 
 
+PATCH = "*** Begin Patch\n*** Add File: secrets/new.txt\n+x\n*** End Patch"
+EMPTY = {"old_string": "", "new_string": "x"}
+NEW = {"path": "secrets/new.txt", **EMPTY}
+CREATIONS = [
+    ("agentfs", "edit", NEW),
+    ("agentfs", "multi_edit", {"path": "secrets/new.txt", "edits": [EMPTY]}),
+    ("wave", "edit", {"file_path": "secrets/new.txt", **EMPTY}),
+    ("wave", "multi_edit", {"file_path": "secrets/new.txt", "edits": [EMPTY]}),
+    ("codescout", "edit_file", NEW),
+    ("text-editor", "str_replace_based_edit_tool", {
+        "command": "create", "path": "secrets/new.txt", "file_text": "x",
+    }),
+    ("apply-patch", "apply_patch", {"input": PATCH}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialect", "name", "arguments"), CREATIONS)
+@pytest.mark.parametrize("rules", [
+    {"deny": ["write"]}, {"deny": ["write(secrets/**)"]}, {"ask": ["write"]}, {"ask": ["write(secrets/**)"]},
+    {"allow": ["edit"]}, {"mode": "plan"}, {"permission": lambda request: request.effect != "write"},
+])  # fmt: skip
+def test_no_tool_creates_a_file_past_the_rules_of_write(tree, rules, dialect, name, arguments):
+    """An edit with an empty old text creates a file, so it is judged as a write too."""
+    with Workspace(tree, policy=Policy(**rules)) as ws:
+        tools = ws.tools("all") if dialect == "agentfs" else ws.tools(dialect=dialect)
+        assert tools.call(name, arguments).error
+    assert not (tree / "secrets").exists()
+
+
+def test_an_edit_that_creates_a_file_is_still_judged_by_the_rules_of_edit(tree):
+    for rules in (
+        {"deny": ["edit"]},
+        {"ask": ["edit"]},
+        {"deny": ["multi_edit", "edit"], "allow": ["write"]},
+    ):
+        with Workspace(tree, policy=Policy(**rules)) as ws, pytest.raises(RefusedError):
+            ws.edit("new.txt", "", "x")
+
+
+def test_a_rule_that_allows_write_allows_an_edit_that_creates_a_file(tree):
+    with Workspace(tree, policy=Policy(allow=["write(src/**)"])) as ws:
+        ws.edit("src/new.txt", "", "x")
+        with pytest.raises(RefusedError):
+            ws.edit("lib/new.txt", "", "x")
+        with pytest.raises(RefusedError):
+            ws.edit("src/a.txt", "one", "two")
+
+
+def test_a_request_shows_an_edit_that_creates_a_file_as_a_write(tree):
+    seen = []
+    with Workspace(tree, policy=Policy(permission=lambda each: seen.append(each.effect) or True)) as ws:
+        ws.edit("new.txt", "", "x\n")
+        ws.edit("new.txt", "x", "y")
+        ws.edit("new.txt", "", "z", insert_line=0)
+    assert seen == ["write", "edit", "edit"]
+
+
 def test_a_rule_for_manage_covers_delete_and_move_only(tree):
     with Workspace(tree, policy=Policy(deny=["manage(src/**)"])) as ws:
         ws.edit("src/a.txt", "one", "two")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import agentfs
-from agentfs import Allow, Deny, Edit, Limits, Policy, Protect, Workspace, connect
+from agentfs import Allow, Deny, Edit, Limits, LineChange, Policy, Protect, Workspace, connect
 from agentfs.errors import (
     ClosedError,
     ConflictError,
@@ -30,6 +30,7 @@ from agentfs.errors import (
     RefusedError,
     StaleError,
     TooLargeError,
+    UnknownLineError,
     UnreadError,
 )
 from agentfs.remote import connection, protocol
@@ -214,6 +215,19 @@ def test_a_call_after_a_failed_transaction_knows_nothing_that_was_staged(remote,
     with pytest.raises(UnreadError) as caught:
         remote.write(names[-1], "x\n")
     assert caught.value.details["unread_lines"] == [[2, 3]]
+
+
+def test_an_error_keeps_the_rows_of_its_lines(remote, tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    ids = remote.read("a.txt", line_ids=True).line_ids
+    with pytest.raises(UnknownLineError) as caught:
+        remote.edit_lines("a.txt", [LineChange(new_content="x", line_id="zzzzzz")])
+    assert [[*row] for row in caught.value.details["rows"]] == [[1, ids[0], "one"], [2, ids[1], "two"]]
+    rye = remote.tools(dialect="rye")
+    rye.call("read", {"file_path": "a.txt"})
+    change = {"line_id": "zzzzzz", "new_content": "x"}
+    answer = rye.call("edit_lines", {"file_path": "a.txt", "changes": [change]})
+    assert f"\n[LID:{ids[0]}] one\n" in answer.data["error"]
 
 
 def test_views_narrow_and_are_sent_again_with_each_call(remote, tmp_path):

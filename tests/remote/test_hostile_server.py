@@ -417,7 +417,18 @@ def test_each_text_of_a_result_has_no_hidden_characters(method):
     check(result)
 
 
-DETAILS = ["path", "places", "suggestion", "similar", "line_ids", "cause", "values", "argument", "lines"]
+DETAILS = [
+    "path",
+    "places",
+    "rows",
+    "suggestion",
+    "similar",
+    "line_ids",
+    "cause",
+    "values",
+    "argument",
+    "lines",
+]
 DETAILS += ["failures", "nearest", "suggested_calls", "unknown", "stale", "real_path", "errno", HIDDEN]
 DETAIL_VALUES = [HIDDEN, [HIDDEN], {HIDDEN: HIDDEN}, [[HIDDEN]], [{HIDDEN: [HIDDEN]}], 5, None]
 LEAVES = sorted(protocol._leaves())
