@@ -193,14 +193,11 @@ class _Searcher:
             if self.found.searched + len(entries) < _FEW_FILES:
                 return entries
             self.candidates = candidates = texts.containing(self._search_block)
-        contents = [getattr(entry, "content", None) for entry in entries]
-        if None in contents:  # some entries are not in a kept tree
-            return entries
-        read = [
-            entry
-            for entry, content in zip(entries, contents, strict=True)
-            if content != _PLAIN or entry in candidates or entry.name in self.names
-        ]
+        if not all(hasattr(kind, "content") for kind in set(map(type, entries))):
+            return entries  # some entries are not in a kept tree
+        if self.names:
+            candidates.update(entry for entry in entries if entry.name in self.names)
+        read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
         if not read or self.source.stops_when_full:  # files after the last one must not count
             return read
         known = [entry for entry in read if entry.content != BINARY]
