@@ -106,9 +106,11 @@ class _Searcher:
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
         self.prefilter = Prefilter(self.pattern.plan, options.encoding, self.line_search.automaton)
+        # The automaton looks at full lines, and blocks of large files are not full lines.
+        self.large_prefilter = Prefilter(self.pattern.plan, options.encoding)
         kept = root.texts
         self.texts = kept if self.prefilter.is_useful else None
-        if self.texts is not None and self.buffer.limit < self.texts.max_file:
+        if self.texts is not None and self.max_filesize < self.texts.max_file:
             self.texts = None
         self.scarce_texts = kept if kept is not None and kept.blocks.is_scarce else None
         self.by_line = options.by_line
@@ -134,7 +136,8 @@ class _Searcher:
         more = {name: getattr(skipped, name) + count for name, count in self.skipped.items()}
         self.found.skipped = replace(skipped, reached=reached or skipped.reached, **more)
         self.found.excluded = self.source.excluded
-        self.found.in_other_case = self.prefilter.found_in_any_case
+        prefilters = self.prefilter, self.large_prefilter
+        self.found.in_other_case = any(each.found_in_any_case for each in prefilters)
         return self.found
 
     def _search_batch(self, batch: Batch) -> None:
@@ -215,13 +218,14 @@ class _Searcher:
             return self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if source.content == BINARY:
             return "too_large" if source.stat().st_size > self.max_filesize else BINARY
+        is_large = len(source.text) > self.buffer.limit
         if self.candidates is not None and source in self.candidates and source.content == _PLAIN:
-            return bytes(source.text)
+            return "too_large" if is_large else bytes(source.text)
         found = self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
-        elif found != "too_large" and not source.content:
-            source.content = _PLAIN if is_plain(self.buffer) else "other"
+        elif not source.content:
+            source.content = _PLAIN if is_plain(source.text) else "other"
         if found is not None and self.candidates is not None:
             self.candidates.add(source)  # the same text may be read again through a link
         return found
@@ -257,21 +261,29 @@ class _Searcher:
 
     def _search_large(self, path: str) -> SkipReason | OSError | AgentFSError | None:
         """Search a file that is larger than the buffer; return the reason if it is skipped."""
-        most = self.max_filesize
-        self.prefilter.found_in_any_case = True  # it does not see this file
+        most, multiline = self.max_filesize, self.options.multiline
+        prefilter = None if multiline else self.large_prefilter
+        self.prefilter.found_in_any_case |= multiline
         try:
             with self.root.open_file(path) as file:
                 if most == self.buffer.limit or file.stat.st_size > most:
                     return "too_large"
                 named = self.encodings.get(path)
                 encoding = self.options.encoding if named is None else named.name
-                pieces = text_of_large(file, encoding, self._check_time)
-                if isinstance(pieces, str):
-                    return pieces
-                size, multiline = min(WINDOW, self.line_search.max_length), self.options.multiline
-                first_match = self.line_search.first_in_part
-                every = windows(pieces, size, self.around, first_match, multiline=multiline)
-                self._search_windows(path, every)
+                parts = text_of_large(file, encoding, prefilter, self.around, self._check_time)
+                if isinstance(parts, str):
+                    return parts
+                size, first_match = min(WINDOW, self.line_search.max_length), self.line_search.first_in_part
+                self._search_windows(
+                    path,
+                    (
+                        window
+                        for number, pieces in parts
+                        for window in windows(
+                            pieces, number, size, self.around, first_match, multiline=multiline
+                        )
+                    ),
+                )
         except TimeoutError:
             raise
         except (OSError, AgentFSError) as error:
