@@ -446,7 +446,11 @@ def _is_wide(content: bytes) -> bool:
 
 def count_bytes(data: bytearray, byte: bytes, start: int, end: int) -> int:
     """Return how often a byte occurs between two positions."""
-    return data.count(byte, start, end) if stringzilla is None else int(stringzilla.count(data, byte, start, end))
+    return (
+        data.count(byte, start, end)
+        if stringzilla is None
+        else int(stringzilla.count(data, byte, start, end))
+    )
 
 
 def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str, int], int]:

@@ -366,7 +366,9 @@ def _hint_of_syntax(options: GlobOptions | FindOptions) -> str:
 def rooted_glob_hint(options: GlobOptions | FindOptions | GrepOptions) -> str:
     """Return a hint if a glob begins with `/`, which may have been meant as the root of the system."""
     rooted = any(glob.startswith("/") for glob in options.globs)
-    fact = "a '/' at the start of a glob means the search directory; nothing outside the workspace is searched"
+    fact = (
+        "a '/' at the start of a glob means the search directory; nothing outside the workspace is searched"
+    )
     return fact if rooted else ""
 
 

@@ -15,13 +15,7 @@ from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote, revision_of, watched
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
-from agentfs.search.diagnose import (
-    explain_glob_path,
-    other_reading,
-    report_of,
-    rooted_glob_hint,
-    stop_report,
-)
+from agentfs.search.diagnose import explain_glob_path, other_reading, report_of, rooted_glob_hint, stop_report
 from agentfs.search.entries import check_offset
 from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.listing import path_lines

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from itertools import chain
 from sys import getsizeof
 from typing import Any
 
@@ -13,10 +13,10 @@ from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, revision_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.literals import Prefilter, SkipReason, decode_content, is_plain
+from agentfs.patterns.literals import Prefilter, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.entries import ENTRY_BYTES, Page, page_of
-from agentfs.search.grep_files import Batch, FileSource, Named, Outcome, Reader, Reading
+from agentfs.search.grep_files import Batch, FileSource, Outcome, Reader, Reading
 from agentfs.search.options import GrepOptions, paths_of
 from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, windows
 from agentfs.shown.read_tracker import NamedEncoding
@@ -165,30 +165,13 @@ class _Searcher:
         return self._outcomes_with_names(entries, reader)
 
     def _outcomes_with_names(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
-        """Read files one by one; a file whose encoding was named is read by its path, not from kept texts."""
+        """Read files one by one; those whose encoding was named count as too large, to be read by their path."""
         for entry in entries:
-            if (path := reader.path_of(entry)) not in self.encodings:
+            if reader.path_of(entry) in self.encodings:
+                self.prefilter.found_in_any_case = True  # it does not see this file
+                yield entry, "timeout" if time.monotonic() > self.deadline else "too_large"
+            else:
                 yield from reader.read_files([entry], self._read, linked=self.source.linked)
-                continue
-            self.prefilter.found_in_any_case = True  # it does not see this file
-            for _, outcome in self.source.read_files([Named(path)], partial(self._read_named, path)):
-                yield entry, outcome
-
-    def _read_named(self, path: str, fd: int) -> Reading:
-        """Read a file whose encoding was named; the prefilter knows only other encodings."""
-        if time.monotonic() > self.deadline:
-            return "timeout"
-        if self.buffer.fill(fd) < 0:
-            return "too_large"
-        content = self.buffer.copy()
-        is_text = not is_binary(content) or self.encodings[path].applies_to(content, revision_of(content))
-        return content if is_text else BINARY
-
-    def _decode(self, path: str, content: bytes) -> str | None:
-        named = self.encodings.get(path)
-        if named is None or not named.applies_to(content, revision_of(content)):
-            return decode_content(content, self.options.encoding)
-        return lf_view(decode_in(content, named.name).text)
 
     def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
         """Leave out kept texts without a required literal, by one pass over all kept texts."""
@@ -246,44 +229,53 @@ class _Searcher:
             return
         path = reader.path_of(entry)
         if outcome == "too_large":
-            reason = self._search_large(path)
-            if reason is None:
+            by_path = self._search_by_path(path)
+            if by_path is None:
                 return
-            outcome = reason
+            outcome = by_path
         if not isinstance(outcome, bytes):
             if self.source.is_one_file and isinstance(outcome, Exception):
                 raise typed(outcome, path) from None
             self._skip(outcome)
-        elif (text := self._decode(path, outcome)) is None:
+        elif (text := decode_content(outcome, self.options.encoding)) is None:
             self._skip("undecodable")
         else:
             self._search_windows(path, one_window(text))
 
-    def _search_large(self, path: str) -> SkipReason | OSError | AgentFSError | None:
-        """Search a file that is larger than the buffer; return the reason if it is skipped."""
-        most, multiline = self.max_filesize, self.options.multiline
-        prefilter = None if multiline else self.large_prefilter
-        self.prefilter.found_in_any_case |= multiline
+    def _search_by_path(self, path: str) -> Outcome | None:
+        """Search a file that is larger than the buffer or has a named encoding.
+
+        Returns:
+            The content of a small file, or the reason why the file is skipped; None if it was searched.
+        """
+        limit, multiline = self.buffer.limit, self.options.multiline
+        named = self.encodings.get(path)
         try:
             with self.root.open_file(path) as file:
-                if most == self.buffer.limit or file.stat.st_size > most:
+                if named is not None and file.stat.st_size <= limit:
+                    content = file.read(limit)
+                    if not named.applies_to(content, revision_of(content)):
+                        return BINARY if is_binary(content) else content
+                    self._search_windows(path, one_window(lf_view(decode_in(content, named.name).text)))
+                    return None
+                if self.max_filesize == limit or file.stat.st_size > self.max_filesize:
                     return "too_large"
-                named = self.encodings.get(path)
-                encoding = self.options.encoding if named is None else named.name
-                parts = text_of_large(file, encoding, prefilter, self.around, self._check_time)
+                self.prefilter.found_in_any_case |= multiline
+                parts = text_of_large(
+                    file,
+                    self.options.encoding if named is None else named.name,
+                    None if multiline else self.large_prefilter,
+                    self.around,
+                    self._check_time,
+                )
                 if isinstance(parts, str):
                     return parts
                 size, first_match = min(WINDOW, self.line_search.max_length), self.line_search.first_in_part
-                self._search_windows(
-                    path,
-                    (
-                        window
-                        for number, pieces in parts
-                        for window in windows(
-                            pieces, number, size, self.around, first_match, multiline=multiline
-                        )
-                    ),
+                every = (
+                    windows(pieces, number, size, self.around, first_match, multiline=multiline)
+                    for number, pieces in parts
                 )
+                self._search_windows(path, chain.from_iterable(every))
         except TimeoutError:
             raise
         except (OSError, AgentFSError) as error:

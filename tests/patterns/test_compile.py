@@ -236,7 +236,9 @@ def test_a_mistake_is_not_told_in_the_engines_words(pattern):
     assert caught.value.details["reason"] in caught.value.message
 
 
-@pytest.mark.parametrize("pattern", [r"\bab\b", r"\bab", r"ab\b", r"\<ab\>", r"\b(?:ab)\b", r"\ba\b", r"(ab)\b"])
+@pytest.mark.parametrize(
+    "pattern", [r"\bab\b", r"\bab", r"ab\b", r"\<ab\>", r"\b(?:ab)\b", r"\ba\b", r"(ab)\b"]
+)
 def test_a_word_is_counted_as_often_as_it_is_found(pattern):
     draw = random.Random(pattern)
     expected_of = re.compile(pattern.replace("\\<", r"\b").replace("\\>", r"\b"))

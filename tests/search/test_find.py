@@ -151,7 +151,9 @@ def test_links_out_of_the_root_are_not_followed(glob, tmp_path, tmp_path_factory
 def test_line_13_a_glob_with_a_slash_is_below_the_search_directory_whatever_the_system_has(glob, pattern):
     result = glob(pattern)
     assert (result.total, result.skipped.reached) == (0, None)
-    said = "a '/' at the start of a glob means the search directory; nothing outside the workspace is searched"
+    said = (
+        "a '/' at the start of a glob means the search directory; nothing outside the workspace is searched"
+    )
     assert result.text.startswith(f"0 files match {pattern}; {said}\n")
 
 
