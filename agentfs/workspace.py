@@ -59,6 +59,7 @@ _Spans: TypeAlias = Sequence[tuple[int, int, str]]
 _OneOrMore: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Paths: TypeAlias = Annotated[_OneOrMore, ModelType(str)]
 Globs: TypeAlias = Annotated[str | Sequence[str], ModelType(str)]
+_LARGE_KEPT = 8  # a watched workspace keeps a file up to one part in so many of its memory for texts
 _RECORDED_AT_ONCE = 8  # async calls of one recorded function that begin or end at the same time
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Files: TypeAlias = Annotated[_OneOrMore, ModelType(str | list[str])]
@@ -148,7 +149,8 @@ class Workspace:
         try:
             self.policy = self._root.policy = check_rules(self.policy, type(self), self._root)
             if watch:
-                most = self.limits.watch_bytes, self.limits.file_bytes
+                watch_bytes = self.limits.watch_bytes
+                most = watch_bytes, max(self.limits.file_bytes, watch_bytes // _LARGE_KEPT)
                 keep = partial(search.grep.keep_files, self._root, self.limits)
                 keeper = None if watch == "calls" else watching.keeper.Keeper(keep)
                 self._root.keep_tree(lambda context: watching.kept_tree.Watch(context, *most, keeper))

@@ -38,6 +38,8 @@ _SAME_IN_RE = {
     "edge": re.compile(r"\\b(?:\(\?<?=\\w\))?"),
     "property": re.compile(r"(?!)"),
 }
+_EDGES = rf"(?:{_SAME_IN_RE['edge'].pattern})*"
+_WORD = re.compile(rf"(?P<before>{_EDGES})(?:\(\?:)?(?P<word>\w+)\)?(?P<after>{_EDGES})", re.ASCII)
 _ESCAPED_OR_ONE = re.compile(r"\\[^\w\s]|.", re.DOTALL)
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
 
@@ -106,6 +108,7 @@ class Pattern:
     byte_pattern: str | None  # for `Automaton.of`; None for a literal, or if there is no translation
     multiline: bool
     max_length: int  # longest line (with `multiline`: text) that can be searched in bounded memory
+    counters: tuple[re.Pattern[str], re.Pattern[str]] | None = None  # see `_counters_of_word`
 
 
 def compile_pattern(
@@ -176,7 +179,7 @@ def compile_pattern(
                 "Or avoid references to groups, and repeats or choices inside repeated groups.",
             )
         max_length = min(max_length, plan.longest_line(MOST_STEPS_OF_RE))
-    line_regex = None
+    line_regex = counters = None
     if plan.line_regex is not None and not multiline:
         compiled = _compile(engine, plan.line_regex, flags | engine.M)
         line_regex = None if isinstance(compiled, Exception) else compiled
@@ -184,6 +187,7 @@ def compile_pattern(
         expression = _faster_in_ascii(expression, searched.source, flags | mode)
         if line_regex is not None and plan.line_regex is not None:
             line_regex = _faster_in_ascii(line_regex, plan.line_regex, flags | engine.M)
+        counters = _counters_of_word(searched, plan)
     in_bytes = None
     if not plan.is_literal:
         in_bytes = byte_pattern(searched, members, ignore_case=ignore_case, multiline=multiline)
@@ -194,6 +198,7 @@ def compile_pattern(
         byte_pattern=in_bytes,
         multiline=multiline,
         max_length=max_length,
+        counters=counters,
     )
 
 
@@ -225,6 +230,19 @@ def _faster_in_ascii(compiled: CompiledRegex, source: str, flags: int) -> Compil
         return _AsciiExpression(compiled, re.compile(source, re.ASCII | flags & same))
     except (re.error, OverflowError, RecursionError):
         return compiled
+
+
+def _counters_of_word(syntax: Syntax, plan: Plan) -> tuple[re.Pattern[str], re.Pattern[str]] | None:
+    """Return expressions that match as often as a word between word edges in ASCII text, and once a line.
+
+    They begin with the literal, so `re` finds it 30 times as fast.
+    """
+    found = _WORD.fullmatch(syntax.source)
+    if found is None or plan.ignore_case:
+        return None
+    word = found["word"]
+    source = f"{word}(?<={found['before']}{word}){found['after']}"
+    return re.compile(source, re.ASCII), re.compile(f"{source}.*", re.ASCII)
 
 
 def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> CompiledRegex:

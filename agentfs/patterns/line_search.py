@@ -72,6 +72,7 @@ class LineSearch:
         self._plan = plan = pattern.plan
         self._expression = pattern.expression
         self._line_regex = pattern.line_regex
+        self._counters = pattern.counters
         self._ignore_case = plan.ignore_case
         self._multiline = pattern.multiline
         self._as_in_rg: _Matches = _without_repeats if plan.may_be_empty else iter
@@ -144,6 +145,13 @@ class LineSearch:
 
     def _count_in(self, text: str, counts: Counts) -> None:
         line_regex = self._line_regex
+        if self._counters is not None and text.isascii() and not self._is_literal(text):
+            self._check_sometimes()
+            matches, lines = (len(each.findall(text)) for each in self._counters)
+            counts.hits += lines
+            counts.lines += lines
+            counts.matches += matches
+            return
         if len(text) <= self._max_length:
             if self._is_literal(text):
                 self._count_literals(text, counts)

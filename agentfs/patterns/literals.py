@@ -7,6 +7,7 @@ to match no line end. A pattern that is not fully understood has no plan.
 
 import re
 from bisect import bisect_right
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -34,6 +35,7 @@ _MAX_LITERAL = 64
 _MAX_FOLDED_LITERAL = 24  # the worst case of a search without case is the product of both lengths
 _FOLDED_PART = 6  # each search prepares its literal: 6 characters take 0.7 µs, and 24 take 5 µs
 _MAX_LITERALS = 24
+_CHUNK = 1024 * 1024  # bytes that are decoded at once
 _MAX_EXTRA = 2
 _DISJOINT = ({r"\s", r"\w"}, {r"\s", r"\d"})
 _FEW_LENGTHS = 8  # a repeat with fewer possible lengths multiplies the steps by them
@@ -280,6 +282,8 @@ class Prefilter:
 
     def __init__(self, plan: Plan, encoding: str | None = None, automaton: Automaton | None = None) -> None:
         literals = [literal.encode() for literal in plan.literals] if encoding is None else []
+        # Three bytes for a character: without case, `k` also matches the Kelvin sign.
+        self.longest = 3 * max(map(len, literals), default=0)
         # In other encodings, texts may have NUL bytes, and literals have other bytes.
         self._is_utf8 = encoding is None or _is_strict(encoding)
         self._automaton: Automaton | None = None
@@ -318,6 +322,11 @@ class Prefilter:
             return None
         self.found_in_any_case = True
         return contents.copy()
+
+    def may_match(self, data: bytearray, end: int) -> bool:
+        """Return True if a piece of a file up to a position may match; it may begin within a character."""
+        start = next((at for at in range(3) if data[at] & 0xC0 != 0x80), 3)
+        return any(find(data, start, end) >= 0 for find in self._finders)
 
     @property
     def is_useful(self) -> bool:
@@ -384,9 +393,16 @@ def _by_automaton(automaton: Automaton) -> Finder:
     return found
 
 
-def is_plain(contents: ReadBuffer) -> bool:
+def is_plain(content: memoryview) -> bool:
     """Return True if a file is in UTF-8 and has no NUL, so its bytes can be searched."""
-    return contents.data.find(0, 0, contents.length) < 0 and _is_valid_utf8(contents.data, contents.length)
+    decoder = getincrementaldecoder("utf-8")()
+    try:
+        return not any(
+            "\0" in decoder.decode(content[start : start + _CHUNK], start + _CHUNK >= len(content))
+            for start in range(0, len(content), _CHUNK)
+        )
+    except UnicodeDecodeError:
+        return False
 
 
 def _is_valid_utf8(data: bytearray, length: int) -> bool:
@@ -426,6 +442,15 @@ def _is_strict(encoding: str) -> bool:
 def _is_wide(content: bytes) -> bool:
     """Return True if a file begins with a mark of UTF-16 or UTF-32; `decode` checks the rest."""
     return len(content) >= 2 and content[0] in _WIDE_BOM_STARTS and not is_binary(content[:4] + b"\x00")
+
+
+def count_bytes(data: bytearray, byte: bytes, start: int, end: int) -> int:
+    """Return how often a byte occurs between two positions."""
+    return (
+        data.count(byte, start, end)
+        if stringzilla is None
+        else int(stringzilla.count(data, byte, start, end))
+    )
 
 
 def substring_finder(text: str, literals: tuple[str, ...]) -> Callable[[str, str, int], int]:

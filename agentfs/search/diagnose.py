@@ -322,7 +322,7 @@ def explain_no_entries(
             shown = f", such as {one_line(found.entries[0].path)}" if found.entries else ""
             fact = f"{_or_more(found)} without {' and '.join(without)}{shown}"
             return FirstOf(Advice(f"{fact}: ", Retry({}, tuple(without))), fact)
-    return _hint_of_syntax(options)
+    return rooted_glob_hint(options) or _hint_of_syntax(options)
 
 
 def _directories(probe: Probe, options: GlobOptions) -> str:
@@ -357,6 +357,15 @@ def _hint_of_syntax(options: GlobOptions | FindOptions) -> str:
         return Joined(": ", "no name has a '/' in it", retry)
     has_set = any("[" in glob.replace("\\[", "") for glob in options.globs)
     return "[ ] matches one character of a set: write \\[ for the bracket itself" if has_set else ""
+
+
+def rooted_glob_hint(options: GlobOptions | FindOptions | GrepOptions) -> str:
+    """Return a hint if a glob begins with `/`, which may have been meant as the root of the system."""
+    rooted = any(glob.startswith("/") for glob in options.globs)
+    fact = (
+        "a '/' at the start of a glob means the search directory; nothing outside the workspace is searched"
+    )
+    return fact if rooted else ""
 
 
 def _or_more(found: FoundEntries) -> str:

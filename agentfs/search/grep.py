@@ -15,7 +15,7 @@ from agentfs.errors import AgentFSError, NotFoundError
 from agentfs.fs import Root, display_name, quote, revision_of, watched
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
-from agentfs.search.diagnose import explain_glob_path, other_reading, report_of, stop_report
+from agentfs.search.diagnose import explain_glob_path, other_reading, report_of, rooted_glob_hint, stop_report
 from agentfs.search.entries import check_offset
 from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.listing import path_lines
@@ -85,6 +85,8 @@ def grep_files(
     if not found.total_lines and found.skipped.reached is None and text is None:
         reading = other_reading(root, limits, meant, found)
         hints = [] if reading is None else [reading.hint(meant)]
+        if not found.searched and (rooted := rooted_glob_hint(meant)):
+            hints.append(_sentence(rooted))
     remarks = glob_note, _context_note(limits, options), _empty_group_note(options)
     elapsed_ms = round((time.monotonic() - began) * 1000)
     result = _render(limits, options, found, hints, remarks, tracker, elapsed_ms)

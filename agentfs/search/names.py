@@ -1,12 +1,11 @@
 """The filter of names that `grep`, `glob` and `find` share: globs, exclusions and file types."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 from agentfs.base.advice import Advice, ParameterName
 from agentfs.base.visible import literal
-from agentfs.errors import AgentFSError, InvalidArgumentError, OutsideWorkspaceError
+from agentfs.errors import InvalidArgumentError, OutsideWorkspaceError
 from agentfs.fs import DirEntry, Root
 from agentfs.search.options import FindOptions, GlobOptions, GrepOptions, as_list, opens_hidden
 from agentfs.tree.file_types import compile_types
@@ -15,7 +14,6 @@ from agentfs.tree.visit import Excluded
 
 NameTest: TypeAlias = Callable[[str], bool]  # tests a path relative to the search directory
 _PATH = ParameterName("path", quoted=True)
-_LITERAL_START = re.compile(r"/+([^*?\[\]{}\\/]+)/")
 _E = TypeVar("_E", bound=DirEntry)
 
 
@@ -28,27 +26,7 @@ def bind_globs(root: Root, globs: list[str], paths: Sequence[str], argument: str
             hint="Make it relative.",
             details={"parameter": argument},
         )
-    if argument in {"glob", "pattern"}:  # an exclusion may name what is not there
-        for glob in globs:
-            _check_start(root, top, glob, paths)
     return [_bound(root, top, glob, paths[0]) for glob in globs] if paths else globs
-
-
-def _check_start(root: Root, top: str, glob: str, paths: Sequence[str]) -> None:
-    """Refuse a glob that begins with a directory that no search directory has."""
-    start = None if glob.startswith(f"{top}/") else _LITERAL_START.match(glob)
-    if start and start[1] != ".." and not any(_exists(root, f"{path}/{start[1]}") for path in paths):
-        message = f"The glob {literal(glob)} begins with '/', which means the search directory, "
-        message += f"and that directory has no {literal(start[1])}."
-        advice = "Only the workspace can be searched: leave out the '/', and put a directory in "
-        raise OutsideWorkspaceError(message, hint=Advice(advice, _PATH, "."), details={"pattern": glob})
-
-
-def _exists(root: Root, path: str) -> bool:
-    try:
-        return root.exists(path)
-    except AgentFSError:
-        return False
 
 
 def _bound(root: Root, top: str, glob: str, path: str) -> str:

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from itertools import chain
 from sys import getsizeof
 from typing import Any
 
@@ -13,10 +13,10 @@ from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, revision_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.literals import Prefilter, SkipReason, decode_content, is_plain
+from agentfs.patterns.literals import Prefilter, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.entries import ENTRY_BYTES, Page, page_of
-from agentfs.search.grep_files import Batch, FileSource, Named, Outcome, Reader, Reading
+from agentfs.search.grep_files import Batch, FileSource, Outcome, Reader, Reading
 from agentfs.search.options import GrepOptions, paths_of
 from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, windows
 from agentfs.shown.read_tracker import NamedEncoding
@@ -106,9 +106,11 @@ class _Searcher:
         window = limits.grep_line_chars * _BLOCK_LINES
         self.line_search = LineSearch(self.pattern, self.deadline, window=window)
         self.prefilter = Prefilter(self.pattern.plan, options.encoding, self.line_search.automaton)
+        # The automaton looks at full lines, and blocks of large files are not full lines.
+        self.large_prefilter = Prefilter(self.pattern.plan, options.encoding)
         kept = root.texts
         self.texts = kept if self.prefilter.is_useful else None
-        if self.texts is not None and self.buffer.limit < self.texts.max_file:
+        if self.texts is not None and self.max_filesize < self.texts.max_file:
             self.texts = None
         self.scarce_texts = kept if kept is not None and kept.blocks.is_scarce else None
         self.by_line = options.by_line
@@ -134,7 +136,8 @@ class _Searcher:
         more = {name: getattr(skipped, name) + count for name, count in self.skipped.items()}
         self.found.skipped = replace(skipped, reached=reached or skipped.reached, **more)
         self.found.excluded = self.source.excluded
-        self.found.in_other_case = self.prefilter.found_in_any_case
+        prefilters = self.prefilter, self.large_prefilter
+        self.found.in_other_case = any(each.found_in_any_case for each in prefilters)
         return self.found
 
     def _search_batch(self, batch: Batch) -> None:
@@ -162,30 +165,13 @@ class _Searcher:
         return self._outcomes_with_names(entries, reader)
 
     def _outcomes_with_names(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
-        """Read files one by one; a file whose encoding was named is read by its path, not from kept texts."""
+        """Read files one by one; those whose encoding was named count as too large, to be read by their path."""
         for entry in entries:
-            if (path := reader.path_of(entry)) not in self.encodings:
+            if reader.path_of(entry) in self.encodings:
+                self.prefilter.found_in_any_case = True  # it does not see this file
+                yield entry, "timeout" if time.monotonic() > self.deadline else "too_large"
+            else:
                 yield from reader.read_files([entry], self._read, linked=self.source.linked)
-                continue
-            self.prefilter.found_in_any_case = True  # it does not see this file
-            for _, outcome in self.source.read_files([Named(path)], partial(self._read_named, path)):
-                yield entry, outcome
-
-    def _read_named(self, path: str, fd: int) -> Reading:
-        """Read a file whose encoding was named; the prefilter knows only other encodings."""
-        if time.monotonic() > self.deadline:
-            return "timeout"
-        if self.buffer.fill(fd) < 0:
-            return "too_large"
-        content = self.buffer.copy()
-        is_text = not is_binary(content) or self.encodings[path].applies_to(content, revision_of(content))
-        return content if is_text else BINARY
-
-    def _decode(self, path: str, content: bytes) -> str | None:
-        named = self.encodings.get(path)
-        if named is None or not named.applies_to(content, revision_of(content)):
-            return decode_content(content, self.options.encoding)
-        return lf_view(decode_in(content, named.name).text)
 
     def _may_match(self, entries: Sequence[Any], texts: Any) -> Sequence[Any]:
         """Leave out kept texts without a required literal, by one pass over all kept texts."""
@@ -193,14 +179,11 @@ class _Searcher:
             if self.found.searched + len(entries) < _FEW_FILES:
                 return entries
             self.candidates = candidates = texts.containing(self._search_block)
-        contents = [getattr(entry, "content", None) for entry in entries]
-        if None in contents:  # some entries are not in a kept tree
-            return entries
-        read = [
-            entry
-            for entry, content in zip(entries, contents, strict=True)
-            if content != _PLAIN or entry in candidates or entry.name in self.names
-        ]
+        if not all(hasattr(kind, "content") for kind in set(map(type, entries))):
+            return entries  # some entries are not in a kept tree
+        if self.names:
+            candidates.update(entry for entry in entries if entry.name in self.names)
+        read = [entry for entry in entries if entry.content != _PLAIN or entry in candidates]
         if not read or self.source.stops_when_full:  # files after the last one must not count
             return read
         known = [entry for entry in read if entry.content != BINARY]
@@ -218,13 +201,14 @@ class _Searcher:
             return self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if source.content == BINARY:
             return "too_large" if source.stat().st_size > self.max_filesize else BINARY
+        is_large = len(source.text) > self.buffer.limit
         if self.candidates is not None and source in self.candidates and source.content == _PLAIN:
-            return bytes(source.text)
+            return "too_large" if is_large else bytes(source.text)
         found = self.prefilter.classify(self.buffer, self.buffer.fill(source))
         if found == BINARY:
             source.keep_as_binary()
-        elif found != "too_large" and not source.content:
-            source.content = _PLAIN if is_plain(self.buffer) else "other"
+        elif not source.content:
+            source.content = _PLAIN if is_plain(source.text) else "other"
         if found is not None and self.candidates is not None:
             self.candidates.add(source)  # the same text may be read again through a link
         return found
@@ -245,36 +229,53 @@ class _Searcher:
             return
         path = reader.path_of(entry)
         if outcome == "too_large":
-            reason = self._search_large(path)
-            if reason is None:
+            by_path = self._search_by_path(path)
+            if by_path is None:
                 return
-            outcome = reason
+            outcome = by_path
         if not isinstance(outcome, bytes):
             if self.source.is_one_file and isinstance(outcome, Exception):
                 raise typed(outcome, path) from None
             self._skip(outcome)
-        elif (text := self._decode(path, outcome)) is None:
+        elif (text := decode_content(outcome, self.options.encoding)) is None:
             self._skip("undecodable")
         else:
             self._search_windows(path, one_window(text))
 
-    def _search_large(self, path: str) -> SkipReason | OSError | AgentFSError | None:
-        """Search a file that is larger than the buffer; return the reason if it is skipped."""
-        most = self.max_filesize
-        self.prefilter.found_in_any_case = True  # it does not see this file
+    def _search_by_path(self, path: str) -> Outcome | None:
+        """Search a file that is larger than the buffer or has a named encoding.
+
+        Returns:
+            The content of a small file, or the reason why the file is skipped; None if it was searched.
+        """
+        limit, multiline = self.buffer.limit, self.options.multiline
+        named = self.encodings.get(path)
         try:
             with self.root.open_file(path) as file:
-                if most == self.buffer.limit or file.stat.st_size > most:
+                if named is not None and file.stat.st_size <= limit:
+                    content = file.read(limit)
+                    if not named.applies_to(content, revision_of(content)):
+                        return BINARY if is_binary(content) else content
+                    self._search_windows(path, one_window(lf_view(decode_in(content, named.name).text)))
+                    return None
+                if self.max_filesize == limit or file.stat.st_size > self.max_filesize:
                     return "too_large"
-                named = self.encodings.get(path)
-                encoding = self.options.encoding if named is None else named.name
-                pieces = text_of_large(file, encoding, self._check_time)
-                if isinstance(pieces, str):
-                    return pieces
-                size, multiline = min(WINDOW, self.line_search.max_length), self.options.multiline
-                first_match = self.line_search.first_in_part
-                every = windows(pieces, size, self.around, first_match, multiline=multiline)
-                self._search_windows(path, every)
+                self.prefilter.found_in_any_case |= multiline
+                parts = text_of_large(
+                    file,
+                    self.options.encoding if named is None else named.name,
+                    None if multiline else self.large_prefilter,
+                    self.around,
+                    self._check_time,
+                )
+                if isinstance(parts, str):
+                    return parts
+                size, first_match = min(WINDOW, self.line_search.max_length), self.line_search.first_in_part
+                every = (
+                    windows(pieces, number, size, self.around, first_match, multiline=multiline)
+                    for number, pieces in parts
+                )
+                self._search_windows(path, chain.from_iterable(every))
         except TimeoutError:
             raise
         except (OSError, AgentFSError) as error:

@@ -6,12 +6,14 @@ searched up to its first match, and a multiline match longer than a quarter of a
 """
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agentfs.fs import OpenFile, incremental_decoder, join_returns, text_pieces
+from agentfs.fs import OpenFile, incremental_decoder, join_returns
+from agentfs.fs import pieces as reading
 from agentfs.patterns.line_search import LineMatch
-from agentfs.patterns.literals import SkipReason
+from agentfs.patterns.literals import Prefilter, SkipReason, count_bytes
 from agentfs.text import HEAD, UNKNOWN_8BIT, bom_of, codec_name, codec_of, declared_encoding
 
 WINDOW = 1024 * 1024  # characters
@@ -71,6 +73,7 @@ class _Source:
 
 def windows(
     pieces: Iterator[str],
+    number: int,
     size: int,
     around: tuple[int, int],
     first_match: Callable[[str, int, int], tuple[int, int] | None],
@@ -81,6 +84,7 @@ def windows(
 
     Args:
         pieces: The text.
+        number: The number of its first line.
         size: The number of characters of the largest window.
         around: The numbers of lines before and after a match that the same window has.
         first_match: Finds the first match in a part of a line that begins between two positions.
@@ -88,8 +92,8 @@ def windows(
     """
     overlap, (before, after) = size // _OVERLAP if multiline else 0, around
     source, text = _Source(pieces), ""
-    start = context = dropped = 0
-    number = 1
+    start = context = 0
+    dropped = sys.maxsize  # what was searched before is another part of the file
     while True:
         text = source.extend(text, size)
         length = len(text)
@@ -169,16 +173,25 @@ def _lines_back(text: str, position: int, lines: int, least: int) -> int:
 
 
 def text_of_large(
-    file: OpenFile, encoding: str | None, check: Callable[[], None]
-) -> Iterator[str] | SkipReason:
-    r"""Return the text of a file in pieces with `\n` for every line end, or why it is not searched.
+    file: OpenFile,
+    encoding: str | None,
+    prefilter: Prefilter | None,
+    around: tuple[int, int],
+    check: Callable[[], None],
+) -> Iterator[tuple[int, Iterator[str]]] | SkipReason:
+    r"""Return the parts of a file that may match, or why it is not searched.
 
     The first MiB decides. After it, bytes that do not fit the encoding are replaced.
 
     Args:
         file: The file.
         encoding: As for `decode_content`.
-        check: Called before each piece is read.
+        prefilter: Leaves out parts of the file; None if matches may span lines.
+        around: The numbers of lines before and after a match that its part has.
+        check: Called before each block is read.
+
+    Returns:
+        The number of the first line of each part, and its text in pieces with `\n` for every line end.
     """
     head = file.read_at(0, _HEAD)
     bom, marked = bom_of(head)
@@ -198,7 +211,13 @@ def text_of_large(
         text = None if codec is None else _decoded(head[len(bom) :], codec)
         if codec is not None and text is not None:
             lone = "\n" not in text and "\r" in text[:-1]
-            return _lines_of(file, codec, len(bom), check, lone=lone)
+            if prefilter is not None and (
+                lone or codec not in {"utf-8", UNKNOWN_8BIT} or not prefilter.is_useful
+            ):
+                prefilter.found_in_any_case = True  # it does not see this file
+                prefilter = None
+            parts = _Parts(file, len(bom), prefilter, around, check)
+            return ((number, _text_of(blocks, codec, lone=lone)) for number, blocks in parts)
     return "undecodable"
 
 
@@ -210,11 +229,92 @@ def _decoded(data: bytes, codec: str) -> str | None:
         return None
 
 
-def _lines_of(
-    file: OpenFile, codec: str, position: int, check: Callable[[], None], *, lone: bool
-) -> Iterator[str]:
-    pieces = (text for _, text in text_pieces(file, codec, position, errors="replace"))
-    for piece in join_returns(pieces):
-        check()
+def _text_of(blocks: Iterator[bytes], codec: str, *, lone: bool) -> Iterator[str]:
+    decoder = incremental_decoder(codec, "replace")
+    texts = (decoder.decode(block, not block) for block in blocks)
+    for piece in join_returns(texts):
         text = piece.replace("\r\n", "\n") if "\r" in piece else piece
         yield text.replace("\r", "\n") if lone else text
+
+
+class _Parts:
+    """The parts of a file that may match, found in its bytes. A part begins and ends at a line end.
+
+    Iterate over the blocks of a part before the next part. The last block is empty.
+    """
+
+    def __init__(
+        self,
+        file: OpenFile,
+        position: int,
+        prefilter: Prefilter | None,
+        around: tuple[int, int],
+        check: Callable[[], None],
+    ) -> None:
+        self._file = file
+        self._position = position
+        self._prefilter = prefilter
+        self._before, self._after = around
+        self._check = check
+        self._number = 1  # of the line at the position
+        self._kept = 0 if prefilter is None else prefilter.longest  # bytes kept of the block before
+        self._data = bytearray(b"\n") * (self._kept + reading.BLOCK)
+        self._length = 0
+        self._complete = False
+
+    def __iter__(self) -> Iterator[tuple[int, Iterator[bytes]]]:
+        starts = deque([(self._position, 1)])  # of a line in each block, with its number
+        while not self._complete:
+            position, number = self._position, self._number
+            if self._read():
+                yield starts[0][1], self._blocks(starts[0][0])
+                starts = deque([(self._position, self._number)])
+                continue
+            if self._number > number:
+                starts.append((position + self._first_line(), number + 1))
+            while len(starts) > 1 and starts[1][1] + self._before <= self._number:
+                starts.popleft()
+
+    def _blocks(self, start: int) -> Iterator[bytes]:
+        """Yield the part that begins at a position and has the last block that was read."""
+        while start < self._position and (
+            block := self._file.read_at(start, min(reading.BLOCK, self._position - start))
+        ):
+            self._check()
+            start += len(block)
+            yield block
+        lines = 0  # since the last block that may match
+        while not self._complete:
+            position, number = self._position, self._number
+            if self._read():
+                lines = 0
+            elif lines >= self._after and self._number - number > self._before:
+                # The lines after the first line end are enough to be shown before the next match.
+                self._length = self._first_line()
+                self._position, self._number, self._complete = position + self._length, number + 1, False
+                self._data[: self._kept] = b"\n" * self._kept
+                yield bytes(memoryview(self._data)[self._kept : self._kept + self._length])
+                break
+            else:
+                lines += self._number - number
+            yield bytes(memoryview(self._data)[self._kept : self._kept + self._length])
+        yield b""
+
+    def _read(self) -> bool:
+        """Read the next block; return True if it may match."""
+        self._check()
+        data, kept = self._data, self._kept
+        data[:kept] = data[self._length : self._length + kept]
+        with memoryview(data)[kept:] as block:
+            self._length = self._file.read_into(self._position, block)
+        end = kept + self._length
+        self._complete = end < len(data)
+        self._position += self._length
+        if self._prefilter is None:
+            return True
+        self._number += count_bytes(data, b"\n", kept, end)
+        return self._prefilter.may_match(data, end)
+
+    def _first_line(self) -> int:
+        """Return where the first line begins in the block."""
+        return self._data.index(b"\n", self._kept) - self._kept + 1

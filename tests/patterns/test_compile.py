@@ -1,6 +1,7 @@
 """The patterns that are accepted, and the errors for the others."""
 
 import random
+import re
 import time
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from agentfs.errors import InvalidPatternError
 from agentfs.patterns.compile import compile_pattern
+from agentfs.patterns.line_search import Counts, LineSearch
 from agentfs.patterns.syntax import escape
 from tests.conftest import part_or_all
 
@@ -232,3 +234,17 @@ def test_a_mistake_is_not_told_in_the_engines_words(pattern):
         "verb|extension|multiple repeat|min repeat|property|unknown|undefined", str(caught.value)
     )
     assert caught.value.details["reason"] in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\bab\b", r"\bab", r"ab\b", r"\<ab\>", r"\b(?:ab)\b", r"\ba\b", r"(ab)\b"]
+)
+def test_a_word_is_counted_as_often_as_it_is_found(pattern):
+    draw = random.Random(pattern)
+    expected_of = re.compile(pattern.replace("\\<", r"\b").replace("\\>", r"\b"))
+    for _ in range(300):
+        text = "".join(draw.choices("ab_ \n-", k=draw.randrange(60))) + draw.choice(["", "é"])
+        found = [len(expected_of.findall(line)) for line in text.split("\n")]
+        counts = Counts()
+        LineSearch(compile_pattern(pattern), time.monotonic() + 60).count(text, counts)
+        assert (counts.lines, counts.matches) == (sum(map(bool, found)), sum(found))

@@ -1,5 +1,6 @@
 """Large files are searched in windows, with the results of a search of the full text."""
 
+import random
 import re
 import threading
 import time
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentfs import Limits, Workspace
-from agentfs.search import searcher
+from agentfs.search import diagnose, searcher, windows
 from tests.conftest import part_or_all
 
 MODES = ["content", "files_with_matches", "count", "summary", "total"]
@@ -206,3 +207,86 @@ def test_the_first_mib_decides_about_encoding_and_line_ends(tmp_path, head, rest
         result = ws.grep(pattern)
     assert result.total_lines == lines
     assert result.skipped.binary == 1 - lines
+
+
+@part_or_all(3)
+def test_line_18_parts_without_a_literal_are_left_out_and_nothing_else_changes(tmp_path, every):
+    @settings(max_examples=200 // every)
+    @given(st.data())
+    def law(data):
+        draw = random.Random(data.draw(st.integers(0, 10**9)))
+        words = [
+            "x\n",
+            "é\n",
+            "ſK\n",
+            "\r\n",
+            "\n",
+            "x" * 30,
+            "needle",
+            "NEEDLE\n",
+            "a \u212aneedle b\n",
+            "nee",
+        ]
+        weights = [40, 10, 2, 5, 5, 2, 1, 1, 1, 1]
+        lines = "".join(draw.choices(words, weights, k=data.draw(st.integers(50, 800)))).split("\n")
+        text = "\n".join(line[:60] for line in lines)
+        encoding = data.draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
+        stray = b"\xe9needle\n" if encoding == "utf-8" and data.draw(st.booleans()) else b""
+        (tmp_path / "f").write_bytes(stray + ("\n" + text).encode(encoding, "replace"))
+        more = {
+            "output_mode": data.draw(st.sampled_from(MODES)),
+            "ignore_case": data.draw(st.booleans()),
+            "before": data.draw(st.integers(0, 3)),
+            "after": data.draw(st.integers(0, 3)),
+            "overlap": data.draw(st.booleans()),
+            "max_count": data.draw(st.sampled_from([None, 1, 3])),
+        }
+        pattern = data.draw(st.sampled_from(["needle", r"^needle", "needle$", r"\bneedle", "kneedle|nees"]))
+        with pytest.MonkeyPatch.context() as patched, Workspace(tmp_path) as ws:
+            patched.setattr(searcher, "WINDOW", data.draw(st.integers(300, 500)))
+            patched.setattr("agentfs.fs.pieces.BLOCK", data.draw(st.sampled_from([1, 7, 50, 200])))
+            patched.setattr(diagnose, "PROBE_SECONDS", 60.0)
+            expected = found(ws, pattern, 10**6, **more)
+            windowed = found(ws, pattern, 1, **more)
+        assert windowed[:2] == expected[:2]
+        assert windowed[2].text == expected[2].text
+
+    law()
+
+
+def test_line_18_a_large_file_is_decoded_only_around_its_literals(tmp_path, monkeypatch):
+    line = b"a line of forty bytes that has nothing ..\n"
+    rest = line * (24 * 2**20 // len(line))
+    (tmp_path / "f").write_bytes(rest + b"needle\n" + rest)
+    decoded = []
+    pieces = windows._text_of
+
+    def counted(blocks, codec, *, lone):
+        for piece in pieces(blocks, codec, lone=lone):
+            decoded.append(len(piece))
+            yield piece
+
+    monkeypatch.setattr(windows, "_text_of", counted)
+    with Workspace(tmp_path) as ws:
+        for pattern, number in ("needle", 1), ("nowhere", 0), (r"needle|nowhere \w+", 1):
+            decoded.clear()
+            result = ws.grep(pattern, "f", context=2)
+            assert [match.line for match in result.matches] == [rest.count(b"\n") + 1] * number
+            assert sum(decoded) <= number * 2**21
+
+
+def test_line_18_a_watched_workspace_keeps_a_large_file_and_leaves_it_out(tmp_path):
+    line = b"a line of forty bytes that has nothing ..\n"
+    for name in range(40):
+        (tmp_path / f"{name}").write_bytes(line)
+    (tmp_path / "large").write_bytes(line * (12 * 2**20 // len(line)) + b"needle\n")
+    with Workspace(tmp_path, watch="calls") as ws, pytest.MonkeyPatch.context() as patched:
+        for _ in range(3):
+            assert ws.grep("needle").total_matches == 1
+        assert ws.watch.text_bytes > 12 * 2**20
+        patched.setattr(searcher, "text_of_large", None)
+        assert ws.grep("nowhere").searched_files == 41
+        patched.undo()
+        with open(tmp_path / "large", "ab") as file:
+            file.write(b"nowhere\n")
+        assert ws.grep("nowhere").total_matches == 1
