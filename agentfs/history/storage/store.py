@@ -31,7 +31,7 @@ from agentfs.history.timeline import Order, PendingMove, Step, Timeline
 _UNCOMPRESSED = 512  # bytes; smaller contents are not compressed
 _UNWRITTEN_BYTES = 8 * 1024 * 1024  # bytes of contents in memory before they are written
 _BEGUN = 0  # the number of the step that is under way
-_META_KEYS = {"root", "position", "dropped", "move", "generation"}
+_META_KEYS = {"root", "position", "dropped", "move"}
 _DROP_BEGUN: Statement = ("DELETE FROM steps WHERE number = ?", (_BEGUN,))
 _END_MOVE: Statement = ("DELETE FROM meta WHERE key = 'move'", ())
 _DROP_UNDONE = (  # only while a step is under way, because after an interrupt this may run twice
