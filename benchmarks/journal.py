@@ -59,7 +59,7 @@ def changes() -> None:
         with Workspace(top, policy=Policy(overwrite="always")) as ws:
             for _ in range(STEPS):
                 ws.write("large", os.urandom(300_000).hex())
-            database = ws._journal.store.database  # noqa: SLF001 - what it takes is not a user's to know
+            database = ws._journal.contents.database  # noqa: SLF001 - what it takes is not a user's to know
             ((pages,),), ((page,),) = database.read("PRAGMA page_count", "PRAGMA page_size")
             size = pages * page
             print(

@@ -79,7 +79,7 @@ def record(root: Path, state: Path | None, rounds: int, *, watch: bool) -> None:
         text = sum(
             path.stat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink()
         )
-        ((stored,),) = ws._journal.store.database.read("SELECT sum(length(data)) FROM contents")[0]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        ((stored,),) = ws._journal.contents.database.read("SELECT sum(length(data)) FROM contents")[0]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     contents = f", contents {stored / text:.0%} of {text / 1e6:.0f} MB" if state else ""
     print(
         f"{kind:10}  first {first}{contents}; empty block {empty};"

@@ -23,7 +23,7 @@ from agentfs.errors import (
 from agentfs.fs import Change, Directory, DirectoryNode, FileNode, Node, Root, display_name, entry_type, quote
 from agentfs.fs.oserrors import write_protected
 from agentfs.history.report import changed_meanwhile
-from agentfs.history.storage.store import Store
+from agentfs.history.storage.contents import Contents
 from agentfs.limits import Limits
 from agentfs.results import CopyResult, DeleteResult, Entry, EntryType, MoveResult
 from agentfs.shown.workspace_context import Context
@@ -248,7 +248,7 @@ def _subtree(
     node = _node(root, limits, entry, real_path)
     found = [("", node)]
     if entry.type == "directory":
-        store = Store()  # the contents need not fit in memory
+        contents = Contents()  # the contents need not fit in memory
         faults: list[AgentFSError] = []
         with root.open_directory(entry.path) as top:
             if top.real_path != real_path:
@@ -260,7 +260,7 @@ def _subtree(
                         hint="Take its subdirectories one by one.",
                         details={"path": entry.path, "limit": most},
                     )
-                kept = store.keep(change).before
+                kept = contents.keep(change).before
                 if kept is not None:
                     found.append((change.path[len(real_path) :], kept))
         if faults:

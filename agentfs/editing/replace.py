@@ -40,7 +40,7 @@ from agentfs.errors import (
 from agentfs.fs import Change, Current, FileNode, Root, quote, watched
 from agentfs.fs.oserrors import read_only
 from agentfs.history.report import changed_meanwhile, patch_lines
-from agentfs.history.storage.store import Store
+from agentfs.history.storage.contents import Contents
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
@@ -196,7 +196,7 @@ def _changed_files(
 
     Raises an error if one of the files cannot be changed.
     """
-    store = Store()  # the contents need not fit in memory
+    contents = Contents()  # the contents need not fit in memory
     in_json: dict[str, int] = {}
     changed: dict[str, _ChangedFile] = {}
     faults: dict[str, AgentFSError] = {}
@@ -221,7 +221,7 @@ def _changed_files(
                 hint=_NARROW,
                 details={"limit": MAX_DIFF_CHARS},
             )
-        changed.setdefault(file.change.path, file._replace(change=store.keep(file.change)))
+        changed.setdefault(file.change.path, file._replace(change=contents.keep(file.change)))
     if faults:
         raise _refused(options, faults, len(found.counts))
     return list(changed.values()), {path: count for path, count in in_json.items() if count > 0}

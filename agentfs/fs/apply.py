@@ -662,27 +662,19 @@ class Batch:
         path, before, after = plan.change.path, plan.change.before, plan.change.after
         if not plan.backup or self._node_at(path) == before:
             return True
-        try:
-            with self._at(plan.backup) as backup:
-                saved = self._node_in(backup)
-                present = self._node_at(path)
-                if (
-                    not isinstance(saved, FileNode | LinkNode)
-                    or saved != before
-                    or present not in (after, None)
-                ):
-                    return False
-                if isinstance(present, DirectoryNode):
-                    self._remove_at(path, directory=True)
-                with self._at(path) as target:
-                    try:
-                        syscalls.replace(backup.parent, backup.name, target.name, to=target.parent)
-                    except OSError as error:  # another file system: copy; the backup is removed later
-                        if error.errno != errno.EXDEV:
-                            raise
-                        self._create(target, saved, None, None)
-        except (NotFoundError, NotDirectoryError):
+        saved, present = self._node_at(plan.backup), self._node_at(path)
+        if not isinstance(saved, FileNode | LinkNode) or saved != before or present not in (after, None):
             return False
+        if isinstance(present, DirectoryNode):
+            self._remove_at(path, directory=True)
+        # If the directory of the path is missing, this fails, so that the only copy of the content is kept.
+        with self._at(plan.backup) as backup, self._at(path) as target:
+            try:
+                syscalls.replace(backup.parent, backup.name, target.name, to=target.parent)
+            except OSError as error:  # another file system: copy; the backup is removed later
+                if error.errno != errno.EXDEV:
+                    raise
+                self._create(target, saved, None, None)
         return True
 
     def _remove_at(self, path: str, *, directory: bool = False) -> None:

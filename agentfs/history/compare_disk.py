@@ -7,7 +7,7 @@ from agentfs.base import call_context
 from agentfs.errors import AgentFSError
 from agentfs.fs import Change, FileNode, Node, Root
 from agentfs.history.report import name_paths
-from agentfs.history.storage.store import Store
+from agentfs.history.storage.contents import Contents
 from agentfs.history.take_back import Lines, is_same_node, read_node
 from agentfs.text import line_changes
 from agentfs.text.git_patch import Blob
@@ -18,7 +18,7 @@ class Present:
 
     def __init__(self, root: Root, max_bytes: int) -> None:
         self._root, self._max_bytes = root, max_bytes
-        self._store = Store()  # keeps contents that other programs wrote out of memory
+        self._contents = Contents()  # keeps contents that other programs wrote out of memory
         self.others: dict[str, Lines] = {}
         self._restored: list[str] = []
         self._gone: list[str] = []
@@ -66,7 +66,7 @@ class Present:
             for known in (net.after, net.before):
                 if isinstance(known, FileNode) and found == known:
                     return known
-            return None if found is None else self._store.keep_node(found)
+            return None if found is None else self._contents.keep_node(found)
         self._unknown.append(net.path)
         return net.after
 

@@ -13,7 +13,8 @@ from agentfs.base.advice import Advice, Joined, ToolName
 from agentfs.base.forks import watch_forks
 from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
-from agentfs.history.storage.store import Store
+from agentfs.history.storage.contents import Contents
+from agentfs.history.storage.step_log import StepLog
 from agentfs.history.timeline import PendingMove, Step, Timeline
 from agentfs.limits import Limits
 from agentfs.text import plural
@@ -40,11 +41,12 @@ class Journal:
 
     def __init__(
         self,
-        store: Store | None = None,
+        log: StepLog | None = None,
         read_node: "NodeReader | None" = None,
         timeline: Timeline | None = None,
     ) -> None:
-        self.store = store or Store()
+        self.contents = Contents() if log is None else log.contents
+        self.log = log  # None without a state directory
         self._read_node = read_node
         self._lock = RLock()  # always taken after the locks of files
         self._forked = False
@@ -56,20 +58,21 @@ class Journal:
     def after_fork(self) -> None:
         """Start empty in a forked child; with a state directory, refuse every use there."""
         self._lock = RLock()
-        if self.store.database.temporary:
-            self.store, self.timeline, self._forked = Store(), Timeline(), True
+        if self.log is None:
+            self.contents, self.timeline, self._forked = Contents(), Timeline(), True
         else:
-            self.store = Store(self.store.database)
+            self.contents = Contents(self.contents.database)
+            self.log = StepLog(self.contents)
         self._recordings = None
 
     def close(self) -> None:
         """Release the kept contents and close the database."""
         with self._lock:
-            self.store.close()
+            self.contents.close()
 
     def flush(self) -> None:
         """At the end of a call, write the outcomes that are not yet in the database."""
-        self.store.database.flush()
+        self.contents.database.flush()
 
     def alone(self) -> AbstractContextManager[object]:
         """Return a context in which no other thread makes a recorded change."""
@@ -85,13 +88,14 @@ class Journal:
     @contextmanager
     def recording(self, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
         """Record the changes that the block makes as one step; none if it fails."""
-        kept = tuple(map(self.store.keep, changes))
+        kept = tuple(map(self.contents.keep, changes))
         with self._lock:
             if not kept:
                 yield kept
                 return
             timeline, made = self.timeline, Step(kept, time.time())
-            self.store.begin_step(made)
+            if self.log is not None:
+                self.log.begin_step(made)
             try:
                 yield kept
             except BaseException as error:
@@ -104,7 +108,9 @@ class Journal:
                     timeline.add(made)
                     self._observe(made.changes)
                 whole = len(made.changes) == len(kept) or (None if made.changes else False)
-                self.store.finish_step(made if made.changes else None, position, whole=whole)
+                if self.log is not None:
+                    self.log.finish_step(made if made.changes else None, position, whole=whole)
+                self.contents.drop_unneeded()
                 self._drop_oldest()
 
     @contextmanager
@@ -116,7 +122,8 @@ class Journal:
         with self._lock:
             if self.timeline.generation != generation:
                 raise Overtaken
-            self.store.begin_move(move)
+            if self.log is not None:
+                self.log.begin_move(move)
             moved = True
             try:
                 yield move.changes
@@ -127,13 +134,17 @@ class Journal:
                 if moved:
                     self.timeline.reorder(move.order)
                     self._observe(move.changes)
-                self.store.finish_move(move if moved else None, whole=moved)
+                if self.log is not None:
+                    self.log.finish_move(move if moved else None, whole=moved)
+                self.contents.drop_unneeded()
 
     @property
     def recordings(self) -> "Recordings":
         """The open recordings, and their snapshot."""
         if self._recordings is None:
-            self._recordings = history.recordings.recording.Recordings(self.store, self.timeline, self._lock)
+            self._recordings = history.recordings.recording.Recordings(
+                self.contents, self.log, self.timeline, self._lock
+            )
         return self._recordings
 
     def _observe(self, changes: Sequence[Change]) -> None:
@@ -168,7 +179,8 @@ class Journal:
                 while str(number) in known:
                     number += 1
                 name = str(number)
-            self.store.set_checkpoint(name, self.timeline.position)
+            if self.log is not None:
+                self.log.set_checkpoint(name, self.timeline.position)
             return name, self.timeline.set_checkpoint(name)
 
     def steps_since(self, checkpoint: str | None) -> tuple[list[Step], int]:
@@ -229,7 +241,9 @@ class Journal:
 
     def _drop_oldest(self) -> None:
         if self.timeline.drop_oldest():
-            self.store.drop_steps(self.timeline.dropped)
+            if self.log is not None:
+                self.log.drop_steps(self.timeline.dropped)
+            self.contents.drop_unneeded()
 
 
 class RecoveryState:

@@ -19,6 +19,7 @@ from agentfs.limits import Limits
 from agentfs.results import ChangesResult, CheckpointResult, RecordedResult, UndoResult
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
+from agentfs.text import UNKNOWN_8BIT
 
 _MAX_NAME = 200
 
@@ -140,7 +141,9 @@ def changes(journal: Journal, context: Context, since: str | None, paths: Paths)
         if root.is_usable(each.path) and (scope is None or any(is_in(each.path, path) for path in scope))
     ]
     labels = {each.path: step.label for step in steps if step.label for each in step.changes}
-    encodings = {path: named.name for path, named in tracker.encodings().items()}
+    encodings = {
+        path: named.name for path, named in tracker.encodings().items() if named.name != UNKNOWN_8BIT
+    }
     marks = Marks(present.others, labels, encodings)
     notes = present.notes()
     if dropped:

@@ -76,7 +76,7 @@ def _move(
             way = Way(journal.timeline, numbers, paths, undoing=undoing)
         _check_usable(root, way.paths)
         read = partial(read_node, root, max_bytes=max_bytes)
-        outcome = take_steps(way.changes, read, journal.store.keep_node)
+        outcome = take_steps(way.changes, read, journal.contents.keep_node)
         try:
             if outcome.clashes:
                 rest = again and rest_of_call(again, way.taken, outcome.clashes, root.display_path)

@@ -258,7 +258,8 @@ class Server:
         else:
             workspace = self._open_in_session(real, hello, opened, state)
         kept = workspace._state  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - for the ledger
-        ledger = None if kept is None else kept.journal.store.ledger
+        log = None if kept is None else kept.journal.log
+        ledger = None if log is None else log.ledger
         self._outcomes = ledger if isinstance(ledger, Outcomes) else None
         if hello.get("forget") is True:
             workspace.forget()

@@ -196,7 +196,7 @@ class ReadTracker:
     def record_write(self, real_path: str, revision: str, text: str | None) -> None:
         """Record that this workspace wrote the file. All of it then counts as read."""
         with self._updating():
-            self._set_latest_ids(real_path, None)
+            self._latest_ids.pop(real_path, None)
             self._put(real_path, ReadRecord(revision, whole=True, text=text))
 
     def record_edit(
@@ -216,7 +216,7 @@ class ReadTracker:
         `cells` is their number, and there are no hunks. If the diff was `seen`, its lines count as read.
         """
         with self._updating():
-            self._set_latest_ids(real_path, None)
+            self._latest_ids.pop(real_path, None)
             known, present = self._get(real_path, before), self._get(real_path, after)
             if known is None:
                 return
@@ -255,7 +255,7 @@ class ReadTracker:
     def record_restore(self, real_path: str, revision: str) -> None:
         """Record that an undo or redo restored a revision. It then counts as the last one read."""
         with self._updating():
-            self._set_latest_ids(real_path, None)
+            self._latest_ids.pop(real_path, None)
             if (known := self._get(real_path, revision)) is not None:
                 self._put(real_path, known)
 
@@ -298,7 +298,7 @@ class ReadTracker:
             if record is None or record.ids is None:
                 return ()
             if to_model:
-                self._set_latest_ids(real_path, revision)
+                self._latest_ids[real_path] = revision
             return tuple(record.ids.split())
 
     def latest_ids(self, real_path: str) -> str | None:
@@ -453,14 +453,6 @@ class ReadTracker:
             self._drop(path, ids.pop(0)[0], keep_record=True)
         while self._size > MAX_TEXT_BYTES:
             self._drop(*next(iter(self._texts)), keep_record=True)
-
-    def _set_latest_ids(self, path: str, revision: str | None) -> None:
-        before = self._latest_ids.pop(path, None)
-        if revision is not None:
-            self._latest_ids[path] = revision
-        if before != revision:
-            for each in filter(None, (before, revision)):
-                self._changed(path, each)
 
     def _drop(self, path: str, revision: str, *, keep_record: bool = False) -> None:
         """Drop a revision with its text and line ids. With `keep_record`, keep the record of a read."""

@@ -17,7 +17,7 @@ from agentfs.errors import (
     StaleError,
     TooLargeError,
 )
-from agentfs.history.storage.store import Store
+from agentfs.history.storage.contents import Contents
 from tests.editing.test_move_directory import fresh, put_hook
 from tests.history.judges import snapshot
 
@@ -156,14 +156,14 @@ def test_a_copy_counts_as_read_if_the_file_does(top):
 
 def test_a_file_changed_during_the_copy_of_the_directory_is_not_replaced(top, monkeypatch):
     before = snapshot(top)
-    real = Store.keep
+    real = Contents.keep
 
     def keep(self, change):
         (top / "new").mkdir(exist_ok=True)
         return real(self, change)
 
     with Workspace(top) as ws:
-        monkeypatch.setattr(Store, "keep", keep)
+        monkeypatch.setattr(Contents, "keep", keep)
         (top / "new").mkdir()
         (top / "new/a").write_text("theirs")
         with pytest.raises((AlreadyExistsError, StaleError)):

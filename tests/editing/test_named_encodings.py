@@ -221,3 +221,11 @@ def test_an_edit_of_an_unknown_encoding_says_how_to_name_it(ws, tmp_path):
             "Edit", {"file_path": path, "old_string": "caf\u2603", "new_string": "x"}
         )
         assert "encoding=" not in refused.content
+
+
+def test_changes_shows_a_file_that_was_written_in_an_unknown_encoding(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"one\n\xe9\n")
+    with Workspace(tmp_path) as ws:
+        ws.read("a.txt")
+        ws.write("a.txt", "")
+        assert r"-\xe9" in ws.changes().text

@@ -83,6 +83,32 @@ def test_files_that_a_killed_batch_created_are_removed(tmp_path):
     assert not logs_of(top)
 
 
+def test_the_only_copy_of_a_file_is_kept_while_its_directory_cannot_be_restored(tmp_path):
+    top = tmp_path / "root"
+    put(top, {"d/e/f": "the only copy\n"})
+    before = snapshot(top)
+    child = os.fork()
+    if child == 0:
+        plan.RecoveryLog.note_left = lambda *_: os._exit(9)
+        with Workspace(top) as ws:
+            ws.delete("d", recursive=True)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    put(top, {"d": "another program's\n"})
+    for _ in range(2):
+        with Workspace(top) as ws:
+            assert any('"d/e/f" could not be undone' in note for note in ws.recovery_notes)
+        assert b"the only copy\n" in [path.read_bytes() for path in top.rglob(".agentfs-*") if path.is_file()]
+    (top / "d").unlink()
+    (top / "d").mkdir()
+    with Workspace(top) as ws:
+        assert any('"d/e/f" was undone' in note for note in ws.recovery_notes), ws.recovery_notes
+        assert snapshot(top).keys() == before.keys()
+        assert (top / "d/e/f").read_text() == "the only copy\n"
+    assert not logs_of(top)
+    assert not list(top.rglob(".agentfs-*"))
+
+
 def test_a_batch_is_undone_even_if_its_directory_was_renamed(tmp_path):
     killed_after_creating(tmp_path / "root")
     (tmp_path / "root").rename(tmp_path / "renamed")

@@ -192,7 +192,7 @@ def test_contents_that_no_step_needs_leave_the_database_while_it_is_open(tmp_pat
                 most[path.name] = max(most.get(path.name, 0), path.stat().st_size)
         assert most["history.db"] < 2_500_000, "40 contents of 300,000 bytes"
         assert most["history.db-wal"] <= 4 * 1024 * 1024 + 100_000
-        ((count,),) = ws._journal.store.database.read("SELECT count(*) FROM contents")[0]
+        ((count,),) = ws._journal.contents.database.read("SELECT count(*) FROM contents")[0]
         assert count == 1, "that of the step that can be redone"
         ws.redo()
         ws.undo()
@@ -205,7 +205,7 @@ def test_the_temporary_database_reuses_the_pages_of_contents_that_no_step_needs(
             (tmp_path / "a").write_bytes(os.urandom(300_000))
             ws.delete("a")
             ws.undo()
-        ((pages,),) = ws._journal.store.database.read("PRAGMA page_count")[0]
+        ((pages,),) = ws._journal.contents.database.read("PRAGMA page_count")[0]
         assert pages * 4096 < 2_500_000
 
 

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.history.storage import store
+from agentfs.history.storage import contents
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
 ONLY_PARENT = "Only the parent process can undo changes that were made before the fork."
@@ -26,7 +26,7 @@ def ws(tmp_path):
 @pytest.fixture(autouse=True)
 def _nothing_in_memory(monkeypatch):
     """Let each content go to the database at once."""
-    monkeypatch.setattr(store, "_UNWRITTEN_BYTES", 0)
+    monkeypatch.setattr(contents, "_UNWRITTEN_BYTES", 0)
 
 
 def in_a_copy(act) -> str:
@@ -209,7 +209,7 @@ def test_a_content_that_changed_in_the_temporary_file_is_never_written(ws, tmp_p
     texts = [random_text() for _ in range(3)]
     for text in texts:
         ws.write("a.txt", text)
-    database = ws._journal.store.database
+    database = ws._journal.contents.database
     database.write([(damage, ())])
     with pytest.raises(AgentFSError, match="A content of the journal in the temporary file is damaged"):
         ws.undo()

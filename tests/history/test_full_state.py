@@ -13,7 +13,7 @@ import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
 from agentfs.errors import FileIOError, UnreadError
-from agentfs.history.storage import database, read_history
+from agentfs.history.storage import database
 from agentfs.history.storage.database import Database
 from tests.conftest import part_or_all
 from tests.faults.tracing import needs_tracing, run_traced
@@ -198,7 +198,6 @@ def fail_in_the_kernel(root, tmp_path, fault, step):
 
 
 def test_while_the_disk_is_full_the_unwritten_read_history_is_bounded(root, tmp_path, monkeypatch):
-    monkeypatch.setattr(read_history, "_MOST_UNWRITTEN", 20)
     for number in range(100):
         (root / f"{number}.txt").write_text(f"{number}\n")
     with Workspace(root, state=tmp_path / "state") as ws:
@@ -207,7 +206,7 @@ def test_while_the_disk_is_full_the_unwritten_read_history_is_bounded(root, tmp_
             full.setattr(Database, "write", fails)
             for number in range(100):
                 ws.read(f"{number}.txt")
-                assert len(ws._read_tracker._unwritten) <= 20
+                assert len(ws._read_tracker._unwritten) <= 1
     with Workspace(root, state=tmp_path / "state") as ws:  # it was written when the other was closed
         for number in range(100):
             ws.write(f"{number}.txt", "new\n")

@@ -20,8 +20,8 @@ from agentfs.errors import (
 )
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, quote, syscalls
 from agentfs.history import operations, report
-from agentfs.history.storage import store
-from agentfs.history.storage.store import Store
+from agentfs.history.storage import contents
+from agentfs.history.storage.contents import Contents
 from tests.conftest import needs
 from tests.history.judges import git_applied, snapshot
 
@@ -44,13 +44,13 @@ def test_undo_takes_back_and_redo_makes_again(ws, tmp_path):
 
 def test_a_change_cancelled_before_its_file_changed_is_not_a_step(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("one\n")
-    call, begin_step = call_context.Execution("splice"), Store.begin_step
+    call, keep = call_context.Execution("splice"), Contents.keep
 
-    def cancel(store, step):
-        begin_step(store, step)
+    def cancel(self, change):
         assert call.abandon()
+        return keep(self, change)
 
-    monkeypatch.setattr(Store, "begin_step", cancel)
+    monkeypatch.setattr(Contents, "keep", cancel)
     with Workspace(tmp_path) as ws:
         token = call_context.current.set(call)
         with pytest.raises(call_context.Cancelled):
@@ -296,7 +296,7 @@ def test_changes_made_side_by_side_are_all_undone(ws, tmp_path):
 
 
 def test_contents_go_to_the_disk_when_they_are_many():
-    kept_in = Store()
+    kept_in = Contents()
     tracemalloc.start()
     kept = [kept_in.keep(Change(str(i), None, FileNode.of(0o644, os.urandom(300_000)))) for i in range(60)]
     assert tracemalloc.get_traced_memory()[0] < 9_000_000
@@ -307,19 +307,19 @@ def test_contents_go_to_the_disk_when_they_are_many():
 
 
 def test_nothing_is_changed_if_nothing_can_be_kept(ws, tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_UNWRITTEN_BYTES", 0)
+    monkeypatch.setattr(contents, "_UNWRITTEN_BYTES", 0)
     (tmp_path / "a").write_text("old\n" * 100)
     (tmp_path / "large").write_bytes(os.urandom(100_000).hex().encode())
     ws.edit("a", "old", "older", replace_all=True)
     before = snapshot(tmp_path)
     pages = "PRAGMA max_page_count"
-    ((most,),) = ws._journal.store.database.read(pages)[0]
-    ws._journal.store.database.read(f"{pages}=20")
+    ((most,),) = ws._journal.contents.database.read(pages)[0]
+    ws._journal.contents.database.read(f"{pages}=20")
     for _ in range(2):
         with pytest.raises(FileIOError, match=r"temporary file .* failed: No space left"):
             ws.delete("large")
     assert snapshot(tmp_path) == before
-    ws._journal.store.database.read(f"{pages}={most}")
+    ws._journal.contents.database.read(f"{pages}={most}")
     ws.write("b", "small\n")
     ws.delete("large")
     ws.undo(3)

@@ -237,10 +237,10 @@ def journal_of(ws):
 
 
 def memory_of(ws):
-    """All that is remembered but the order in which what is least used goes first."""
-    tracker = ws._read_tracker
-    records = {path: list(versions.items()) for path, versions in tracker._files.items()}
-    return records, dict(tracker._texts), tracker._latest_ids, tracker._generation, tracker._size
+    """The revisions of each file that were read whole, the last used at the end."""
+    known = ws._read_tracker._files.items()
+    whole = {path: [each.revision for each in versions.values() if each.whole] for path, versions in known}
+    return {path: revisions for path, revisions in whole.items() if revisions}
 
 
 @part_or_all(4)

@@ -418,7 +418,7 @@ def test_contents_of_protected_files_are_never_kept(root, reopened, tmp_path):
         (root / "a.txt").write_text("x\n")
     assert recorded.result.lost == (".env", "key.pem")
     assert "secret-secret" not in f"{recorded.result.text}{recorded.result.patch}"
-    for (data,) in ws._journal.store.database.read("SELECT data FROM contents")[0]:
+    for (data,) in ws._journal.contents.database.read("SELECT data FROM contents")[0]:
         assert b"secret-secret" not in data
     ws.undo()
     assert (root / ".env").read_text() == "TOKEN=secret-secret-2\n"

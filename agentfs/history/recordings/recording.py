@@ -16,8 +16,9 @@ from agentfs.fs import Change, DirectoryNode, Root, directories_above, quote
 from agentfs.fs.context import file_clock
 from agentfs.history.recordings.snapshot import Difference, Snapshot
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
+from agentfs.history.storage.contents import Contents
 from agentfs.history.storage.database import Damage, Statement, checksum, to_json
-from agentfs.history.storage.store import Store
+from agentfs.history.storage.step_log import StepLog, step_to_json
 from agentfs.history.take_back import is_same_node, merge_nodes
 from agentfs.history.timeline import Step, Timeline, moved_to_hidden
 from agentfs.limits import Limits
@@ -63,9 +64,15 @@ class Recordings:
     change files. The changes by the workspace during a scan are excluded afterwards.
     """
 
-    def __init__(self, store: Store, timeline: Timeline, lock: AbstractContextManager[object]) -> None:
-        self._store, self._timeline, self._lock = store, timeline, lock
-        self._snapshot = Snapshot(store)
+    def __init__(
+        self,
+        contents: Contents,
+        log: StepLog | None,
+        timeline: Timeline,
+        lock: AbstractContextManager[object],
+    ) -> None:
+        self._contents, self._log, self._timeline, self._lock = contents, log, timeline, lock
+        self._snapshot = Snapshot(contents)
         self._open: list[OpenRecording] = []
         self._scan_lock = Lock()
         self._own: set[str] | None = None  # paths that the workspace changes during a scan; None: no scan
@@ -130,7 +137,7 @@ class Recordings:
         for path, present in ((each.path, each.before) for each in changes):
             seen = self._snapshot.paths.get(path)
             if seen is not None and seen.node is not None and not is_same_node(seen.node, present):
-                others.append(Change(path, seen.node, present and self._store.keep_node(present)))
+                others.append(Change(path, seen.node, present and self._contents.keep_node(present)))
         if others:
             opened = self._open[-1]
             step = Step(tuple(others), time.time(), opened.label)
@@ -172,23 +179,23 @@ class Recordings:
             if isinstance(node, DirectoryNode) and node.mode is None:  # the system has decided the mode
                 with suppress(AgentFSError):
                     node = self._open[-1].root.node(path, max_bytes=0)
-            statements += self._snapshot.put(path, node and self._store.keep_node(node))
+            statements += self._snapshot.put(path, node and self._contents.keep_node(node))
             parent = os.path.dirname(path)
             if node is not None and parent and parent not in self._snapshot.paths:  # an ignored directory
                 statements += self._snapshot.put(parent, DirectoryNode())
             if self._own is not None:
                 self._own.add(path)
-        if not self._store.database.temporary:
-            self._store.database.defer(statements)
+        if self._log is not None:
+            self._contents.database.defer(statements)
 
-    def restore(self, root: Root, limits: Limits) -> None:
+    def restore(self, log: StepLog, root: Root, limits: Limits) -> None:
         """Open the recordings that a dead process left open; they are late."""
-        (rows,) = self._store.database.read(_READ)
+        (rows,) = self._contents.database.read(_READ)
         for number, payload, check in rows:
             if check != checksum(payload):
                 raise Damage("a recording has a wrong checksum")
             plain: dict[str, Any] = json.loads(payload)
-            step = self._store.step_from_json(plain["step"])
+            step = log.step_from_json(plain["step"])
             given = root.unrecorded, limits, plain["ignored"], plain["began"]
             opened = OpenRecording(number, step.label, *given, is_late=True)
             opened.lost = dict.fromkeys(step.lost)
@@ -242,12 +249,13 @@ class Recordings:
 
     def _row(self, opened: OpenRecording) -> Statement:
         step = Step((), 0.0, opened.label, tuple(opened.lost))
-        plain = {"began": opened.began, "ignored": opened.ignored, "step": self._store.step_to_json(step)}
+        plain = {"began": opened.began, "ignored": opened.ignored, "step": step_to_json(step)}
         payload = to_json(plain)
         return _PUT, (opened.number, payload, checksum(payload))
 
     def _write(self, step: Step | None, statements: Sequence[Statement]) -> None:
-        self._store.add_recorded(step, self._timeline.position, statements)
+        if self._log is not None:
+            self._log.add_recorded(step, self._timeline.position, statements)
 
 
 def _late_error(opened: OpenRecording, error: AgentFSError) -> AgentFSError:

@@ -35,8 +35,8 @@ from agentfs.fs import (
 from agentfs.fs.context import TIME_RESOLUTION, file_clock, is_settled
 from agentfs.fs.ignore_files import OuterRules, read_outer_rules
 from agentfs.fs.node import Metadata
+from agentfs.history.storage.contents import Contents
 from agentfs.history.storage.database import Damage, Statement, checksum, from_bytes, to_bytes, to_json
-from agentfs.history.storage.store import Store
 from agentfs.history.take_back import is_same_node, read_node
 from agentfs.limits import Limits
 from agentfs.text import plural
@@ -109,7 +109,7 @@ class Snapshot:
     Used under the lock of the journal, except `difference`, which only one thread calls at a time.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Contents) -> None:
         self._store = store
         self._paths: dict[str, Seen] | None = None
         self._basis: Basis | None = None
@@ -216,7 +216,7 @@ def _row(path: str, seen: Seen) -> tuple[bytes | int | None, ...]:
     return key, digest, node, status, checksum(key, node, status)
 
 
-def _present(store: Store, root: Root, top: int, path: str, limits: Limits) -> Seen | None:
+def _present(store: Contents, root: Root, top: int, path: str, limits: Limits) -> Seen | None:
     """Return the present state of a path that a scan did not find; `top` is a descriptor of the root."""
     status: Status | None = None
     with suppress(OSError):
@@ -312,7 +312,7 @@ class _Scan:
     """A scan of the tree, which keeps the content of changed files."""
 
     def __init__(
-        self, store: Store, old: dict[str, Seen], root: Root, limits: Limits, top: int, *, ignored: bool
+        self, store: Contents, old: dict[str, Seen], root: Root, limits: Limits, top: int, *, ignored: bool
     ) -> None:
         self._store, self._old, self._root, self._limits = store, old, root, limits
         self._ignored = ignored

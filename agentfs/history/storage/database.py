@@ -17,26 +17,24 @@ from agentfs.fs import quote
 from agentfs.history.storage.state_directory import FILE, StateDirectory, no_locks
 from agentfs.policy import Durability
 
-VERSION = 5
+VERSION = 6
 _APPLICATION_ID = 0x61677466
 _TIMEOUT = 5.0  # seconds to wait for another program that has locked the database
 _WAL_BYTES = 4 * 1024 * 1024
 _SMALLEST = 512  # bytes of a page
+_CONTENTS = "CREATE TABLE contents (digest BLOB PRIMARY KEY, data BLOB)"
 # Each row has a checksum, because SQLite has none. Texts are bytes if they may hold lone surrogates.
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB, checksum INTEGER) WITHOUT ROWID;
 CREATE TABLE steps (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
 CREATE TABLE checkpoints (name BLOB PRIMARY KEY, position INTEGER, number INTEGER, checksum INTEGER)
     WITHOUT ROWID;
-CREATE TABLE contents (digest BLOB PRIMARY KEY, data BLOB);
 CREATE TABLE snapshot (path BLOB PRIMARY KEY, digest BLOB, node BLOB, status BLOB, checksum INTEGER)
     WITHOUT ROWID;
 CREATE INDEX snapshot_digests ON snapshot (digest);
 CREATE TABLE recordings (number INTEGER PRIMARY KEY, payload BLOB, checksum INTEGER);
-CREATE TABLE reads (path BLOB, revision TEXT, number INTEGER, record BLOB, checksum INTEGER,
-    PRIMARY KEY (path, revision)) WITHOUT ROWID;
-CREATE TABLE texts (path BLOB, revision TEXT, text BLOB, checksum INTEGER,
-    PRIMARY KEY (path, revision)) WITHOUT ROWID;
+CREATE TABLE reads (number INTEGER PRIMARY KEY, path BLOB, revision TEXT, record BLOB, checksum INTEGER,
+    UNIQUE (path, revision));
 """
 # SQLite's primary result codes.
 _PERM, _BUSY, _LOCKED, _READONLY, _CORRUPT, _FULL, _PROTOCOL, _NOTADB = 3, 5, 6, 8, 11, 13, 15, 26
@@ -50,7 +48,7 @@ class Damage(Exception):  # noqa: N818 - it becomes an error that says what to d
 
 
 class Database:
-    """The database of a state directory, or a temporary one if there is no path. Thread-safe.
+    """The database of a state directory, or a temporary one for contents if there is no path. Thread-safe.
 
     The directory holds the lock: without it, the database is only read. A temporary database is opened on
     first use. It lives in memory and in an unnamed file, which disappears when the database is closed.
@@ -264,7 +262,7 @@ class Database:
             raise no_locks(self.path, f"SQLite cannot use a write-ahead log there, only {mode!r}")
         try:
             connection.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA.split(";"):
+            for statement in (_CONTENTS, *(() if self.temporary else _SCHEMA.split(";"))):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id={_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version={VERSION}")

@@ -11,10 +11,11 @@ from agentfs.errors import AgentFSError, InvalidArgumentError
 from agentfs.fs import Change, DirectoryNode, Root, quote
 from agentfs.history.journal import MAX_FILE_BYTES, Journal, RecoveryState, node_reader
 from agentfs.history.report import changed_meanwhile, name_paths
+from agentfs.history.storage.contents import Contents
 from agentfs.history.storage.database import Database, put_meta
 from agentfs.history.storage.read_history import PersistentReadTracker
 from agentfs.history.storage.state_directory import FILE, StateDirectory
-from agentfs.history.storage.store import Ledger, Loaded, Store
+from agentfs.history.storage.step_log import Ledger, Loaded, StepLog
 from agentfs.history.timeline import Step
 from agentfs.limits import Limits
 from agentfs.policy import Durability
@@ -55,20 +56,23 @@ def open_state(
     try:
         database = Database(directory.path, directory, durability)
         _check_root(database, root.path, new=True)
-        store = Store(database)
-        loaded = store.load()
+        log = StepLog(Contents(database))
+        loaded = log.load()
         if make_ledger is not None:
             unfinished = loaded.begun is not None or loaded.move is not None
-            store.ledger = make_ledger(database, unfinished=unfinished)
-        messages, made = _recover(loaded, store, root)
+            log.ledger = make_ledger(database, unfinished=unfinished)
+        messages, made = _recover(loaded, log, root)
         database.flush()
         tracker = PersistentReadTracker(database)
         if tracker.damage:
             messages += (f"the read history was damaged and has been deleted: {tracker.damage}",)
-        store.remove_unneeded()
+        log.contents.drop_unneeded()
+        database.flush()
+        with suppress(AgentFSError):  # the file only stays too large
+            database.truncate_log()
         database.opened()
-        journal = Journal(store, node_reader(root), loaded.timeline)
-        messages += _end_recordings(journal, root, limits, made)
+        journal = Journal(log, node_reader(root), loaded.timeline)
+        messages += _end_recordings(journal, log, root, limits, made)
         return State(journal, tracker, messages, database, directory)
     except BaseException:
         if database is not None:
@@ -85,8 +89,8 @@ def read_journal(path: str | os.PathLike[str], root: str | None = None) -> Journ
     database = _existing(path)
     if root is not None:
         _check_root(database, os.path.realpath(root))
-    store = Store(database)
-    return Journal(store, timeline=store.load().timeline)
+    log = StepLog(Contents(database))
+    return Journal(log, timeline=log.load().timeline)
 
 
 def root_of(path: str | os.PathLike[str]) -> str:
@@ -131,7 +135,7 @@ def _check_root(database: Database, root: str, *, new: bool = False) -> None:
         )
 
 
-def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[tuple[str, ...], tuple[Change, ...]]:
+def _recover(loaded: Loaded, log: StepLog, root: Root) -> tuple[tuple[str, ...], tuple[Change, ...]]:
     """Finish the step, undo or redo that was under way when a process died.
 
     The tree shows which changes were made. Return messages and these changes.
@@ -141,7 +145,7 @@ def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[tuple[str, ...],
     if step is not None:
         state = RecoveryState(step.changes, node_reader(root))
         made = Step(state.made, step.time) if state.made else None
-        store.finish_step(made, position, whole=state.whole)
+        log.finish_step(made, position, whole=state.whole)
         if made is not None:
             timeline.add(made)
         with suppress(AgentFSError):  # in a read-only workspace they stay
@@ -155,19 +159,19 @@ def _recover(loaded: Loaded, store: Store, root: Root) -> tuple[tuple[str, ...],
     state = RecoveryState(move.changes, node_reader(root))
     if state.complete:
         timeline.reorder(move.order)
-    store.finish_move(move if state.complete else None, whole=state.whole)
+    log.finish_move(move if state.complete else None, whole=state.whole)
     return tuple(_messages(state, moving=True)), state.made
 
 
 def _end_recordings(
-    journal: Journal, root: Root, limits: Limits, made: tuple[Change, ...]
+    journal: Journal, log: StepLog, root: Root, limits: Limits, made: tuple[Change, ...]
 ) -> tuple[str, ...]:
     """End the recordings that were open when a process died; return messages.
 
     `made` are changes of the workspace that the recordings have not observed.
     """
     messages: list[str] = []
-    journal.recordings.restore(root, limits)
+    journal.recordings.restore(log, root, limits)
     journal.recordings.observe(made)
     for opened, step in journal.end_late_recordings():
         found = "nothing that can be undone" if step is None else plural(len(step.changes), "path")
