@@ -167,6 +167,11 @@ class Workspace:
         return self._root.path
 
     @property
+    def workdir(self) -> str:
+        """The directory, relative to the root, where relative paths start; "." is the root."""
+        return self._root.workdir
+
+    @property
     def containment(self) -> Containment:
         """The mechanisms that now confine calls to the root and keep writers apart."""
         self._check_open()
@@ -318,7 +323,7 @@ class Workspace:
         """
         numbered = self.policy.line_numbers
         request = reading.page.ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, numbered)
-        return reading.read.read_path(self._context, fspath(path), request, self._outputs)
+        return reading.read.read_path(self._context, fspath(path), request)
 
     @tool(effect="read")
     def read_many(self, paths: Files, budget: int | None = None) -> ReadManyResult:
@@ -613,7 +618,7 @@ class Workspace:
 
     @property
     def _context(self) -> Context:
-        return Context(self._root, self._read_tracker, self.limits)
+        return Context(self._root, self._read_tracker, self.limits, self._outputs)
 
     @tool(effect="manage")
     def delete(

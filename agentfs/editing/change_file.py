@@ -341,7 +341,7 @@ def compute_edit(
         by_cell: Edit a notebook by its cells.
         creates: Begin a missing file.
     """
-    _, tracker, limits = target.context
+    _, tracker, limits, _ = target.context
     encoding = target.encoding
     encoding = encoding or tracker.encoding_of(current.real_path, current.data or b"", current.revision)
     draft = Draft(current, limits, encoding=encoding, raw=target.raw, by_cell=by_cell, creates=creates)
@@ -375,7 +375,7 @@ def make_change(
         by_cell: Edit a notebook by its cells.
         creates: Begin a missing file.
     """
-    root, tracker, limits = target.context
+    root, tracker, limits, _ = target.context
 
     def change(current: Current) -> tuple[bytes, FileEdit]:
         made = compute_edit(target, current, compute, by_cell=by_cell, creates=creates)
