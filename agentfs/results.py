@@ -644,7 +644,7 @@ class GrepResult(Result):
 
     Attributes:
         matches: The matches of this page ("content"), or a few samples ("summary").
-        counts: Numbers of matches in each file of this page, by its path.
+        counts: Numbers of matches in each file of this page, by its path; none in mode "total".
         total_matches: Matches on all pages.
         total_lines: Matching lines on all pages.
         total_files: Files with a match on all pages.

@@ -169,6 +169,11 @@ class Workspace:
         return self._root.path
 
     @property
+    def workdir(self) -> str:
+        """The directory, relative to the root, where relative paths start; "." is the root."""
+        return self._root.workdir
+
+    @property
     def containment(self) -> Containment:
         """The mechanisms that now confine calls to the root and keep writers apart."""
         self._check_open()
@@ -320,7 +325,7 @@ class Workspace:
         """
         numbered = self.policy.line_numbers
         request = reading.page.ReadRequest(offset, limit, encoding, bool(raw), column, line_ids, numbered)
-        return reading.read.read_path(self._context, fspath(path), request, self._outputs)
+        return reading.read.read_path(self._context, fspath(path), request)
 
     @tool(effect="read")
     def read_many(self, paths: Files, budget: int | None = None) -> ReadManyResult:
@@ -611,12 +616,11 @@ class Workspace:
     def _edit_target(
         self, path: Path, encoding: str | None, revision: str | None, preview: bool, raw: bool
     ) -> "editing.change_file.EditTarget":
-        context = Context(self._root, self._read_tracker, self.limits)
-        return editing.change_file.EditTarget(context, fspath(path), encoding, revision, preview, raw)
+        return editing.change_file.EditTarget(self._context, fspath(path), encoding, revision, preview, raw)
 
     @property
     def _context(self) -> Context:
-        return Context(self._root, self._read_tracker, self.limits)
+        return Context(self._root, self._read_tracker, self.limits, self._outputs)
 
     @tool(effect="manage")
     def delete(

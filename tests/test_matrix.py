@@ -28,10 +28,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from agentfs.terminal import paint_result
 from jsonschema import Draft202012Validator
 
 from agentfs import AgentFSError, Limits, Policy, Workspace, connect, dialects
+from agentfs.base.advice import shown_in
+from agentfs.cli.colors import color_style
 from agentfs.errors import StaleError
 from agentfs.providers.mcp_format import call_result
 from agentfs.results import Result, plain
@@ -359,9 +360,9 @@ METHODS: dict[str, Method] = {
     "ls ignore": Method("ls", SEVERAL, lambda _: {"depth": 0, "ignore": ["*.md"]}, kind="search"),
     "glob": Method("glob", SEVERAL, lambda _: {"pattern": "*.*"}, kind="search"),
     "glob path": Method("glob", NONE, lambda site: {"pattern": site.path}, kind="search"),
-    "glob below": Method("glob", NONE, lambda site: {"pattern": f"/{site.target}/*"}, kind="search"),
+    "glob below": Method("glob", NONE, lambda site: {"pattern": f"/{site.from_view}/*"}, kind="search"),
     "glob exclude": Method(
-        "glob", SEVERAL, lambda site: {"pattern": "**", "exclude": [f"/{site.target}/*"]}, kind="search"
+        "glob", SEVERAL, lambda site: {"pattern": "**", "exclude": [f"/{site.from_view}/*"]}, kind="search"
     ),
     "find": Method("find", SEVERAL, kind="search"),
     "find glob": Method("find", SEVERAL, lambda _: {"glob": ["*.txt", "*.log"]}, kind="search"),
@@ -579,6 +580,11 @@ class Site:
     def target(self) -> str:
         """The path of the target from the root; of a kept name, that of the text."""
         return FILES.get(self.cell["target"], FILES["text"])
+
+    @property
+    def from_view(self) -> str:
+        """The path of the target from the directory where the view starts."""
+        return self.target.removeprefix("src/") if self.cell["view"] == "workdir" else self.target
 
     @property
     def slug(self) -> str:
@@ -870,14 +876,12 @@ def every_form_shows_it(seen: Seen) -> Iterator[str]:
     answer = seen.answer
     if not answer.text:
         yield "has no text"
-    data = answer.data if isinstance(answer.data, dict) else {}
-    try:
-        painted = paint_result(answer.text, data)
-    except Exception as error:  # noqa: BLE001 - whatever it raises is the fault
-        yield f"terminal: {error!r}"
-    else:
-        if re.sub(r"\033\[[\d;]*m", "", painted) != answer.text:
-            yield "terminal: its text without colours is another one"
+    if seen.site.method.kind in {"read", "search"}:
+        with shown_in(color_style()):
+            painted = rooted(seen.site.act()[2], seen.site)
+        shown = re.sub(r"\033\[[\d;]*m", "", painted.text)
+        if shown != seen.first.text and shown != rooted(seen.site.act()[2], seen.site).text:
+            yield f"terminal: its text is {(painted.crash or painted.text)[:100]!r}"
     try:
         json.dumps(answer.data)
     except (TypeError, ValueError) as error:
@@ -914,7 +918,7 @@ def it_shows_what_is_there(seen: Seen) -> Iterator[str]:
 
 # Parameters by which a call can ask for the next part.
 PAGED_BY = {"offset", "range", "view_range", "start_line", "paths"}
-SAYS_CUT = re.compile(r"truncated\W+true|\bmore\b|\bcut\b|left out|overflow", re.IGNORECASE)
+SAYS_CUT = re.compile(r"truncated\W+true|\bmore\b|\bcut\b|\bnot all\b|left out|overflow", re.IGNORECASE)
 
 
 @law
@@ -1002,7 +1006,7 @@ def paths_in(data: Any, name: str = "") -> Iterator[str]:
         if name in {"counts", "file_counts", "files"} and not {"path", "file"} & data.keys():
             yield from data
         for key, value in data.items():
-            if key in {"path", "file", "file_path"} and isinstance(value, str):
+            if key in {"path", "file", "file_path", "abs_path"} and isinstance(value, str):
                 yield value
             elif key not in {"details", "failed", "next", "arguments"}:
                 yield from paths_in(value, key)

@@ -17,6 +17,7 @@ from agentfs.history import Timeline
 from agentfs.history.timeline import Step
 from agentfs.limits import Limits
 from agentfs.policy import Policy
+from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
 from agentfs.text import escape_controls, styled_diff, to_json
@@ -75,7 +76,7 @@ def show_diff(options: CommandOptions) -> int:
         closing(history.storage.state.read_journal(state, options.root)) as journal,
         Root(history.storage.state.root_of(state), Policy(read_only=True)) as root,
     ):
-        context = Context(root, ReadTracker(), Limits())
+        context = Context(root, ReadTracker(), Limits(), OutputStore())
         changes = history.operations.changes(journal, context, options.since, options.paths)
     for note in changes.notes:
         print_error(f"agentfs: {note}")

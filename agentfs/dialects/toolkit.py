@@ -155,8 +155,8 @@ def as_json(context: RenderContext, value: Any) -> ToolResult:
 
 def absolute_in(workspace: Workspace) -> Callable[[str], str]:
     """Return a function that makes displayed paths absolute, with the system's separator."""
-    root = workspace.root.rstrip("/\\")
-    return lambda path: f"{root}{os.sep}{path.replace('/', os.sep)}"
+    root, start = workspace.root.rstrip("/\\"), workspace.workdir
+    return lambda path: f"{root}/{posixpath.normpath(posixpath.join(start, path))}".replace("/", os.sep)
 
 
 def left_out(skipped: Skipped, *, without: Collection[str] = ()) -> dict[str, Any]:
@@ -203,11 +203,12 @@ def case_options(case: Literal["sensitive", "insensitive", "smart"]) -> dict[str
 
 
 def globs_from_root(workspace: Workspace, path: str, globs: str | Sequence[str] | None) -> list[str] | None:
-    """Return globs that start at the root, as for ripgrep, as globs for a search of `path`.
+    """Return globs that start at the working directory, as for ripgrep, as globs for a search of `path`.
 
     A glob that can match nothing below `path` from there is returned unchanged, so it starts at `path`.
     """
-    below = posixpath.normpath(path.removeprefix(f"{workspace.root.rstrip('/')}/"))
+    start = posixpath.join(workspace.root, workspace.workdir)
+    below = posixpath.relpath(posixpath.join(start, path), start)
     found: list[str] = []
     for glob in [globs] if isinstance(globs, str) else globs or ():
         negation = "!" if glob.startswith("!") else ""

@@ -336,7 +336,7 @@ def compute_edit(target: EditTarget, current: Current, compute: Callable[[Draft]
         current: The file as it is.
         compute: Changes the draft and returns the edit.
     """
-    _, tracker, limits = target.context
+    _, tracker, limits, _ = target.context
     encoding = target.encoding
     encoding = encoding or tracker.encoding_of(current.real_path, current.data or b"", current.revision)
     ways = {"raw": target.raw, "by_cell": target.by_cell, "creates": target.creates}
@@ -364,7 +364,7 @@ def make_change(
             file meanwhile.
         render: Returns the result.
     """
-    root, tracker, limits = target.context
+    root, tracker, limits, _ = target.context
 
     def change(current: Current) -> tuple[bytes, FileEdit]:
         made = compute_edit(target, current, compute)

@@ -50,7 +50,7 @@ class DeleteOptions(NamedTuple):
 
 def delete_path(context: Context, options: DeleteOptions) -> DeleteResult:
     """Delete a file, a link or a directory; a link is not followed."""
-    root, _, limits = context
+    root, _, limits, _ = context
     entry, real_path = root.entry(options.path), root.real_path(options.path)
     if not real_path:
         raise RefusedError("The workspace root cannot be deleted.", details={"path": options.path})
@@ -128,7 +128,7 @@ def _listed(root: Root, limits: Limits, entry: Entry) -> int:
 
 def move_path(context: Context, path: str, to: str) -> MoveResult:
     """Move a file, a link or a directory tree to a free path; a link is not followed."""
-    root, tracker, limits = context
+    root, tracker, limits, _ = context
     entry, real_path, target = _source_and_target(root, path, to, "moved")
     _check_free(root, entry, to, "move")
     with _about_directory(entry, "moved"):
@@ -148,7 +148,7 @@ def move_path(context: Context, path: str, to: str) -> MoveResult:
 
 def copy_path(context: Context, path: str, to: str, *, overwrite: bool) -> CopyResult:
     """Copy a file, a link or a directory tree; a link is not followed."""
-    root, tracker, limits = context
+    root, tracker, limits, _ = context
     entry, real_path, target = _source_and_target(root, path, to, "copied")
     replaced = None
     if overwrite and entry.type != "directory":

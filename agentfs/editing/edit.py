@@ -49,7 +49,7 @@ def edit_file(
     target: EditTarget, edits: Sequence[Edit], match: Matching | None, expect: int | None = None
 ) -> EditResult:
     """Replace texts in a file in order, all or none. `match=None` means the setting of the policy."""
-    root, tracker, _ = target.context
+    root, tracker, _, _ = target.context
     if not edits:
         raise InvalidArgumentError(
             Advice(ParameterName("edits", quoted=True), " is empty."),

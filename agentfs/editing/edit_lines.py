@@ -65,7 +65,7 @@ class _Lines:
 
 def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditResult:
     """Replace lines named by their ids, all or none."""
-    root, tracker, _ = target.context
+    root, tracker, _, _ = target.context
     if not changes:
         raise InvalidArgumentError(
             Advice(ParameterName("changes", quoted=True), " is empty."),

@@ -141,7 +141,7 @@ class _ChangedFile(NamedTuple):
 
 def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult:
     """Replace a text or a pattern in all files that contain it, all or none."""
-    root, tracker, limits = context
+    root, tracker, limits, _ = context
     options.check()
     if root.policy.read_only:
         raise read_only()
@@ -237,7 +237,7 @@ def _in_json(counts: Mapping[str, int]) -> str:
 def _changed_file(
     context: Context, options: ReplaceOptions, matcher: LineSearch | None, path: str
 ) -> _ChangedFile:
-    root, _, limits = context
+    root, _, limits, _ = context
     with root.open_file(path) as file:
         real_path = file.real_path
     node = root.node(real_path, max_bytes=limits.file_bytes)

@@ -55,7 +55,7 @@ def write_file(
 ) -> WriteResult:
     """Create a file, or replace a file whose lines were all read."""
     context, path, encoding, _, preview, raw, *_ = target
-    root, tracker, limits = context
+    root, tracker, limits, _ = context
     if "\x00" in content:
         raise nul_error(ParameterName("content"))
     if len(content) > limits.file_bytes:

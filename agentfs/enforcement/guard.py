@@ -15,9 +15,9 @@ from agentfs import enforcement, search
 from agentfs.arguments.checks import ArgumentChecker, checks_arguments
 from agentfs.arguments.hints import resolve_hints
 from agentfs.base import call_context
-from agentfs.errors import NotFoundError
+from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.events import reports_calls
-from agentfs.fs import Root
+from agentfs.fs import Root, quote
 from agentfs.history import Journal
 from agentfs.limits import Limits
 from agentfs.permissions import CHANGING, Effect
@@ -136,6 +136,10 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
     def checked(self: Guarded, /, *args: Any, **kwargs: Any) -> Any:
         self._root.check_open()
         positional, named = checker.check(args, kwargs)
+        if changes:
+            given = checker.signature.bind(self, *positional, **named).arguments
+            for parameter in ("path", "to") if "path" in given else ("paths",):
+                _refuse_kept_names(self, given.get(parameter) or ())
         timeout = named.get("timeout")
         seconds = timeout if isinstance(timeout, (int, float)) else None
         with call_context.limited(self.limits.timeout, seconds):
@@ -145,6 +149,18 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
             return perform(self, method, positional, named, changes=changes)
 
     return checked
+
+
+def _refuse_kept_names(workspace: Guarded, paths: str | Sequence[str]) -> None:
+    """Raise `invalid_argument` if a path is the name of a kept text or page, where only files will do."""
+    for path in [paths] if isinstance(paths, str) else paths:
+        if kept := workspace._outputs.get(path, workspace._root):
+            what = "a kept text" if kept.path is None else f"a page of {quote(kept.path)}"
+            raise InvalidArgumentError(
+                f"{quote(path)} is the name of {what}, which can only be read and searched.",
+                hint="Pass the path of a file.",
+                details={"path": path},
+            )
 
 
 def perform(
@@ -163,6 +179,7 @@ def perform(
         try:
             return method(workspace, *args, **kwargs)
         except NotFoundError as error:
+            _refuse_kept_names(workspace, str(error.details.get("path", "")))
             seen = workspace._root, workspace.limits, workspace._read_tracker
             search.diagnose.explain_missing(*seen, method.__name__, error)
             raise

@@ -392,8 +392,7 @@ class GuardedCall:
 
     def _file_of(self, path: str) -> str:
         """Return the path of the file that a name of the output store refers to."""
-        kept = self.workspace._outputs.get(path, self.workspace._root)
-        return path if kept is None else kept.path or path
+        return self.workspace._outputs.resolve(path, self.workspace._root).path or path
 
 
 class Access:

@@ -208,6 +208,11 @@ class Root:
         return other
 
     @property
+    def workdir(self) -> str:
+        """The directory where relative paths start, as a path of `top`."""
+        return display_name(self._context.workdir) or "."
+
+    @property
     def usable_directories(self) -> list[str]:
         """The directories that may be used, as paths of `top`."""
         only = self._context.only
@@ -215,8 +220,7 @@ class Root:
 
     def path_from_top(self, path: str) -> str:
         """Convert a path of this view to a path of `top`."""
-        start = self._context.workdir
-        return path if not start or path.startswith("/") else f"{display_name(start)}/{path}"
+        return path if self.workdir == "." or path.startswith("/") else f"{self.workdir}/{path}"
 
     def display_path(self, real_path: str) -> str:
         """Return a path to display in this view."""

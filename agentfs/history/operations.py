@@ -127,7 +127,7 @@ def end_recording(
 
 def changes(journal: Journal, context: Context, since: str | None, paths: Paths) -> ChangesResult:
     """Return how the tree differs from its state at a checkpoint."""
-    root, tracker, limits = context
+    root, tracker, limits, _ = context
     journal.end_late_recordings()
     steps, dropped = journal.steps_since(since)
     scope = real_paths(root, paths)

@@ -25,7 +25,7 @@ from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import Media, binary_result, read_media
 from agentfs.reading.page import FileInfo, ReadRequest, empty_result, max_lines, render_page, text_page
 from agentfs.results import ReadManyResult, ReadResult
-from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
+from agentfs.shown.outputs import NO_LINE_IDS
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
 from agentfs.text import (
@@ -57,19 +57,17 @@ _UNITS = {"notebook": "cell", "pdf": "page", "binary": "row"}
 _NO_IDS = "no line ids: the file is too large to keep them"
 
 
-def read_path(context: Context, path: str, request: ReadRequest, outputs: OutputStore) -> ReadResult:
+def read_path(context: Context, path: str, request: ReadRequest) -> ReadResult:
     """Return one page of a file or of a stored result, or the list of a directory."""
-    root, _, limits = context
+    root, _, limits, outputs = context
     if (ranged := _RANGE.fullmatch(path)) and not root.exists(path) and root.exists(ranged["path"]):
         path, first, last = ranged["path"], int(ranged["first"]), ranged["last"]
         if request.offset == 1 and request.limit is None:
             request = request._replace(offset=first, limit=max(int(last) - first + 1, 1) if last else None)
-    kept = outputs.get(path, root)
-    if kept is not None and not kept.path:
-        return read_text(path, kept.text, limits, request)
     try:
-        return read_file(context, kept.path if kept else path, request)
+        return read_file(context, path, request)
     except NotAFileError:
+        path = outputs.resolve(path, root).path or path
         options = search.options.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
         found = search.listing.list_directory(root, limits, options)
         return ReadResult(
@@ -84,9 +82,15 @@ def read_path(context: Context, path: str, request: ReadRequest, outputs: Output
         )
 
 
-def read_file(context: Context, path: str, request: ReadRequest) -> ReadResult:
-    """Return one page of a file and record what was read. A binary file is described, not shown."""
-    root, tracker, limits = context
+def read_file(context: Context, name: str, request: ReadRequest) -> ReadResult:
+    """Return one page of a file or of a kept text, and record what was read of a file.
+
+    A binary file is described, not shown.
+    """
+    root, tracker, limits, outputs = context
+    text, path = outputs.resolve(name, root)
+    if path is None:
+        return read_text(name, text, limits, request)
     with root.open_file(path) as file:
         head = file.read_at(0, HEAD)
         known = None if request.encoding is not None else _named_encoding(file, head, tracker, limits)
@@ -131,7 +135,7 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
 
 def read_paths(context: Context, paths: str | Sequence[str], budget: int | None) -> ReadManyResult:
     """Read files in order until the token budget or the time is used up."""
-    root, tracker, limits = context
+    root, tracker, limits, _ = context
     if budget is not None and budget < 1:
         raise must_be("budget", "a number of tokens from 1", budget, "Leave it out for the usual number.")
     paths, patterns, notes = _expand_globs(root, limits, [paths] if isinstance(paths, str) else paths)
@@ -221,7 +225,7 @@ def _record(
 def _read_loaded(
     context: Context, file: OpenFile, data: bytes, request: ReadRequest, notes: list[str], known: str | None
 ) -> ReadResult:
-    _, tracker, limits = context
+    _, tracker, limits, _ = context
     named = request.encoding or known
     try:
         decoded = decode(data) if named is None else decode_in(data, named)
@@ -247,7 +251,7 @@ def _read_loaded(
 def _read_large(
     context: Context, file: OpenFile, head: bytes, request: ReadRequest, notes: list[str], known: str | None
 ) -> ReadResult:
-    _, tracker, limits = context
+    _, tracker, limits, _ = context
     revision = revision_of_stat(file.stat)
     seconds = limits.timeout * _COUNTING_SHARE
     named = request.encoding or known

@@ -69,6 +69,7 @@ class RemoteWorkspace(Workspace):
         self._connection = connection
         self._functions = functions  # of the policy, the limits and the views
         self._views: list[Any] = []  # encoded arguments of `view`; the remote side repeats those calls
+        self._workdir = "."
         self._block: tuple[str, Connection] | None = (
             None  # the name of the enclosing block, and its connection
         )
@@ -77,6 +78,11 @@ class RemoteWorkspace(Workspace):
     def root(self) -> str:
         """The absolute path of the root at the remote side, without links."""
         return str(self._connection.answer["root"])
+
+    @property
+    def workdir(self) -> str:
+        """The directory, relative to the root, where relative paths start; "." is the root."""
+        return self._workdir
 
     @property
     def containment(self) -> Containment:
@@ -127,7 +133,7 @@ class RemoteWorkspace(Workspace):
         given = {name: value for name, value in given.items() if value is not None}
         other._functions = [*self._functions]
         other._views = [*self._views, protocol.encode(given, other._functions)]
-        other._call("view", {}, None)
+        other._workdir = other._call("view", {}, str)
         return other
 
     @contextmanager

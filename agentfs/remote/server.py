@@ -370,7 +370,7 @@ class Server:
             arguments = self._arguments(message, workspace)
             match message["method"]:
                 case "view":
-                    return None
+                    return workspace.workdir
                 case "containment" | "watch" as name:
                     return getattr(workspace, name)
                 case "begin":
@@ -427,12 +427,12 @@ class Server:
         raise ClosedError("This transaction has ended.", hint="Begin another one.")
 
     def _make_view(self, workspace: Workspace, views: str) -> Workspace:
-        for each in json.loads(views):
-            given: dict[str, Any] = {"policy": workspace.policy, "limits": workspace.limits}
-            given |= _decode(each)
-            given["policy"] = self._allowed(given["policy"], given["limits"])
-            workspace = workspace.view(**given)
-        return workspace
+        *above, last = json.loads(views)
+        if above:  # the same object as for calls in that view: it keeps texts
+            workspace = self._cached_view(workspace, json.dumps(above))
+        given: dict[str, Any] = {"policy": workspace.policy, "limits": workspace.limits, **_decode(last)}
+        given["policy"] = self._allowed(given["policy"], given["limits"])
+        return workspace.view(**given)
 
     def ask(self, request: _Request, function: int, arguments: tuple[Any, ...]) -> Any:
         """Call a function of the client and return its result."""

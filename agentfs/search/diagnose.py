@@ -180,7 +180,7 @@ class Probe:
             return length >= 0 and data.find(b"\r\n", 0, length) >= 0 > data.find(0, 0, min(length, HEAD))
 
         with suppress(AgentFSError, TimeoutError):
-            for entries, reader in FileSource(self._root, limits, options, self._ends, None).batches():
+            for entries, reader in FileSource(self._root, limits, options, self._ends, None, {}).batches():
                 for entry, outcome in reader.read_files(entries, has_returns):
                     if outcome is True:
                         found.append(reader.path_of(entry))

@@ -50,7 +50,7 @@ def grep_files(
     tracker: ReadTracker | None = None,
     outputs: OutputStore | None = None,
 ) -> GrepResult:
-    """Search the contents of files, or of a kept output, with a regular expression.
+    """Search the contents of files and kept outputs with a regular expression.
 
     Args:
         root: The root to search in.
@@ -66,23 +66,20 @@ def grep_files(
         AgentFSError: As `Workspace.grep`.
     """
     began = time.monotonic()
-    kept = outputs.get(options.path, root) if outputs is not None and isinstance(options.path, str) else None
-    text = None if kept is None or kept.path else kept.text
-    if kept is not None and kept.path:
-        options = replace(options, path=kept.path)
+    options, texts = (options, {}) if outputs is None else _resolve_names(options, outputs, root)
     if options.encoding is not None:  # kept texts were read without it
         root = root.unwatched
-    meant, glob_note = (options, "") if text is not None else with_meant_globs(root, limits, options)
+    meant, glob_note = (options, "") if texts else with_meant_globs(root, limits, options)
     try:
         encodings = None if tracker is None else tracker.encodings()
-        found = search(root, limits, meant, text=text, encodings=encodings)
+        found = search(root, limits, meant, texts=texts, encodings=encodings)
     except NotFoundError as error:
         explain_glob_path(root, limits, options, error)
         raise
-    if options.line_ids and tracker is not None and text is None:
+    if options.line_ids and tracker is not None:
         found.matches = _with_line_ids(root, limits, tracker, found.matches)
     hints: list[str] = []
-    if not found.total_lines and found.skipped.reached is None and text is None:
+    if not found.total_lines and found.skipped.reached is None and not texts:
         reading = other_reading(root, limits, meant, found)
         hints = [] if reading is None else [reading.hint(meant)]
         if not found.searched and (rooted := rooted_glob_hint(meant)):
@@ -90,9 +87,28 @@ def grep_files(
     remarks = glob_note, _context_note(limits, options), _empty_group_note(options)
     elapsed_ms = round((time.monotonic() - began) * 1000)
     result = _render(limits, options, found, hints, remarks, tracker, elapsed_ms)
-    if options.line_ids and text is not None:
+    if options.line_ids and texts:
         return with_note(result, NO_LINE_IDS)
     return result
+
+
+def _resolve_names(
+    options: GrepOptions, outputs: OutputStore, root: Root
+) -> tuple[GrepOptions, dict[str, str]]:
+    """Replace names of outputs that are files by their paths; return the texts of the others by name."""
+    texts = dict[str, str]()
+
+    def path_of(name: str) -> str:
+        text, path = outputs.resolve(name, root)
+        if path is None:
+            texts[name] = text
+        return name if path is None else path
+
+    path, files = options.path, options.files
+    path = path_of(path) if isinstance(path, str) else [*map(path_of, path)]
+    if files is not None and not isinstance(files, GlobResult):
+        files = [*map(path_of, files)]
+    return replace(options, path=path, files=files), texts
 
 
 def keep_files(root: Root, limits: Limits) -> bool:

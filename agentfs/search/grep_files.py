@@ -1,7 +1,7 @@
 """The files that `grep` searches, in order."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -15,6 +15,7 @@ from agentfs.patterns.literals import SkipReason
 from agentfs.results import GlobResult, Skipped
 from agentfs.search.names import NameFilter
 from agentfs.search.options import GrepOptions, paths_of
+from agentfs.shown.outputs import Output
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Excluded, Visit
 from agentfs.tree.walk import Walk, path_order
@@ -22,11 +23,11 @@ from agentfs.tree.walk import Walk, path_order
 Skipping = SkipReason | Literal["timeout"]
 # The result of reading a file: content that may match, or the reason why the file is skipped.
 Reading = bytes | Skipping
-Outcome = Reading | OSError | AgentFSError
+Outcome = Reading | Output | OSError | AgentFSError
 
 
 class Named(NamedTuple):
-    """A file that is given by its path from the root."""
+    """A file that is given by its path from the root, or a kept text by its name."""
 
     name: str
 
@@ -76,6 +77,7 @@ class FileSource:
     _options: GrepOptions
     _deadline: float
     _among: Sequence[Excluded] | None  # if given, search only these names, which an earlier search excluded
+    _texts: Mapping[str, str]  # kept texts by name
 
     def __post_init__(self) -> None:
         self._paths = paths_of(self._options.path)
@@ -115,7 +117,7 @@ class FileSource:
         directories: list[str] = []
         files: list[str] = []
         for path in self._paths:
-            is_dir = path == "." or self._root.entry(path).is_dir
+            is_dir = path not in self._texts and (path == "." or self._root.entry(path).is_dir)
             (directories if is_dir else files).append(path)
         in_order = self._options.sort == "path" and not self._options.unique
         if in_order or len(files) == len(self._paths) == 1:
@@ -149,6 +151,8 @@ class FileSource:
         return [path for _, _, path in sorted(keyed, key=itemgetter(0, 1))]
 
     def _sort_key(self, path: str) -> float:
+        if path in self._texts:
+            return float(len(self._texts[path])) if self._options.sort == "size" else 0.0
         entry = self._root.entry(path)
         size, mtime = entry.size, entry.mtime
         if entry.type == "symlink":  # use the size and time of its target
@@ -170,6 +174,9 @@ class FileSource:
     def _single(self, paths: list[str]) -> Iterator[Batch]:
         self.is_one_file = len(paths) == len(self._paths) == 1
         for path in paths:
+            if path in self._texts:
+                yield self._file(path)
+                continue
             entry = self._root.entry(path)
             shown = entry.path
             if entry.type == "symlink" and entry.target is None:
@@ -199,9 +206,12 @@ class FileSource:
     def read_files(
         self, entries: Sequence[Named], read: Callable[[Any], Any], *, linked: bool = True
     ) -> Iterator[tuple[Named, Any]]:
-        """Read files by their paths."""
+        """Read files by their paths, and kept texts by their names."""
         del linked  # hard links are checked when each file is opened
         for file in entries:
+            if file.name in self._texts:
+                yield file, Output(self._texts[file.name])
+                continue
             try:
                 with self._root.open_file(file.name) as opened:
                     outcome = read(opened.fd)

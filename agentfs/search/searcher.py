@@ -17,8 +17,9 @@ from agentfs.patterns.literals import Prefilter, decode_content, is_plain
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.entries import ENTRY_BYTES, Page, page_of
 from agentfs.search.grep_files import Batch, FileSource, Outcome, Reader, Reading
-from agentfs.search.options import GrepOptions, paths_of
+from agentfs.search.options import GrepOptions
 from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, windows
+from agentfs.shown.outputs import Output
 from agentfs.shown.read_tracker import NamedEncoding
 from agentfs.text import cut_line, cut_mark, decode_in, is_binary, lf_view
 from agentfs.tree.visit import Excluded
@@ -61,20 +62,18 @@ def search(
     options: GrepOptions,
     *,
     among: Sequence[Excluded] | None = None,
-    text: str | None = None,
+    texts: Mapping[str, str] | None = None,
     encodings: Mapping[str, NamedEncoding] | None = None,
 ) -> Finding:
-    """Search the files of the options; or only `among` excluded names; or only a `text`.
+    """Search the files of the options; or only `among` excluded names.
 
-    `encodings` are those that reads have named, by real path.
+    `texts` are kept texts by the names under which the options have them. `encodings` are those that reads
+    have named, by real path.
     """
-    searcher = _Searcher(root, limits, options, among, encodings or {})
+    searcher = _Searcher(root, limits, options, among, texts or {}, encodings or {})
     reached: str | None = None
     try:
-        if text is None:
-            searcher.search_files()
-        else:
-            searcher.search_kept_text(text)
+        searcher.search_files()
     except TimeoutError:
         reached = "timeout"
     return searcher.finish(reached)
@@ -87,6 +86,7 @@ class _Searcher:
         limits: Limits,
         options: GrepOptions,
         among: Sequence[Excluded] | None,
+        kept_texts: Mapping[str, str],
         encodings: Mapping[str, NamedEncoding],
     ) -> None:
         self.root = root
@@ -98,7 +98,7 @@ class _Searcher:
             self.encodings = {root.display_path(path): named for path, named in encodings.items()}
         self.names = {path.rpartition("/")[2] for path in self.encodings}
         self.deadline = call_context.deadline(call_context.granted(options.timeout, limits.timeout))
-        self.source = FileSource(root, limits, options, self.deadline, among)
+        self.source = FileSource(root, limits, options, self.deadline, among, kept_texts)
         self.max_filesize = options.max_bytes
         self.buffer = ReadBuffer(min(limits.file_bytes, self.max_filesize))
         self.candidates: set[Any] | None = None  # the kept texts that contain a required literal
@@ -115,14 +115,10 @@ class _Searcher:
         self.scarce_texts = kept if kept is not None and kept.blocks.is_scarce else None
         self.by_line = options.by_line
         self.around = options.around(limits)
-        offset = 0 if options.output_mode == "total" else options.offset
-        self.found = Finding(page_of(options.limit, offset, limits.grep_results, limits))
+        first, size = (0, 0) if options.output_mode == "total" else (options.offset, options.limit)
+        self.found = Finding(page_of(size, first, limits.grep_results, limits))
         self.skipped: Counter[str] = Counter()
         self.samples = options.samples if options.output_mode == "summary" else 0
-
-    def search_kept_text(self, text: str) -> None:
-        self.found.searched = 1
-        self._search_windows(paths_of(self.options.path)[0], one_window(text))
 
     def search_files(self) -> None:
         for batch in self.source.batches():
@@ -165,7 +161,7 @@ class _Searcher:
         return self._outcomes_with_names(entries, reader)
 
     def _outcomes_with_names(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
-        """Read files one by one; those whose encoding was named count as too large, to be read by their path."""
+        """Read files one by one. Files with a named encoding count as too large: their path is needed."""
         for entry in entries:
             if reader.path_of(entry) in self.encodings:
                 self.prefilter.found_in_any_case = True  # it does not see this file
@@ -233,7 +229,10 @@ class _Searcher:
             if by_path is None:
                 return
             outcome = by_path
-        if not isinstance(outcome, bytes):
+        if isinstance(outcome, Output):
+            self.prefilter.found_in_any_case = True  # it does not see this text
+            self._search_windows(path, one_window(outcome.text))
+        elif not isinstance(outcome, bytes):
             if self.source.is_one_file and isinstance(outcome, Exception):
                 raise typed(outcome, path) from None
             self._skip(outcome)

@@ -22,7 +22,7 @@ class Output(NamedTuple):
     """A kept text, or a file if `path` is set."""
 
     text: str
-    path: str = ""
+    path: str | None = None
 
 
 class OutputStore:
@@ -49,7 +49,9 @@ class OutputStore:
             output = Output("", root.real_path(kept.path, creating=True))
         else:
             output = Output(kept if isinstance(kept, str) else kept.whole or kept.text)
-        digest = hashlib.blake2b(f"{output.path}\0{output.text}".encode("utf-8", "surrogatepass")).hexdigest()
+        digest = hashlib.blake2b(
+            f"{output.path or ''}\0{output.text}".encode("utf-8", "surrogatepass")
+        ).hexdigest()
         with self._lock:
             size = 4
             while self._outputs.get(name := f"@{kind}_{digest[:size]}") not in (None, output):
@@ -69,8 +71,14 @@ class OutputStore:
             return result
         return with_note(result, Advice("full text: ", call("read", path=self.keep(result, root))))
 
+    def resolve(self, name: str, root: Root) -> Output:
+        """Return the kept text of a name, or the file that a name or a path leads to."""
+        return self.get(name, root) or Output("", name)
+
     def get(self, name: str, root: Root) -> Output | None:
         """Return the output of a name, or None if it is unknown or was dropped. `root` displays the path."""
         with self._lock:
             found = self._outputs.get(name)
-        return found._replace(path=root.display_path(found.path)) if found and found.path else found
+        if found is None or found.path is None:
+            return found
+        return found._replace(path=root.display_path(found.path))

@@ -86,9 +86,18 @@ def footer(*parts: str) -> str:
     return Footer("[", Joined("; ", *present), "]") if present else ""
 
 
+# What shows more of a result of a tool that has no call for the next part.
+_NARROWER = {
+    "ls": ": list a directory in it",
+    **dict.fromkeys(("glob", "find", "grep"), ": narrow the search"),
+}
+
+
 def continuation(call: NextCall | None) -> str:
     """Return the note that continues a result, such as `more: read(path="a.py", offset=2001)`."""
-    return "" if call is None else FirstOf(Advice("more: ", call), "there is more")
+    if call is None:
+        return ""
+    return FirstOf(Advice("more: ", call), f"there is more{_NARROWER.get(call['name'], '')}")
 
 
 def first_names(names: Sequence[str], most: int) -> str:

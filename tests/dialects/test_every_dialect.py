@@ -8,16 +8,19 @@ tool are left out. In the scenario, the dialect `agentfs` does them in the same 
 import difflib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from functools import cache, partial
+from pathlib import Path
 
 import pytest
 
-from agentfs import Policy, Protect, ToolResult, Workspace, dialects
+from agentfs import Limits, Policy, Protect, ToolResult, Workspace, connect, dialects
 from tests.conftest import needs, program
 from tests.dialects.trees import lay_out
+from tests.remote.over_pipe import open_pipe
 from tests.tool_calls import accepts
 
 EDITOR = "str_replace_based_edit_tool"
@@ -523,3 +526,50 @@ def test_the_instructions_say_which_files_a_write_replaces(tmp_path, dialect, ov
         assert (f"`{writing.name}` only creates files" in said) is (
             not written.success and written.error["code"] == "already_exists"
         )
+
+
+@pytest.mark.parametrize("name", ["codescout", "tree-sitter-analyzer"])
+@pytest.mark.parametrize("start", [".", "src", "src/in"])
+def test_absolute_paths_in_a_working_directory_are_those_of_the_files(tmp_path, name, start):
+    """They were the root with the path relative to the working directory."""
+    files = {str(tmp_path / path) for path in ("src/in/a.txt", "src/b.txt", "src/in/er/c.txt")}
+    for path in files:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        Path(path).write_text("needle\n")
+    everywhere = {"path": str(tmp_path)} if name == "codescout" else {"roots": [str(tmp_path)]}
+    calls = {
+        "codescout": [
+            ("search_pattern", {"pattern": "needle"}),
+            ("find_file", {"pattern": "**/*.txt"}),
+            ("list_dir", {"recursive": True}),
+        ],
+        "tree-sitter-analyzer": [
+            ("search_content", {"query": "needle"}),
+            ("list_files", {}),
+            ("find_and_grep", {"query": "needle"}),
+        ],
+    }[name]
+    with Workspace(tmp_path) as local, connect(open_pipe(), str(tmp_path), push=False) as remote:
+        for workspace in (local, remote):
+            tools = workspace.view(workdir=start).tools(dialect=name)
+            for tool, arguments in calls:
+                content = tools.call(tool, {**everywhere, **arguments}).content
+                shown = {each for each in re.findall(r'"(/[^"]+)"', content) if each.endswith(".txt")}
+                assert shown == files, (tool, content)
+
+
+@pytest.mark.parametrize("name", dialects.names())
+def test_a_search_that_cannot_go_on_says_to_narrow_it(tmp_path, name):
+    """Glob of wave ended with "there is more", and named neither a call nor another way."""
+    for number in range(9):
+        (tmp_path / f"f{number}.txt").write_text("needle\n")
+    limits = Limits(glob_results=2, grep_results=2, list_entries=2)
+    searches = {"glob": {"pattern": "*"}, "grep": {"pattern": "needle"}, "ls": {"path": "."}}
+    with Workspace(tmp_path, limits=limits) as ws:
+        tools = ws.tools(dialect=name)
+        for tool in tools.names:
+            if tool.lower() in searches:
+                result = tools.call(tool, searches[tool.lower()])
+                assert result.success
+                if "there is more" in result.content:
+                    assert re.search(r"there is more: (narrow|list)", result.content), (tool, result.content)

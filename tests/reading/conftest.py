@@ -10,6 +10,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.reading.page import ReadRequest
 from agentfs.reading.read import read_file
+from agentfs.shown.outputs import OutputStore
 from agentfs.shown.read_tracker import ReadTracker
 from agentfs.shown.workspace_context import Context
 
@@ -29,7 +30,7 @@ class Reader:
 
     def read(self, offset=1, limit=None, *, path="f", limits=None, **more):
         request = ReadRequest(offset, limit, **more)
-        return read_file(Context(self.root, self.tracker, limits or Limits()), path, request)
+        return read_file(Context(self.root, self.tracker, limits or Limits(), OutputStore()), path, request)
 
     def error(self, offset=1, limit=None, **more):
         with pytest.raises(AgentFSError) as caught:

@@ -507,3 +507,18 @@ def test_the_mcp_server_serves_a_remote_workspace(tmp_path):
     with running(tmp_path, "--connect", "env LANG=C", capabilities={"roots": outside}) as server:
         server.send(request(1, "tools/call", {"name": "read", "arguments": {"path": "a.txt"}}))
         assert server.answer()["result"]["content"][0]["text"] == "1|one"
+
+
+@pytest.mark.parametrize("nested", [{}, {"limits": Limits(read_lines=5)}, {"workdir": "d"}])
+def test_a_name_kept_in_a_view_is_known_in_views_of_it(tmp_path, nested):
+    """A view over `connect` made the views above it anew, so an `only` view of the same call had no texts."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/f").write_text("needle\n")
+    with Workspace(tmp_path) as local, connect(open_pipe(), str(tmp_path), push=False) as remote:
+        for workspace in (local, remote):
+            view = workspace.view(only=["d"])
+            names = view.keep("text\n"), view.keep(view.read("d/f"))
+            inner = view.view(**nested)
+            assert [inner.read(name).content for name in names] == ["text\n", "needle\n"]
+            assert inner.tools(dialect="rye").call("read", {"file_path": names[1]}).success
+            assert (view.workdir, inner.workdir) == (".", nested.get("workdir", "."))

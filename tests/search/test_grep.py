@@ -442,3 +442,14 @@ def test_a_search_that_leaves_out_a_large_file_says_so_on_every_result(tree, mod
                     found = ws.grep(pattern, output_mode=mode, max_filesize=size, **more)
                     assert found.skipped.too_large == 1
                     assert "1 too large" in found.text
+
+
+def test_the_total_mode_counts_all_files_and_names_none(search, tree):
+    """`counts` had the first files up to `Limits.grep_results`, and `truncated` was false."""
+    tree({f"f{number}": "hit hit\n" for number in range(5)})
+    result = search("hit", Limits(grep_results=2), output_mode="total")
+    every = search("hit", output_mode="count", limit=1000)
+    assert (result.counts, result.truncated, result.next) == ({}, False, None)
+    totals = [(each.total_matches, each.total_lines, each.total_files) for each in (result, every)]
+    assert totals[0] == totals[1]
+    assert totals[0][2] == len(every.counts) > 2

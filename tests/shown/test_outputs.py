@@ -148,3 +148,90 @@ def test_a_name_of_a_file_means_the_same_file_in_each_view(tmp_path, kept_in, re
         assert again.content == shown.content
         assert other.read(again.path).content == shown.content
         assert other.grep(shown.content.strip(), path=name).total_lines == 1
+
+
+# ---- a kept name is a text for each reading method, and a path for none ----
+
+
+@pytest.fixture(params=["text", "page"])
+def kept(request, ws):
+    """The name of a text, or of a page of a file with the same text."""
+    return ws.keep("needle 1\n" if request.param == "text" else ws.read("file_001.txt"))
+
+
+def test_every_reading_method_takes_a_kept_name(kept, ws):
+    """`read_many` and `files=` said that it does not exist."""
+    several = ws.read_many(["file_002.txt", kept])
+    assert [page.content for page in several.files] == ["needle 2\n", "needle 1\n"]
+    assert several.files[1].text == ws.read(kept).text
+    assert not several.failed
+    for named in (
+        {"path": kept}, {"path": [kept]}, {"files": [kept]}, {"files": [kept], "sort": "size"},
+        {"path": kept, "follow_symlinks": True},
+    ):  # fmt: skip
+        found = ws.grep("needle", **named)
+        assert [(match.line, match.text) for match in found.matches] == [(1, "needle 1")], named
+        assert found.searched_files == 1
+    for order in ({}, {"sort": "size"}, {"sort": "modified"}, {"sort": "reverse"}, {"unique": True}):
+        for named in ({"path": [kept, "file_002.txt"]}, {"files": [kept, "file_002.txt"]}):
+            texts = sorted(match.text for match in ws.grep("needle", **named, **order).matches)
+            assert texts == ["needle 1", "needle 2"], (named, order)
+
+
+def test_a_kept_name_of_a_directory_lists_it(ws, tmp_path):
+    """The name of a listing was a path that did not exist; that of the root, an empty text."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/f").write_text("")
+    assert ws.read(ws.keep(ws.read("d"))).text == ws.read("d").text
+    assert ws.read(ws.keep(ws.read("."))).text == ws.read(".").text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ws, name: ws.append(name, "x\n"),
+        lambda ws, name: ws.write(name, "x\n", overwrite=True),
+        lambda ws, name: ws.edit(name, "needle", "x"),
+        lambda ws, name: ws.edit(name, "", "x"),
+        lambda ws, name: ws.multi_edit(name, [{"old_string": "needle", "new_string": "x"}]),
+        lambda ws, name: ws.splice(name, [(0, 1, "x")]),
+        lambda ws, name: ws.replace("needle", "x", path=["file_003.txt", name]),
+        lambda ws, name: ws.delete(name),
+        lambda ws, name: ws.move(name, "y"),
+        lambda ws, name: ws.move("file_003.txt", name),
+        lambda ws, name: ws.copy("file_003.txt", name),
+        lambda ws, name: ws.undo(paths=[name]),
+        lambda ws, name: ws.ls(name),
+        lambda ws, name: ws.find(path=name),
+        lambda ws, name: ws.stat(name),
+    ],
+)
+def test_a_kept_name_is_refused_where_only_a_path_will_do(kept, ws, tmp_path, change):
+    """`append` and `write` made a file with the name, and `edit` changed the file of the page."""
+    with pytest.raises(AgentFSError) as caught:
+        change(ws, kept)
+    assert caught.value.code == "invalid_argument"
+    assert caught.value.details == {"path": kept}
+    assert "can only be read and searched" in caught.value.message
+    assert not (tmp_path / kept).exists()
+    assert (tmp_path / "file_001.txt").read_text() == "needle 1\n"
+    assert not ws.changes().files
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tool", "arguments"),
+    [
+        ("wave", "Write", {"file_path": "NAME", "content": "x\n"}),
+        ("text-editor", "str_replace_based_edit_tool",
+         {"command": "create", "path": "NAME", "file_text": "x\n"}),
+        ("apply-patch", "apply_patch", {"input": "*** Begin Patch\n*** Add File: NAME\n+x\n*** End Patch"}),
+        ("codescout", "create_file", {"path": "NAME", "content": "x\n"}),
+        ("rye", "write", {"file_path": "NAME", "content": "x\n"}),
+    ],
+)  # fmt: skip
+def test_no_dialect_makes_a_file_with_a_kept_name(kept, ws, tmp_path, dialect, tool, arguments):
+    given = {name: value.replace("NAME", kept) for name, value in arguments.items()}
+    result = ws.tools(dialect=dialect).call(tool, given)
+    assert not result.success
+    assert "can only be read and searched" in result.content
+    assert not (tmp_path / kept).exists()
