@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 
-from agentfs import editing, history, reading, search, tools
+from agentfs import concurrency, editing, history, reading, search, tools
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
 from agentfs.base.html_output import html_table
@@ -1140,7 +1140,7 @@ class Workspace:
         Returns:
             A function with the same signature and documentation.
         """
-        enter_off_loop = tools.run.Runner(_RECORDED_AT_ONCE).entered
+        enter_off_loop = concurrency.runner.Runner(_RECORDED_AT_ONCE).entered
         return history.recordings.recorded_calls.record_calls(function, self.recording, enter_off_loop)
 
     @tool(effect="read")

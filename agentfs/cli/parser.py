@@ -254,7 +254,7 @@ def _settings(kind: Kind, name: str) -> dict[str, Any]:
             return {"type": kind.hint, "metavar": name.upper()}
         case Choice():
             choices = ",".join(json.dumps(value).strip('"') for value in kind.choices)
-            return {"type": kind.hint, "choices": kind.choices, "metavar": f"{{{choices}}}"}
+            return {"type": kind.type, "choices": kind.choices, "metavar": f"{{{choices}}}"}
         case UnionOf() if any(isinstance(option, ListOf) for option in kind.parts):
             return {"action": "append", "metavar": name.upper()}
         case UnionOf() if all(isinstance(option, Scalar) for option in kind.parts):

@@ -5,7 +5,7 @@ The number of steps is bounded: the oldest are dropped.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from agentfs.fs import Change, FileNode, Node
 from agentfs.history.renames import renames
@@ -53,11 +53,11 @@ class Recording:
 
     Attributes:
         label: The label.
-        result: The changes; set when the block ends.
+        result: The changes. It is None until the block ends, and then never, so its type does not say so.
     """
 
     label: str
-    result: RecordedResult = field(init=False, repr=False)
+    result: RecordedResult = field(default=cast("RecordedResult", None), init=False, repr=False)
 
 
 class Order(NamedTuple):
