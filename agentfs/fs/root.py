@@ -64,6 +64,17 @@ class KeptTree(Protocol):
         """Return the kept directory at a real path, displayed as `path`; None if it is not kept."""
         ...
 
+    def take_touched(self) -> set[str] | None:
+        """Return the real paths of directories that may have changed since the last call; None: any."""
+        ...
+
+    def watched(self, directories: set[str]) -> set[str]:
+        """Watch directories, given with all above them, and return those that are watched.
+
+        `take_touched` returns the new ones too.
+        """
+        ...
+
     def close(self) -> None:
         """Free all resources."""
 

@@ -1,6 +1,7 @@
 """Recordings beside the clock: deadlines, cancelled calls, failing ends, busy writers, coarse file times."""
 
 import asyncio
+import errno
 import functools
 import gc
 import inspect
@@ -19,8 +20,11 @@ import agentfs
 from agentfs import AgentFSError, AsyncWorkspace, Limits, Policy, Toolset, Workspace
 from agentfs.errors import DeadlineExceededError, FileIOError
 from agentfs.fs import syscalls
+from agentfs.fs.inotify import Inotify
 from agentfs.history.recordings import snapshot as snapshot_module
 from agentfs.history.storage.database import Database
+from agentfs.watch.kept_tree import Watch
+from tests.history.judges import snapshot
 
 trio = pytest.importorskip("trio")
 
@@ -209,7 +213,16 @@ DELAYS = [0, 0.001, 0.003, 0.01, 0.05]
 @pytest.mark.parametrize("is_slow", [True, False])
 @pytest.mark.parametrize("kind", ["recorded", "recording"])
 @pytest.mark.parametrize("library", ["asyncio", "trio"])
-def test_line_7_a_cancelled_begin_leaves_no_recording_open(root, slow, library, kind, is_slow, delay):
+def test_line_7_a_cancelled_begin_leaves_no_recording_open(
+    root, slow, library, kind, is_slow, delay, monkeypatch
+):
+    blocks, block_of = [], Workspace.recording
+
+    def kept_block(*arguments):  # a program may keep it, for example in a traceback
+        blocks.append(block_of(*arguments))
+        return blocks[-1]
+
+    monkeypatch.setattr(Workspace, "recording", kept_block)
     with Workspace(root) as ws:
         if is_slow:
             slow.set()
@@ -236,10 +249,12 @@ def test_line_7_a_cancelled_begin_leaves_no_recording_open(root, slow, library, 
             time.sleep(0.01)
         time.sleep(0.02)
         (root / "person").write_text("x\n")
-        assert not ws._journal.recordings._open
+        with ws.recording("later"):
+            pass
         with suppress(AgentFSError):
             ws.undo()
         assert (root / "person").exists()
+        assert not ws._journal.recordings._open
 
 
 def test_a_cancelled_tool_call_ends_its_recording(root):
@@ -452,7 +467,9 @@ def test_line_9_a_file_system_with_times_of_one_second_hides_no_change(root, mon
 
 
 @pytest.mark.parametrize("watch", [False, True])
-@pytest.mark.parametrize("way", ["hard link", "new hard link", "mapped", "mapped before", "open before"])
+@pytest.mark.parametrize(
+    "way", ["hard link", "new hard link", "mapped", "mapped before", "still mapped", "open before"]
+)
 def test_line_9_writes_without_events_are_recorded(root, tmp_path, watch, way):
     path, other = root / "src" / "03.py", tmp_path / "outside"
     if way == "hard link":
@@ -476,14 +493,133 @@ def test_line_9_writes_without_events_are_recorded(root, tmp_path, watch, way):
                         fresh[0:1] = b"x"
                 case "mapped before":
                     mapped[0:1] = b"x"
+                    file.close()
+                    mapped.close()
+                case "still mapped":
+                    mapped[0:1] = b"x"
                 case "open before":
                     file.write(b"x")
                     file.flush()
+        if way == "still mapped" and watch:  # the system reports the change when the mapping ends
+            assert paths(recorded.result) == []
+            with ws.recording("end of the mapping") as recorded:
+                file.close()
+                mapped.close()
         mapped.close()
         file.close()
         assert paths(recorded.result) == ["src/03.py"]
         ws.undo()
         assert path.read_text() == "3\n"
+
+
+# Watched trees
+
+
+@pytest.fixture
+def watched(root, monkeypatch):
+    """A watched workspace whose recordings know the tree."""
+    monkeypatch.setattr(snapshot_module, "_LISTING_COSTS", 0)  # lists single directories even in a small tree
+    (root / "src" / "deep" / "er").mkdir(parents=True)
+    (root / "src" / "deep" / "er" / "a").write_text("a\n")
+    (root / "other" / "er").mkdir(parents=True)
+    (root / "other" / "er" / "a").write_text("b\n")
+    with Workspace(root, watch=True) as ws:
+        ws.grep("3")
+        time.sleep(0.05)
+        for _ in range(2):
+            with ws.recording("first"):
+                pass
+        yield ws
+
+
+def check_recorded(ws, root, *wanted, change):
+    """Check that a recording finds a change, and that undo takes it back."""
+    before = snapshot(root)
+    with ws.recording("x") as recorded:
+        change()
+    assert paths(recorded.result) == [*wanted]
+    ws.undo()
+    assert snapshot(root) == before
+
+
+def test_promise_6_a_watched_recording_looks_only_at_directories_with_events(root, watched, monkeypatch):
+    looked, lstat = [], syscalls.lstat
+    monkeypatch.setattr(syscalls, "lstat", lambda *given: looked.append(given[1]) or lstat(*given))
+    with watched.recording("empty"):
+        pass
+    assert not [path for path in looked if "src" in path and not path.endswith("ignore")]
+    check_recorded(watched, root, "other/er/a", change=lambda: (root / "other/er/a").write_text("c\n"))
+    assert not [path for path in looked if path.startswith("src/deep/")]
+
+
+def test_directories_that_change_places_are_recorded(root, watched):
+    def exchange():
+        for one, other in ("src/deep", "moved"), ("other", "src/deep"), ("moved", "other"):
+            os.rename(root / one, root / other)
+
+    check_recorded(watched, root, "other/er/a", "src/deep/er/a", change=exchange)
+
+
+@pytest.mark.parametrize("cause", ["overflow", "reset", "forgotten", "not ready"])
+def test_lost_events_hide_no_change(root, watched, monkeypatch, cause):
+    def change():
+        (root / "other" / "er" / "a").write_text("c\n")
+        match cause:
+            case "overflow":
+                drain = Inotify.drain
+                monkeypatch.setattr(Inotify, "drain", lambda queue: ({}, bool(drain(queue))))
+            case "reset":
+                watched._root.watch._broken = True
+            case "forgotten":
+                watched._root.watch.forget()
+            case "not ready":
+                monkeypatch.setattr(Watch, "_refresh", lambda _: False)
+
+    check_recorded(watched, root, "other/er/a", change=change)
+    monkeypatch.undo()
+    check_recorded(watched, root, "src/03.py", change=lambda: (root / "src" / "03.py").write_text("c\n"))
+    time.sleep(0.05)
+    check_recorded(watched, root, "other/er/a", change=lambda: (root / "other/er/a").write_text("d\n"))
+
+
+def test_directories_without_a_watch_are_looked_at(root, watched, monkeypatch):
+    add = Inotify.add
+
+    def add_few(queue, fd):
+        if os.readlink(f"/proc/self/fd/{fd}").endswith("/er"):
+            raise OSError(errno.ENOSPC, "no watches")
+        return add(queue, fd)
+
+    monkeypatch.setattr(Inotify, "add", add_few)
+    watched._root.watch.forget()
+    for number in range(3):
+        with watched.recording("first"):
+            pass
+        text = f"{number}\n"
+        check_recorded(watched, root, "other/er/a", change=lambda t=text: (root / "other/er/a").write_text(t))
+        time.sleep(0.05)
+
+
+def test_a_failed_scan_loses_no_event(root, watched, monkeypatch):
+    run = snapshot_module._Scan.run
+
+    def failing(*given):
+        run(*given)
+        monkeypatch.undo()
+        raise FileIOError("full")
+
+    def change():
+        (root / "other" / "er" / "a").write_text("c\n")
+        monkeypatch.setattr(snapshot_module._Scan, "run", failing)
+
+    before = snapshot(root)
+    with pytest.raises(FileIOError), watched.recording("x"):
+        change()
+    with watched.recording("y") as recorded:
+        pass
+    assert paths(recorded.result) == []
+    watched.undo()
+    assert snapshot(root) == before
 
 
 # Rules

@@ -2,7 +2,8 @@
 
 It is brought up to date as git's index is. Only directories whose status has changed are listed again, and
 only files whose status has changed are read again. So are those that are as young as the snapshot, because a
-second change in the same tick leaves the same times.
+second change in the same tick leaves the same times. In a watched tree, only directories with events are
+looked at, and those in which a file may change without an event.
 """
 
 import json
@@ -27,6 +28,7 @@ from agentfs.fs import (
     Node,
     ReadBuffer,
     Root,
+    directories_above,
     display_name,
     is_second_name,
     node_to_json,
@@ -93,6 +95,7 @@ class Difference(NamedTuple):
     left_out: Counter[str]  # numbers of directories that the scan did not enter, by reason
     paths: dict[str, Seen]  # all paths as they are now
     basis: Basis | None  # None if the next scan must be a full one
+    again: set[str] | None  # directories in which events may not report each later change; None: all
     statements: tuple[Statement, ...]  # SQL that stores `paths`
 
     @property
@@ -115,6 +118,8 @@ class Snapshot:
         self._basis: Basis | None = None
         self._left_out = Counter[str]()
         self._own_inodes: set[int] = set()  # of files that the workspace has moved or replaced
+        self._is_reported = False  # only directories of `_again` may have changed without an event
+        self._again: set[str] = set()
 
     @property
     def paths(self) -> dict[str, Seen]:
@@ -129,9 +134,12 @@ class Snapshot:
         self._basis = difference.basis
         self._left_out = difference.left_out
         self._own_inodes = set()
+        self._is_reported = difference.again is not None
+        self._again = difference.again or set()
 
     def put(self, path: str, node: Node | None) -> tuple[Statement, ...]:
         """Record the node that the workspace itself left at a path; return the statements that store it."""
+        self._again.add(os.path.dirname(path))
         known = self.paths.pop(path, None)
         if known is not None and known.node is not None and known.status is not None:
             self._own_inodes.add(known.status.inode)
@@ -147,10 +155,17 @@ class Snapshot:
         `since` is the time of the file clock from which changes count. With None, nothing is compared: the
         difference only has the present paths.
         """
-        root = root.top.unwatched
+        root = root.top
+        with root.watching() as current:
+            touched = None if current.tree is None else current.tree.take_touched()
+        if touched is None:
+            self._is_reported = False
+        else:
+            self._again |= touched  # also for the next scan, if this one fails
         with root.open_directory(".") as top:
-            scan = _Scan(self._store, old, root, limits, top.handle, ignored=ignored)
-            paths = scan.run(self._basis)
+            scan = _Scan(self._store, old, root.unwatched, limits, top.handle, ignored=ignored)
+            paths = scan.run(self._basis, self._again.copy() if self._is_reported else None)
+            again = scan.directories_to_look_at_again(root)
             compared: Iterable[str] = scan.looked_at
             if not scan.partial:
                 compared = {*paths, *old}
@@ -158,11 +173,17 @@ class Snapshot:
                 scan.left_out |= self._left_out
             changed = sorted(path for path in compared if old.get(path) is not paths.get(path))
             comparison = _Comparison(scan, old, paths, self._own_inodes)
-            if since is not None:
+            if since is not None and changed:
                 comparison.run(changed, since)
         statements = self._stored(changed, paths)
         return Difference(
-            tuple(comparison.changes), tuple(comparison.lost), scan.left_out, paths, scan.basis, statements
+            tuple(comparison.changes),
+            tuple(comparison.lost),
+            scan.left_out,
+            paths,
+            scan.basis,
+            again,
+            statements,
         )
 
     def amended(self, difference: Difference, root: Root, limits: Limits, own: Iterable[str]) -> Difference:
@@ -181,6 +202,7 @@ class Snapshot:
         return difference._replace(
             changes=tuple(changes),
             lost=tuple(path for path in difference.lost if path not in own),
+            again=None if difference.again is None else {*difference.again, *map(os.path.dirname, own)},
             statements=(*difference.statements, *self._stored(own, difference.paths)),
         )
 
@@ -328,21 +350,22 @@ class _Scan:
         self.partial = False  # True if only directories that had changed were scanned
         self.looked_at: set[str] = set()  # the paths that a partial scan has compared
         self.basis: Basis | None = None
+        self._touched: set[str] | None = None  # directories that events tell to look at; None: all
 
-    def run(self, basis: Basis | None) -> dict[str, Seen]:
+    def run(self, basis: Basis | None, again: set[str] | None) -> dict[str, Seen]:
         """Return the present state of all paths that a search with hidden files covers.
 
-        With the basis of the last scan, only directories that have changed since are listed. The status of
-        every file is compared: a program that has mapped a file, or knows it by a hard link outside the
-        tree, changes it without an event.
+        With the basis of the last scan, only directories that have changed since are listed. They are found
+        in `again` by events. With None, the status of every path is compared.
         """
+        again = None if again is None else {path for path in again if self._may_list(path)}
         now = self._present_basis(() if basis is None else basis.rule_files)
         touched: set[str] | None = None
         if basis is not None and basis[:-1] == now[:-1]:
-            touched = self._directories_with_another_status()
+            touched = self._directories_to_list(again)
             if now.top != basis.top:
                 touched.add("")
-            if len(touched) * _LISTING_COSTS > len(self._old):
+            if self._is_too_much(touched):
                 touched = None
         if self._is_young(now.top):
             now = now._replace(top=None)
@@ -350,7 +373,11 @@ class _Scan:
             self.partial = touched is not None and (not touched or self._look_into(touched, now))
         if self.partial:
             self.basis = now
-            return self._paths if touched else self._old
+            if not touched:
+                self._paths = self._old
+            if touched is not None and again is not None and again <= touched:
+                self._touched = touched
+            return self._paths
         self.looked_at.clear()
         self._take_all()
         after = self._present_basis(self._rule_files)
@@ -400,14 +427,39 @@ class _Scan:
     def _is_young(self, status: Status | None) -> bool:
         return status is not None and not is_settled(max(status.modified, status.changed), self._began)
 
-    def _directories_with_another_status(self) -> set[str]:
-        """Return the directories whose status, or the status of a path in them, is not the one last seen."""
-        touched: set[str] = set()
+    def directories_to_look_at_again(self, root: Root) -> set[str] | None:
+        """Watch the scanned directories; return those in which a path may change without an event.
+
+        Return None if the tree is not watched.
+        """
+        paths, touched = self._paths, self._touched
+        if touched == set():
+            return touched
+        if touched is not None:
+            paths = {path: paths[path] for path in touched | self.looked_at if path in paths}
+        directories = {"", *(path for path, seen in paths.items() if _is_directory(seen))}
+        if touched is not None:
+            directories.update(above for path in paths for above in directories_above(path))
+        with root.watching() as current:
+            if current.tree is None:
+                return None
+            again = directories - current.tree.watched(directories)
+        return again.union(os.path.dirname(path) for path, seen in paths.items() if _may_change_unseen(seen))
+
+    def _directories_to_list(self, again: set[str] | None) -> set[str]:
+        """Return `again`, and the directories with another status than the one last seen, or such a path.
+
+        Only the status of the directories in `again` is compared, unless it is None.
+        """
+        if again is not None and self._is_too_much(again):
+            again = None
+        touched: set[str] = set() if again is None else again.copy()
         gone: set[str] = set()
-        for count, (path, seen) in enumerate(self._old.items()):
+        for count, path in enumerate(self._old if again is None else again):
             if count % _CHECKED_TOGETHER == 0:
                 call_context.check()
-            if seen.reason in _LEFT_OUT:
+            seen = self._old.get(path)
+            if seen is None or seen.reason in _LEFT_OUT:
                 continue
             # A directory above may have been replaced by a link that leads out of the root. Then it has
             # another status too, and is read through the confined walk.
@@ -420,6 +472,13 @@ class _Scan:
                     touched.add(path)
         return touched - gone
 
+    def _is_too_much(self, directories: set[str]) -> bool:
+        """Return True if a scan of these directories takes longer than a full one."""
+        return len(directories) * _LISTING_COSTS > len(self._old)
+
+    def _may_list(self, path: str) -> bool:
+        return not path or _is_directory(self._old.get(path))
+
     def _take_all(self) -> None:
         self._paths.clear()
         self._rule_files.clear()
@@ -430,7 +489,7 @@ class _Scan:
     def _look_into(self, touched: set[str], basis: Basis) -> bool:
         """Scan only some directories; return False if a full scan is necessary."""
         old = self._old
-        touched = {path for path in touched if not path or _is_directory(old.get(path))}
+        touched = {path for path in touched if self._may_list(path)}
         children = [path for path in old if path.rpartition("/")[0] in touched]
         self._paths = old.copy()
         for path in children:
@@ -591,6 +650,11 @@ def _status_of_entry(entry: DirEntry) -> Status | None:
         return _status(entry.stat(follow_symlinks=False))
     except OSError:
         return None
+
+
+def _may_change_unseen(seen: Seen) -> bool:
+    """Return True if a path may change without an event in its directory, or has changed before it began."""
+    return seen.young or seen.status is None or (seen.status.links > 1 and not _is_directory(seen))
 
 
 def _is_directory(seen: Seen | None) -> bool:
