@@ -21,7 +21,7 @@ from agentfs.base.advice import Advice, Joined
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.habits.lenient import LenientReader, parse_arguments
 from agentfs.habits.meanings import HABITS, REASONS, Habit, Habits
-from agentfs.habits.parameter_names import snake_case
+from agentfs.habits.parameter_names import ALIASES, snake_case
 from agentfs.habits.tool_names import AMBIGUOUS, EDITORS, SUBSTITUTES, plain_name
 from agentfs.results import Coercion, plain
 from agentfs.text.nearest import nearest
@@ -116,12 +116,15 @@ def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
 
 
 def _bind_as_sent(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
-    reader = LenientReader()
+    has_habits = is_method(tool.spec.target)
+    reader = LenientReader(ALIASES if has_habits else {})
     values = reader.read_members(tool.parameters, given)
-    if not reader.problems or not is_method(tool.spec.target):
+    if not (reader.problems and has_habits):
         return BoundArguments(tool, values, reader.coercions, reader.problems)
     multi_edit = _tool_for(tools, "multi_edit") if tool.own_name == "edit" else None
-    if multi_edit is not None and "edits" in LenientReader().assign_names(multi_edit.parameters, given, ""):
+    if multi_edit is not None and "edits" in LenientReader(ALIASES).assign_names(
+        multi_edit.parameters, given, ""
+    ):
         return _bind_foreign(multi_edit, given, [_renamed(tool.name, multi_edit)])
     return _bind_foreign(tool, given, [])
 
@@ -157,13 +160,13 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     foreign = [
         row for row in (*habits.foreign, *REASONS) if row.name in names or row.name not in names.values()
     ]
-    aliases = dict(habits.aliases)
-    for row in foreign:
-        aliases[row.name] = f"{aliases.get(row.name, '')} {row.aliases}"
+    aliases = {**ALIASES}
+    for name, more in (*habits.aliases.items(), *((row.name, row.aliases) for row in foreign)):
+        aliases[name] = f"{aliases.get(name, '')} {more}"
     others = [Parameter(row.name, row.kind, "", required=False) for row in foreign if row.name not in names]
-    reader = LenientReader()
+    reader = LenientReader(aliases)
     reader.coercions += coercions
-    values = reader.assign_names(tool.parameters, given, "", (*hidden, *others), aliases)
+    values = reader.assign_names(tool.parameters, given, "", (*hidden, *others))
     _translate(foreign, names, values, reader)
     used = tuple(each for each in hidden if each.name in values)
     for each in used:
