@@ -131,7 +131,7 @@ class LenientReader(ArgumentReader):
             elif not _same(values[name], given[key]):
                 first, second = short_repr(sent_as.get(name, name)), short_repr(text)
                 self.add_problem(where, f"`{where}` is given twice, as {first} and as {second}")
-        for name in [name for name in values if _means_omitted(by_name[name], values[name])]:
+        for name in [name for name in values if _is_null_text(by_name[name], values[name])]:
             self.add_coercion(f"{prefix}{name}", f"{short_repr(values.pop(name))} as not given")
         return values
 
@@ -182,7 +182,7 @@ def _spellings(members: Sequence[Parameter], aliases: Mapping[str, str]) -> dict
     return known
 
 
-def _means_omitted(member: Parameter, value: Any) -> bool:
+def _is_null_text(member: Parameter, value: Any) -> bool:
     """Return True for null, and text that means null, if the member may be left out."""
     kind = member.value_kind
     omitted = value is None

@@ -24,27 +24,12 @@ from agentfs.text import one_line
 _PACKAGES = ("agentfs", "bracex", "pathspec", "wcmatch")
 # Modules that the server does not import.
 _LEFT_OUT = (
-    "agentfs/async_workspace.py",
-    "agentfs/__main__.py",
-    "agentfs/cli/",
-    "agentfs/concurrency/",
-    "agentfs/dialects/",
-    "agentfs/frameworks/",
-    "agentfs/habits/",
-    "agentfs/mcp/",
-    "agentfs/otel.py",
-    "agentfs/providers/",
-    "agentfs/remote/bootstrap_",
-    "agentfs/remote/client.py",
-    "agentfs/remote/connection.py",
-    "agentfs/tools/approval.py",
-    "agentfs/tools/binding.py",
-    "agentfs/tools/functions.py",
-    "agentfs/tools/result.py",
-    "agentfs/tools/spec.py",
-    "agentfs/tools/toolset.py",
-    "wcmatch/pathlib.py",
-    "wcmatch/wcmatch.py",
+    *("agentfs/async_workspace.py", "agentfs/__main__.py", "agentfs/otel.py", "agentfs/cli/", "agentfs/mcp/"),
+    *("agentfs/concurrency/", "agentfs/dialects/", "agentfs/frameworks/", "agentfs/habits/"),
+    *("agentfs/providers/", "agentfs/remote/bootstrap_", "agentfs/remote/client.py"),
+    *("agentfs/remote/connection.py", "agentfs/tools/approval.py", "agentfs/tools/binding.py"),
+    *("agentfs/tools/functions.py", "agentfs/tools/result.py", "agentfs/tools/spec.py"),
+    *("agentfs/tools/toolset.py", "wcmatch/pathlib.py", "wcmatch/wcmatch.py"),
 )
 # Both are removed; their lines stay, for the line numbers of tracebacks.
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)

@@ -32,7 +32,7 @@ _MAX_REPORTED = 12
 _ONE_OR_MORE = UnionOf((String(), ListOf(String())))
 
 
-class BoundArguments(NamedTuple):
+class BoundCall(NamedTuple):
     """The tool to call, and the values to pass if there are no problems; defaults are left out."""
 
     tool: Tool
@@ -41,7 +41,7 @@ class BoundArguments(NamedTuple):
     problems: list[ArgumentProblem]
 
 
-def find_meant(
+def resolve_unknown_tool(
     tools: Mapping[str, Tool], name: Any, arguments: Any
 ) -> tuple[Tool, Any, tuple[Coercion, ...]]:
     """Return the tool meant by an unknown name, and its arguments; raise `unknown_tool` if there is none."""
@@ -102,7 +102,7 @@ def _finds(tool: Tool, values: Mapping[str, Any]) -> bool:
     return bool(getattr(found, "total_matches", getattr(found, "total", 0)))
 
 
-def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
+def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
     """Read the arguments of a call. The returned tool may be another, or have more parameters."""
     bound = _bind_as_sent(tools, tool, given)
     if is_method(tool.spec.target):
@@ -115,12 +115,12 @@ def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
     return bound
 
 
-def _bind_as_sent(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
+def _bind_as_sent(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
     has_habits = is_method(tool.spec.target)
     reader = LenientReader(ALIASES if has_habits else {})
     values = reader.read_members(tool.parameters, given)
     if not (reader.problems and has_habits):
-        return BoundArguments(tool, values, reader.coercions, reader.problems)
+        return BoundCall(tool, values, reader.coercions, reader.problems)
     multi_edit = _tool_for(tools, "multi_edit") if tool.own_name == "edit" else None
     if multi_edit is not None and "edits" in LenientReader(ALIASES).assign_names(
         multi_edit.parameters, given, ""
@@ -152,7 +152,7 @@ def _renamed(name: str, tool: Tool) -> Coercion:
     return Coercion("tool name", f"{short_repr(name)} as {short_repr(tool.name)}")
 
 
-def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion]) -> BoundArguments:
+def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion]) -> BoundCall:
     """Read arguments that include parameters of other products' tools."""
     habits = HABITS.get(tool.own_name, Habits())
     hidden = _hidden_parameters(tool, habits)
@@ -179,7 +179,7 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     read = reader.read_members(parameters, values)
     if not reader.problems:
         tool = tool._replace(parameters=parameters)
-    return BoundArguments(tool, read, reader.coercions, [*dict.fromkeys(reader.problems)])
+    return BoundCall(tool, read, reader.coercions, [*dict.fromkeys(reader.problems)])
 
 
 def _translate(
