@@ -50,6 +50,10 @@ class ArgumentReader:
         self.coercions: list[Coercion] = []
         self.problems: list[ArgumentProblem] = []
 
+    def trial(self) -> "ArgumentReader":
+        """Return a reader of the same kind, whose results `adopt` takes over or which is dropped."""
+        return ArgumentReader()
+
     def read_members(
         self, members: Sequence["Parameter"], given: Mapping[Any, Any], prefix: str = ""
     ) -> dict[str, Any]:
@@ -400,7 +404,7 @@ class ListOf(Kind):
         return items
 
     def convert(self, value: Any, where: str, reader: ArgumentReader) -> Any:
-        trial = type(reader)()
+        trial = reader.trial()
         item = self.item.read(value, f"{where}[0]", trial)
         if value is None or (trial.problems and not isinstance(value, Mapping)):
             return None
@@ -520,7 +524,7 @@ class UnionOf(Kind):
             return fitting[0].read(value, where, reader)
         trials: list[ArgumentReader] = []
         for option in fitting or (self.parts if reader.lenient else ()):
-            trials.append(type(reader)())
+            trials.append(reader.trial())
             read = option.read(value, where, trials[-1])
             if not trials[-1].problems:
                 reader.adopt(trials[-1])

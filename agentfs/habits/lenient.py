@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from agentfs.arguments.kinds import ArgumentReader, Kind, Parameter, PathOf, String, UnionOf, short_repr
 from agentfs.errors import InvalidArgumentError
-from agentfs.habits.parameter_names import ALIASES, snake_case
+from agentfs.habits.parameter_names import snake_case
 from agentfs.text.nearest import nearest
 
 # The longest JSON text that is parsed: the largest file that can be written, with every character escaped.
@@ -78,9 +78,18 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 class LenientReader(ArgumentReader):
-    """Reads the arguments of a model: aliases, JSON text in strings, unambiguous values of another type."""
+    """Reads the arguments of a model: JSON text, other names, unambiguous values of another type."""
 
     lenient = True
+
+    def __init__(self, aliases: Mapping[str, str] = {}) -> None:
+        """Start to read; `aliases` are other names of parameters and members, separated by spaces."""
+        super().__init__()
+        self._aliases = aliases
+
+    def trial(self) -> ArgumentReader:
+        """Return a reader with the same aliases."""
+        return LenientReader(self._aliases)
 
     def assign_names(
         self,
@@ -88,7 +97,6 @@ class LenientReader(ArgumentReader):
         given: Mapping[Any, Any],
         prefix: str,
         more: Sequence[Parameter] = (),
-        aliases: Mapping[str, str] = {},
     ) -> dict[str, Any]:
         """Return the given values under the names of the members.
 
@@ -97,7 +105,6 @@ class LenientReader(ArgumentReader):
             given: The values as they were sent.
             prefix: The place of the record; "" for the arguments of a call.
             more: Parameters that are accepted, but not proposed for a misspelt name.
-            aliases: More names of some parameters.
         """
         visible = [member.name for member in members]
         members = (*members, *more)
@@ -105,7 +112,7 @@ class LenientReader(ArgumentReader):
         values = {name: given[name] for name in given if name in by_name}
         others = [name for name in given if name not in by_name]
         identifiers = {member.identifier: member.name for member in members} if others else {}
-        spellings = _spellings(members, aliases) if others else {}
+        spellings = _spellings(members, self._aliases) if others else {}
         sent_as: dict[str, str] = {}
         unknown = 0
         for key in others:
@@ -124,7 +131,7 @@ class LenientReader(ArgumentReader):
             elif not _same(values[name], given[key]):
                 first, second = short_repr(sent_as.get(name, name)), short_repr(text)
                 self.add_problem(where, f"`{where}` is given twice, as {first} and as {second}")
-        for name in [name for name in values if _means_omitted(by_name[name], values[name])]:
+        for name in [name for name in values if _is_null_text(by_name[name], values[name])]:
             self.add_coercion(f"{prefix}{name}", f"{short_repr(values.pop(name))} as not given")
         return values
 
@@ -151,12 +158,11 @@ def _looks_like_json(kind: Kind, value: Any) -> bool:
     return bool(kind.opening) and isinstance(value, str) and value.lstrip().startswith(kind.opening)
 
 
-def _spellings(members: Sequence[Parameter], more_aliases: Mapping[str, str]) -> dict[str, str | None]:
+def _spellings(members: Sequence[Parameter], aliases: Mapping[str, str]) -> dict[str, str | None]:
     """Return the name that each spelling in lower snake case means, or None if it is ambiguous.
 
     The visible name in another case comes first, then the callable's own name, then aliases.
     """
-    tables = (ALIASES, more_aliases)
     by_precedence = (
         [(snake_case(each.name), each.name) for each in members],
         [(snake_case(each.target), each.name) for each in members if each.target],
@@ -164,8 +170,7 @@ def _spellings(members: Sequence[Parameter], more_aliases: Mapping[str, str]) ->
             (alias, each.name)
             for each in members
             for key in {each.name, each.target}
-            for table in tables
-            for alias in table.get(key, "").split()
+            for alias in aliases.get(key, "").split()
         ],
     )
     known: dict[str, str | None] = {}
@@ -177,7 +182,7 @@ def _spellings(members: Sequence[Parameter], more_aliases: Mapping[str, str]) ->
     return known
 
 
-def _means_omitted(member: Parameter, value: Any) -> bool:
+def _is_null_text(member: Parameter, value: Any) -> bool:
     """Return True for null, and text that means null, if the member may be left out."""
     kind = member.value_kind
     omitted = value is None

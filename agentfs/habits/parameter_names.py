@@ -1,9 +1,9 @@
-"""Other names of parameters of any tool."""
+"""Other names of parameters of the methods of a workspace."""
 
 import re
 
-# Other names of a parameter of any tool. A name counts only if it is an alias of exactly one parameter of the
-# tool and not itself the name of a parameter.
+# A name counts only if it is an alias of exactly one parameter of the method and not itself the name of a
+# parameter.
 ALIASES = {
     "path": (
         "file_path filepath filename file_name file target_file relative_path absolute_path abs_path "
@@ -26,7 +26,6 @@ ALIASES = {
     "multiline": "multi_line",
     "limit": "max_results head_limit max_lines num_lines line_count max_entries",
     "offset": "skip line_offset",
-    "input": "patch patch_text",  # of apply_patch
     "depth": "max_depth",
     "include_ignored": "no_ignore include_gitignored show_ignored",
 }

@@ -25,8 +25,9 @@ TEMPLATE = types.ResourceTemplate(
 )
 
 
-def list_page(view: ClientView, cursor: str | None) -> types.ListResourcesResult:
+def list_page(view: ClientView, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
     """Return a page of the files that are neither hidden, ignored nor protected."""
+    cursor = None if params is None else params.cursor
     if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
         raise InvalidArgumentError("The cursor is not one of this server.")
     first = int(cursor or 0)
@@ -61,8 +62,9 @@ def complete_path(view: ClientView, params: types.CompleteRequestParams) -> type
     )
 
 
-def read(view: ClientView, uri: str) -> types.ReadResourceResult:
+def read(view: ClientView, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
     """Return a text, or an image as a blob."""
+    uri = params.uri
     path = path_of(uri)
     if path is None:
         raise NotFoundError(f"{quote(uri)} is not the URI of a local file.")

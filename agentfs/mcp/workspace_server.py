@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from mcp import MCPError, types
 from mcp.server.lowlevel import Server
@@ -30,8 +31,8 @@ from agentfs.workspace import Workspace
 _MORE_TOOLS = ("delete", "move", "undo", "replace")
 LIMITS = Limits(watch_bytes=128 * MIB)
 
-_A = TypeVar("_A")
-_R = TypeVar("_R")
+# Requests that, from 2026-07-28 on, cannot end with a question.
+_CANNOT_ASK = {"resources/list", "completion/complete"}
 _Context = Any  # the SDK's ServerRequestContext, a generic type
 
 
@@ -102,10 +103,10 @@ class WorkspaceServer:
             instructions=self._whole.tools.instructions(),
             on_list_tools=self._list,
             on_call_tool=self._call,
-            on_list_resources=self._list_resources,
+            on_list_resources=partial(self._answer, function=resources.list_page),
             on_list_resource_templates=self._list_templates,
-            on_read_resource=self._read_resource,
-            on_completion=self._complete,
+            on_read_resource=partial(self._answer, function=resources.read),
+            on_completion=partial(self._answer, function=resources.complete_path),
         )
         # A client that sends a request again must send the server's own state, unchanged.
         security = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="agentfs")
@@ -171,49 +172,30 @@ class WorkspaceServer:
             return questions.required
         return types.CallToolResult.model_validate(call_result(result, structured=self._structured))
 
-    async def _list_resources(
-        self, context: _Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        cursor = None if params is None else params.cursor
-        return await self._answer_at_once(context, params, resources.list_page, cursor)
-
-    async def _complete(self, context: _Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        return await self._answer_at_once(context, params, resources.complete_path, params)
-
     async def _list_templates(self, context: _Context, params: Any) -> types.ListResourceTemplatesResult:
         del context, params
         return types.ListResourceTemplatesResult(resource_templates=[resources.TEMPLATE])
 
-    async def _read_resource(
-        self, context: _Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult | types.InputRequiredResult:
-        return await self._answer(context, params, resources.read, params.uri)
-
     async def _answer(
-        self, context: _Context, params: Any, function: Callable[[ClientView, _A], _R], argument: _A
-    ) -> _R | types.InputRequiredResult:
-        """Call a function in a thread on the view of the client; return its result or a question."""
+        self, context: _Context, params: Any, *, function: Callable[[ClientView, Any], Any]
+    ) -> Any:
+        """Return what a function of `resources` returns for the client's view, or a question."""
         questions = Questions(context, params)
+        question: types.InputRequiredResult | None = None
         with answering(questions.permission):
             try:
                 view = await self._view_of(context, questions)
-                return await self._files.run(function, view, argument)
-            except InputRequired as question:
-                return question.result
+                return await self._files.run(function, view, params)
+            except InputRequired as required:
+                question = required.result
             except AgentFSError as error:
-                if questions.required is not None:
-                    return questions.required
-                raise resources.protocol_error(error) from None
-
-    async def _answer_at_once(
-        self, context: _Context, params: Any, function: Callable[[ClientView, _A], _R], argument: _A
-    ) -> _R:
-        """Do as `_answer`, for a request that cannot end with a question."""
-        result = await self._answer(context, params, function, argument)
-        if isinstance(result, types.InputRequiredResult):
-            question = "The user must be asked before this list, and the protocol cannot do that here"
-            raise MCPError(code=types.INVALID_PARAMS, message=f"{question}: use the tools or the template.")
-        return result
+                question = questions.required
+                if question is None:
+                    raise resources.protocol_error(error) from None
+        if context.method in _CANNOT_ASK:
+            reason = "The user must be asked before this list, and the protocol cannot do that here"
+            raise MCPError(code=types.INVALID_PARAMS, message=f"{reason}: use the tools or the template.")
+        return question
 
     async def _roots_changed(self, context: _Context, params: Any) -> None:
         del params
@@ -221,8 +203,7 @@ class WorkspaceServer:
 
     async def _view_of(self, context: _Context, questions: Questions) -> ClientView:
         """Return the view of the workspace inside the client's roots."""
-        # From 2026-07-28 on, a list or a completion cannot end with a question.
-        cannot_ask = questions.resends and context.method in {"resources/list", "completion/complete"}
+        cannot_ask = questions.resends and context.method in _CANNOT_ASK
         if self._is_remote or cannot_ask or not questions.has_roots:
             return self._whole
         return await self._roots_of(context).view(questions)

@@ -26,7 +26,7 @@ from agentfs.limits import Limits
 from agentfs.permissions import READING, PermissionRequest
 from agentfs.policy import Policy
 from agentfs.remote import bootstrap_near, protocol
-from agentfs.remote.connection import Connection, Exchange, ReconnectingConnection, error_of
+from agentfs.remote.connection import Connection, PendingRequest, ReconnectingConnection, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
 from agentfs.results import Containment, RecordedResult, Result, WatchReport
 from agentfs.tools.declaration import declaration_of
@@ -194,22 +194,22 @@ class RemoteWorkspace(Workspace):
     ) -> tuple[Mapping[str, Any], Connection]:
         self._check_open()
         functions = [*self._functions]
-        request: dict[str, Any] = {"method": method, "arguments": protocol.encode(arguments, functions)}
+        message: dict[str, Any] = {"method": method, "arguments": protocol.encode(arguments, functions)}
         if self._views:
-            request["views"] = self._views
+            message["views"] = self._views
         if self._block is not None:
-            request["block"] = self._block[0]
+            message["block"] = self._block[0]
         if changes:
-            request["key"] = uuid.uuid4().hex
+            message["key"] = uuid.uuid4().hex
         call = call_context.current.get()
         if call is not None:
-            request |= {"tool": call.tool, "progress": call.reports_progress}
+            message |= {"tool": call.tool, "progress": call.reports_progress}
         asked = arguments.get("timeout")
         requested = max(0.0, float(asked)) if isinstance(asked, (int, float)) else None
         seconds = call_context.granted(requested, self.limits.timeout)
         left = call_context.deadline() - time.monotonic()
         if left < float("inf"):
-            request["seconds"] = max(left, 0.0)
+            message["seconds"] = max(left, 0.0)
         seen = 0
 
         def reply(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class RemoteWorkspace(Workspace):
             except AgentFSError as error:  # the remote side may act on it before the error is raised
                 return {"error": protocol.encode_error(error)}
             except BaseException as error:  # noqa: BLE001 - raised when the remote side has answered
-                exchange.raised = error
+                request.raised = error
                 return {"raised": True}
 
         def progress(entries: int) -> None:
@@ -229,9 +229,9 @@ class RemoteWorkspace(Workspace):
                     call.step(entries - seen)
                 seen = entries
 
-        exchange = Exchange(request, changes, seconds, reply, progress)
-        with contextlib.nullcontext() if call is None else call.forwarding(exchange.cancel, changes=changes):
-            answer, connection = self._connection.exchange(exchange, self._block and self._block[1])
+        request = PendingRequest(message, changes, seconds, reply, progress)
+        with contextlib.nullcontext() if call is None else call.forwarding(request.cancel, changes=changes):
+            answer, connection = self._connection.request(request, self._block and self._block[1])
         if answer.get("raised") is True:
             raise disconnected("The call was abandoned.", made=None if changes else False)
         if answer.get("cancelled") is True:
@@ -273,7 +273,7 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         }
         makes_change = changes and given.get("preview") is not True
         if makes_change and call_context.is_rehearsed(changes=True):
-            # The remote side asks and acts in one exchange. So a rehearsal always asks, without a diff.
+            # The remote side asks and acts in one request. So a rehearsal always asks, without a diff.
             request = PermissionRequest(name, effect, given, ())
             for permission in self.policy.permissions:
                 call_context.ask(permission, request)

@@ -59,11 +59,11 @@ class Lost(Exception):  # noqa: N818 - a signal within this package
 
 
 @dataclass(eq=False)
-class Exchange:
+class PendingRequest:
     """One request and its answer, over one connection or, if that is lost, over several.
 
     Attributes:
-        request: The message, without its number.
+        message: The message, without its number.
         changes: True if it may change something. A change is waited for even if it is cancelled.
         seconds: The time limit, apart from the time that answering questions takes.
         reply: Answers a question of the remote side.
@@ -75,7 +75,7 @@ class Exchange:
         inbox: The inbox at the latest connection.
     """
 
-    request: Mapping[str, Any]
+    message: Mapping[str, Any]
     changes: bool
     seconds: float
     reply: Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -136,18 +136,18 @@ class Connection:
         self._opened = True
         return answer
 
-    def exchange(self, exchange: Exchange) -> Mapping[str, Any]:
+    def request(self, request: PendingRequest) -> Mapping[str, Any]:
         """Send a request and return its answer."""
         number = next(self._numbers)
-        inbox = self._inboxes[number] = exchange.inbox = _Inbox()
+        inbox = self._inboxes[number] = request.inbox = _Inbox()
         try:
             if self._reason:  # checked only now, because `lose` wakes only the inboxes that exist
                 raise Lost(self._reason)  # noqa: TRY301 - handled like the others below
-            self.send({"request": number, **exchange.request, "again": exchange.sent})
-            exchange.sent = True
-            if exchange.cancelled:
+            self.send({"request": number, **request.message, "again": request.sent})
+            request.sent = True
+            if request.cancelled:
                 inbox.put(_CANCEL)
-            return self._answer(number, inbox, exchange)
+            return self._answer(number, inbox, request)
         except BaseException:
             self.send({"cancel": number})
             raise
@@ -184,23 +184,23 @@ class Connection:
         thread.start()
         return thread
 
-    def _answer(self, number: int, inbox: _Inbox, exchange: Exchange) -> Mapping[str, Any]:
+    def _answer(self, number: int, inbox: _Inbox, request: PendingRequest) -> Mapping[str, Any]:
         questions = 0
         while True:
             try:
-                message = self._next(inbox, exchange.until)
+                message = self._next(inbox, request.until)
             except (KeyboardInterrupt, SystemExit) as error:
-                if not exchange.changes or exchange.raised is not None:
+                if not request.changes or request.raised is not None:
                     raise
-                exchange.raised = error  # raised after the outcome of the change is known
-                exchange.cancel()
+                request.raised = error  # raised after the outcome of the change is known
+                request.cancel()
                 continue
             if message is _CANCEL:
                 self.send({"cancel": number})
             elif "answer" in message:
-                if exchange.raised is not None:
-                    raise exchange.raised
-                if message.get("cancelled") is True and not exchange.cancelled:
+                if request.raised is not None:
+                    raise request.raised
+                if message.get("cancelled") is True and not request.cancelled:
                     raise Lost("the remote side has ended")
                 return message
             elif "ask" in message:
@@ -208,15 +208,15 @@ class Connection:
                 questions += 1
                 try:
                     protocol.check_fields(message, protocol.Question)
-                    reply = exchange.reply(message)
+                    reply = request.reply(message)
                 except (protocol.ProtocolError, InvalidArgumentError) as error:
                     raise self._give_up(str(error)) from None
                 if questions > _MAX_QUESTIONS:
                     raise self._give_up("the remote side asked too many questions")
                 self.send({"reply": number, "to": message["ask"], **reply})
-                exchange.until += time.monotonic() - asked
+                request.until += time.monotonic() - asked
             elif protocol.is_instance(message.get("entries"), int):
-                exchange.progress(message["entries"])
+                request.progress(message["entries"])
 
     def _next(self, inbox: _Inbox, until: float) -> Mapping[str, Any]:
         """Return the next message for a request; give up a remote side that sends nothing at all."""
@@ -316,33 +316,35 @@ class ReconnectingConnection:
         if self._connection is not None:
             self._connection.lose("the workspace was dropped")  # ends the threads, and the remote side
 
-    def exchange(self, exchange: Exchange, bound: Connection | None) -> tuple[Mapping[str, Any], Connection]:
+    def request(
+        self, request: PendingRequest, bound: Connection | None
+    ) -> tuple[Mapping[str, Any], Connection]:
         """Send a request until it is answered; return the answer and the connection that it came over.
 
         `bound` is the connection of the block that the request belongs to; it ends with that connection.
         """
         if os.getpid() != self._process:  # in a fork, stream and threads belong to the parent
             raise disconnected("This workspace belongs to another process; connect in this one.", made=False)
-        exchange.until = time.monotonic() + exchange.seconds + self._patience
+        request.until = time.monotonic() + request.seconds + self._patience
         until, pause = 0.0, _FIRST_PAUSE
         while True:
             try:
                 connection = bound or self._connect(until or time.monotonic() + self._patience)
-                return connection.exchange(exchange), connection
+                return connection.request(request), connection
             except Lost as lost:
                 reason = str(lost)
-            if exchange.raised is not None:
-                raise exchange.raised
-            if bound is not None and not (exchange.sent and exchange.request["method"] == "end"):
+            if request.raised is not None:
+                raise request.raised
+            if bound is not None and not (request.sent and request.message["method"] == "end"):
                 raise disconnected("The `with` block was lost with the connection.", made=False)
             bound = None
-            undecided = exchange.sent and exchange.changes
-            if exchange.cancelled and not undecided:
+            undecided = request.sent and request.changes
+            if request.cancelled and not undecided:
                 raise call_context.Cancelled
             now = time.monotonic()
-            until = until or min(now + self._patience, exchange.until)
+            until = until or min(now + self._patience, request.until)
             if self._ended or now + pause > until:
-                if exchange.sent and not exchange.changes:
+                if request.sent and not request.changes:
                     self._hello["forget"] = True  # the remote side may have noted a read that never arrived
                 raise _unreachable(self._ended or reason, made=None if undecided else False)
             time.sleep(pause)

@@ -64,16 +64,8 @@ _MAX_DEPTH = 40
 # questions are for people and models, so their hidden characters are made visible.
 _NAMES = ("path", "paths", "name", "to", "target", "moved_from", "files", "counts", "failed", "left", "next")
 _CONTENT = (
-    "unread_rules",
-    "rules",
-    "since",
-    "arguments",
-    "content",
-    "diff",
-    "patch",
-    "before",
-    "after",
-    "data",
+    *("unread_rules", "rules", "since", "arguments"),
+    *("content", "diff", "patch", "before", "after", "data"),
 )
 _EXACT = frozenset((*_NAMES, *_CONTENT, "newline"))
 _EXACT_OF: dict[type[Any], frozenset[str]] = {

@@ -21,7 +21,7 @@ from agentfs.base.advice import Advice, Joined
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
 from agentfs.habits.lenient import LenientReader, parse_arguments
 from agentfs.habits.meanings import HABITS, REASONS, Habit, Habits
-from agentfs.habits.parameter_names import snake_case
+from agentfs.habits.parameter_names import ALIASES, snake_case
 from agentfs.habits.tool_names import AMBIGUOUS, EDITORS, SUBSTITUTES, plain_name
 from agentfs.results import Coercion, plain
 from agentfs.text.nearest import nearest
@@ -32,7 +32,7 @@ _MAX_REPORTED = 12
 _ONE_OR_MORE = UnionOf((String(), ListOf(String())))
 
 
-class BoundArguments(NamedTuple):
+class BoundCall(NamedTuple):
     """The tool to call, and the values to pass if there are no problems; defaults are left out."""
 
     tool: Tool
@@ -41,7 +41,7 @@ class BoundArguments(NamedTuple):
     problems: list[ArgumentProblem]
 
 
-def find_meant(
+def resolve_unknown_tool(
     tools: Mapping[str, Tool], name: Any, arguments: Any
 ) -> tuple[Tool, Any, tuple[Coercion, ...]]:
     """Return the tool meant by an unknown name, and its arguments; raise `unknown_tool` if there is none."""
@@ -102,7 +102,7 @@ def _finds(tool: Tool, values: Mapping[str, Any]) -> bool:
     return bool(getattr(found, "total_matches", getattr(found, "total", 0)))
 
 
-def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
+def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
     """Read the arguments of a call. The returned tool may be another, or have more parameters."""
     bound = _bind_as_sent(tools, tool, given)
     if is_method(tool.spec.target):
@@ -115,13 +115,16 @@ def bind_call(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -
     return bound
 
 
-def _bind_as_sent(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundArguments:
-    reader = LenientReader()
+def _bind_as_sent(tools: Mapping[str, Tool], tool: Tool, given: Mapping[Any, Any]) -> BoundCall:
+    has_habits = is_method(tool.spec.target)
+    reader = LenientReader(ALIASES if has_habits else {})
     values = reader.read_members(tool.parameters, given)
-    if not reader.problems or not is_method(tool.spec.target):
-        return BoundArguments(tool, values, reader.coercions, reader.problems)
+    if not (reader.problems and has_habits):
+        return BoundCall(tool, values, reader.coercions, reader.problems)
     multi_edit = _tool_for(tools, "multi_edit") if tool.own_name == "edit" else None
-    if multi_edit is not None and "edits" in LenientReader().assign_names(multi_edit.parameters, given, ""):
+    if multi_edit is not None and "edits" in LenientReader(ALIASES).assign_names(
+        multi_edit.parameters, given, ""
+    ):
         return _bind_foreign(multi_edit, given, [_renamed(tool.name, multi_edit)])
     return _bind_foreign(tool, given, [])
 
@@ -149,7 +152,7 @@ def _renamed(name: str, tool: Tool) -> Coercion:
     return Coercion("tool name", f"{short_repr(name)} as {short_repr(tool.name)}")
 
 
-def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion]) -> BoundArguments:
+def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion]) -> BoundCall:
     """Read arguments that include parameters of other products' tools."""
     habits = HABITS.get(tool.own_name, Habits())
     hidden = _hidden_parameters(tool, habits)
@@ -157,13 +160,13 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     foreign = [
         row for row in (*habits.foreign, *REASONS) if row.name in names or row.name not in names.values()
     ]
-    aliases = dict(habits.aliases)
-    for row in foreign:
-        aliases[row.name] = f"{aliases.get(row.name, '')} {row.aliases}"
+    aliases = {**ALIASES}
+    for name, more in (*habits.aliases.items(), *((row.name, row.aliases) for row in foreign)):
+        aliases[name] = f"{aliases.get(name, '')} {more}"
     others = [Parameter(row.name, row.kind, "", required=False) for row in foreign if row.name not in names]
-    reader = LenientReader()
+    reader = LenientReader(aliases)
     reader.coercions += coercions
-    values = reader.assign_names(tool.parameters, given, "", (*hidden, *others), aliases)
+    values = reader.assign_names(tool.parameters, given, "", (*hidden, *others))
     _translate(foreign, names, values, reader)
     used = tuple(each for each in hidden if each.name in values)
     for each in used:
@@ -176,7 +179,7 @@ def _bind_foreign(tool: Tool, given: Mapping[Any, Any], coercions: list[Coercion
     read = reader.read_members(parameters, values)
     if not reader.problems:
         tool = tool._replace(parameters=parameters)
-    return BoundArguments(tool, read, reader.coercions, [*dict.fromkeys(reader.problems)])
+    return BoundCall(tool, read, reader.coercions, [*dict.fromkeys(reader.problems)])
 
 
 def _translate(

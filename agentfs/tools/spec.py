@@ -44,7 +44,7 @@ class ToolSpec:
     """The presentation of one callable to a model: its names, texts, defaults and output.
 
     Every field uses the callable's own parameter names, except where it says "visible name". A model sees the
-    visible names; the callable's own names and well-known aliases are accepted too.
+    visible names; the callable's own names are accepted too.
 
     Attributes:
         target: A function, which may be `async`, or a bound method, with type hints and a docstring.

@@ -24,7 +24,7 @@ from agentfs.permissions import READING
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
-from agentfs.tools.binding import bind_call, find_meant, refusal
+from agentfs.tools.binding import bind_call, refusal, resolve_unknown_tool
 from agentfs.tools.declaration import declaration_of, declared_tools
 from agentfs.tools.functions import Hints, plain_function
 from agentfs.tools.result import ToolNames, first_line, from_error, from_exception, from_value
@@ -449,7 +449,7 @@ class Toolset:
         try:
             tool = self._named(name)
             if tool is None:
-                tool, arguments, coercions = find_meant(self._tools, name, arguments)
+                tool, arguments, coercions = resolve_unknown_tool(self._tools, name, arguments)
             tool, values, coerced, problems = bind_call(self._tools, tool, parse_arguments(arguments))
             coercions += tuple(coerced)
             if problems:

@@ -44,12 +44,6 @@ def test_the_tool_in_both_shapes(ws):
     assert "D obsolete.txt" in str(reply)
 
 
-@pytest.mark.parametrize("name", ["patch", "patch_text"])
-def test_the_parameter_of_other_products_is_taken(ws, name):
-    patch = "*** Begin Patch\n*** Delete File: obsolete.txt\n*** End Patch"
-    assert ws.tools(dialect="apply-patch").call("apply_patch", {name: patch}).success
-
-
 @pytest.mark.parametrize("lines", [
     ["*** Delete File: missing"], ["*** Delete File: src"], ["*** Update File: missing", "@@", "-a", "+b"],
     ["*** Update File: src/app.py", "@@", "-a", "+b"], ["*** Update File: src/app.py", "*** Move to: src"],

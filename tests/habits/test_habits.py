@@ -2,8 +2,10 @@
 
 import pytest
 
-from agentfs import Workspace
+from agentfs import Toolset, Workspace
 from agentfs.errors import InvalidArgumentError
+from agentfs.habits.meanings import HABITS, REASONS
+from agentfs.habits.parameter_names import ALIASES
 
 
 def plant(root):
@@ -252,3 +254,34 @@ def test_a_list_of_definitions_is_a_search_for_them(tools, tmp_path):
 
 def test_the_root_of_a_machine_names_the_root_of_the_workspace(tools):
     assert "The root is `.`." in tools.call("list_dir", {"path": "/"}).content
+
+
+def test_file_path_means_path_for_a_method_and_not_for_a_users_own_read(tools):
+    def read(path: str) -> str:
+        """Read.
+
+        Args:
+            path: File.
+        """
+        return path
+
+    assert tools.call("read", {"file_path": "c.md"}).success
+    refused = Toolset([read]).call("read", {"file_path": "c.md"})
+    assert "did you mean `path`?" in refused.content
+    assert Toolset([read]).call("read", {"Path": "c.md"}).content == "c.md"
+
+
+def test_no_habit_of_any_parameter_applies_to_a_users_own_tool():
+    aliases = {
+        (name, alias)
+        for table in (ALIASES, *(each.aliases for each in HABITS.values()))
+        for name, others in table.items()
+        for alias in others.split()
+    }
+    for name, alias in aliases:
+        own: dict[str, object] = {}
+        exec(f"def own({name}: str = ''):\n    'Do.\\n\\nArgs:\\n    {name}: It.'\n    return {name}", own)
+        sent = [alias, *(habit.name for habit in REASONS)]
+        for each in set(sent) - {name}:
+            called = Toolset([own["own"]]).call("own", {each: "x"})
+            assert f'there is no parameter "{each}"' in called.content, (name, each)

@@ -24,13 +24,13 @@ EDIT = {"old_string": "a", "new_string": "b"}
 
 
 def messages_of(parameters, given):
-    reader = LenientReader()
+    reader = LenientReader(ALIASES)
     reader.read_members(parameters, given)
     return [problem.message for problem in reader.problems]
 
 
 def values_of(parameters, given):
-    reader = LenientReader()
+    reader = LenientReader(ALIASES)
     values = reader.read_members(parameters, given)
     assert reader.problems == []
     return values
@@ -210,7 +210,7 @@ def test_a_list_as_broken_json_text_is_reported_with_its_position():
 
 
 def test_each_coercion_is_recorded():
-    reader = LenientReader()
+    reader = LenientReader(ALIASES)
     edit = {"old_str": "a", "new_string": "b", "replace_all": "true"}
     reader.read_members(CHANGE, {"file": "a", "edits": edit})
     assert [(coercion.parameter, coercion.rule) for coercion in reader.coercions] == [
@@ -250,7 +250,7 @@ def test_a_number_beside_a_separator_character_is_a_problem():
 @given(value=st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(
     ["10", " 7", "1.0", "true", "False", "1e3", "0x1", "1_0", "-0", "+5", "", "nan", "inf"]))  # fmt: skip
 def test_pydantic_agrees_on_coercions(kind, value):
-    reader = LenientReader()
+    reader = LenientReader(ALIASES)
     found = SCALARS[kind].read(value, "a", reader)
     if reader.problems:
         return

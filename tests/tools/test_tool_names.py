@@ -81,7 +81,7 @@ def test_the_spec_sets_names_descriptions_order_and_defaults():
      ["x", ".", 3, 4, 1, 2, True]),
     ({"pattern": "x", "A": 1, "B": 2, "C": 3, "i": True}, ["x", ".", 3, 7, 1, 2, True]),
     ({"pattern": "x", "after": 1, "context": 2, "limit": 3}, ["x", ".", 2, 3, 1, None, False]),
-    ({"pattern": "x", "max_results": 3, "file_path": "y"}, ["x", "y", None, 3, None, None, False]),
+    ({"pattern": "x", "headLimit": 3, "Path": "y"}, ["x", "y", None, 3, None, None, False]),
 ])  # fmt: skip
 def test_the_names_of_the_spec_and_of_the_callable_are_accepted(sent, called):
     result = Toolset([GREP]).call("Grep", sent)

@@ -68,7 +68,7 @@ def show(path: str, limit: int | None = None) -> ReadResult:
 
 
 def test_a_result_has_text_data_images_path_and_next():
-    result = Toolset([show]).call("show", '{"file_path": "a.txt"}')
+    result = Toolset([show]).call("show", '{"path": "a.txt"}')
     assert (result.success, result.content, result.error, result.file_path) == (True, "1|a", None, "a.txt")
     assert result.short_result == "Read a.txt: lines 1-1 of 3"
     assert result.images == (Image("QQ==", "image/png"),)
@@ -241,7 +241,7 @@ def test_functions_convert_arguments_and_return_errors_as_text():
     found, changed, measured = Toolset([search, change, measure]).functions()
     assert json.loads(found("x", limit="5"))["limit"] == 5
     assert "did you mean" in found("x", limitt=5)
-    assert json.loads(changed("a", [{"old_str": "a", "new_string": "b"}]))[0]["old_string"] == "a"
+    assert json.loads(changed("a", [{"oldString": "a", "new_string": "b"}]))[0]["old_string"] == "a"
     assert "Point(x=1" in measured(points=[{"x": 1}])
     assert measured() == Toolset([measure]).call("measure").content
     with pytest.raises(TypeError):

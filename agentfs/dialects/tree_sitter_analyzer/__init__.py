@@ -25,21 +25,22 @@ from agentfs.dialects.toolkit import (
     parse_types,
     plural,
     problem_of,
+    read_docstring,
 )
 from agentfs.dialects.tree_sitter_analyzer.contract import (
     DEFAULT_FILESIZE,
     MAX_FILESIZE,
     MAX_LIMIT,
     MAX_TIMEOUT_MS,
+    OPTIONS,
     ContentQuery,
     FileFilter,
     FindAndGrep,
-    Format,
     Language,
+    OutputFormat,
     SearchContent,
     language_of_environment,
     own_error,
-    tool_options,
     translated,
 )
 from agentfs.dialects.tree_sitter_analyzer.replies import (
@@ -65,7 +66,7 @@ _BOUNDS: dict[str, tuple[int, int | None]] = {
     "max_count": (1, None),
     "timeout_ms": (1, MAX_TIMEOUT_MS),
 }
-_FORMAT_OPTIONS: dict[Format, dict[str, Any]] = {
+_FORMAT_OPTIONS: dict[OutputFormat, dict[str, Any]] = {
     "total_only": {"output_mode": "total"},
     "count_only_matches": {"output_mode": "count", "limit": MAX_LIMIT},
     "summary_only": {"output_mode": "summary", "limit": MAX_LIMIT},
@@ -116,11 +117,21 @@ def _tool(
     def tool(**arguments: Any) -> ToolResult:
         return run(workspace, parameters(**arguments))
 
-    tool.__name__ = run.__name__.removeprefix("_")
-    tool.__annotations__ = {**get_type_hints(parameters), "return": ToolResult}
+    tool.__name__ = name = run.__name__.removeprefix("_")
+    hints: dict[str, Any] = get_type_hints(parameters)
+    tool.__annotations__ = {**hints, "return": ToolResult}
     vars(tool)["__signature__"] = inspect.signature(parameters)
-    render = partial(_render_failure, tool=tool.__name__, language=language)
-    return ToolSpec(tool, **tool_options(tool.__name__, parameters), render=render)
+    texts: dict[str, str] = {}
+    for each in reversed(parameters.__mro__):
+        texts |= read_docstring(each.__doc__).parameters
+    return ToolSpec(
+        tool,
+        descriptions={each: texts[each] for each in hints},
+        expose=[*hints],
+        effect="read",
+        render=partial(_render_failure, tool=name, language=language),
+        **OPTIONS[name],
+    )
 
 
 def _list_files(workspace: Workspace, given: FileFilter) -> ToolResult:

@@ -3,15 +3,15 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from agentfs.dialects.toolkit import Names, NextCall, Problem, Retry, read_docstring
+from agentfs.dialects.toolkit import Names, NextCall, Problem, Retry
 from agentfs.errors import InvalidArgumentError
 
 Language = Literal["en", "ja"]
-Format = Literal["total_only", "count_only_matches", "summary_only", "group_by_file", "full"]
+OutputFormat = Literal["total_only", "count_only_matches", "summary_only", "group_by_file", "full"]
 
 DEFAULT_LIMIT, MAX_LIMIT = 2000, 10_000
 DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS = 4000, 30_000
@@ -109,9 +109,9 @@ class ContentQuery:
     optimize_paths: bool = False
 
     @property
-    def format(self) -> Format:
+    def format(self) -> OutputFormat:
         """The requested format; more than one is an error."""
-        given: list[Format] = [name for name in FORMATS if getattr(self, name)]
+        given: list[OutputFormat] = [name for name in FORMATS if getattr(self, name)]
         if len(given) > 1:
             raise own_error("formats", given[0], given=", ".join(given))
         return given[0] if given else "full"
@@ -149,7 +149,7 @@ class FindAndGrep(ContentQuery, FileFilter):
     sort: Literal["path", "mtime", "size"] = "path"
 
 
-FORMATS: Mapping[Format, str] = {
+FORMATS: Mapping[OutputFormat, str] = {
     "total_only": "~10 tokens",
     "count_only_matches": "~50-200 tokens",
     "summary_only": "~500-2000 tokens",
@@ -167,21 +167,19 @@ _LADDER = f"""\
 off full results.
 ⚠️ total_only, count_only_matches, summary_only and group_by_file exclude one another: set one at most."""
 
-_DESCRIPTIONS: Mapping[str, str] = {
-    "list_files": """\
+_LIST_FILES = """\
 List files and directories by name, type, size and time: no contents are read.
 💡 An entry takes ~40 tokens; narrow with pattern, extensions, types or depth before you raise limit.
 🎯 To search contents use search_content; to search the contents of what is found here, find_and_grep.
-⚠️ At most 2000 entries unless limit says otherwise, never over 10000.""",
-    "search_content": f"""\
+⚠️ At most 2000 entries unless limit says otherwise, never over 10000."""
+_SEARCH_CONTENT = f"""\
 Search the contents of files, with a regular expression unless told otherwise.
 {_LADDER}
-⚠️ Give roots or files, not both.""",
-    "find_and_grep": f"""\
+⚠️ Give roots or files, not both."""
+_FIND_AND_GREP = f"""\
 Find files by name, type, size and time, then search their contents: list_files and search_content in one.
 💡 Narrow the files first: what is not found is not searched.
-{_LADDER}""",
-}
+{_LADDER}"""
 _COSTS = " < ".join(f"{name} {cost}" for name, cost in FORMATS.items())
 _GUIDE: Mapping[Language, str] = {
     "en": f"💡 Tokens: {_COSTS} < full {_FULL}",
@@ -257,29 +255,12 @@ _EXAMPLES: Mapping[str, Mapping[str, Any]] = {
 }
 # Valid values of each parameter, for the example in an error about it.
 _WITH: Mapping[str, Any] = {
-    "pattern": "test",
-    "types": ["f"],
-    "extensions": ["py"],
-    "exclude": ["node_modules"],
-    "depth": 2,
-    "size": ["+10k"],
-    "changed_within": "2d",
-    "changed_before": "2026-01-01",
-    "limit": 100,
-    "file_limit": 100,
-    "max_filesize": "10M",
-    "max_count": 5,
-    "timeout_ms": 4000,
-    "context_before": 2,
-    "context_after": 2,
-    "encoding": "shift_jis",
-    "case": "sensitive",
-    "include_globs": ["*.py"],
-    "exclude_globs": ["*.min.js"],
-    "sort": "mtime",
-    "summary_only": True,
-    "total_only": True,
-}
+    "pattern": "test", "types": ["f"], "extensions": ["py"], "exclude": ["node_modules"], "depth": 2,
+    "size": ["+10k"], "changed_within": "2d", "changed_before": "2026-01-01", "limit": 100, "file_limit": 100,
+    "max_filesize": "10M", "max_count": 5, "timeout_ms": 4000, "context_before": 2, "context_after": 2,
+    "encoding": "shift_jis", "case": "sensitive", "include_globs": ["*.py"], "exclude_globs": ["*.min.js"],
+    "sort": "mtime", "summary_only": True, "total_only": True,
+}  # fmt: skip
 
 # The tools' names for parameters of the methods.
 _FIND_PARAMETERS: Mapping[str, str] = {"path": "roots", "max_depth": "depth", "full_path": "full_path_match"}
@@ -328,21 +309,24 @@ def _follow(call: NextCall, *, method: str, parameter: str, **others: Any) -> Ma
     return {parameter: [arguments["path"]], **others}
 
 
-# Fields of the tools' `ToolSpec`s.
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+# More fields of the tools' `ToolSpec`s.
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "list_files": {
+        "description": _LIST_FILES,
         "methods": {"ls": {}, "glob": {}, "find": {}},
         "renames": _FIND_PARAMETERS,
         "map_next_call": partial(_follow, method="ls", parameter="roots", depth=1),
         "map_retry": FIND_NAMES.map_retry,
     },
     "search_content": {
+        "description": _SEARCH_CONTENT,
         "methods": {"grep": {}},
         "renames": _GREP_PARAMETERS,
         "map_next_call": partial(_follow, method="read", parameter="files", query="^"),
         "map_retry": GREP_NAMES.map_retry,
     },
     "find_and_grep": {
+        "description": _FIND_AND_GREP,
         "methods": {},
         "renames": {**_GREP_PARAMETERS, "pattern": "pattern"},
         "map_retry": FIND_NAMES.map_retry,
@@ -350,23 +334,6 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "order": ("roots", "query"),
     },
 }
-
-
-def tool_options(tool: str, parameters: type[FileFilter | ContentQuery]) -> dict[str, Any]:
-    """Return fields of the `ToolSpec` of a tool whose parameters are the fields of a dataclass."""
-    names = [each.name for each in fields(parameters)]
-    texts = {
-        name: text
-        for cls in reversed(parameters.__mro__)
-        for name, text in read_docstring(cls.__doc__).parameters.items()
-    }
-    return {
-        "description": _DESCRIPTIONS[tool],
-        "descriptions": {name: texts[name] for name in names},
-        "expose": names,
-        "effect": "read",
-        **_OPTIONS[tool],
-    }
 
 
 def own_error(which: str, argument: str, **values: str) -> InvalidArgumentError:

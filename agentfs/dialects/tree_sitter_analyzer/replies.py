@@ -24,13 +24,17 @@ from agentfs.dialects.tree_sitter_analyzer.contract import (
     MAX_TIMEOUT_MS,
     FileFilter,
     FindAndGrep,
-    Format,
+    OutputFormat,
     SearchContent,
 )
 from agentfs.results import Entry, GlobResult, GrepResult, Match, Skipped
 
 # Most tokens of a format. `total_only` is one number, and only `Limits` bounds `full`.
-_BUDGETS: Mapping[Format, int] = {"count_only_matches": 200, "summary_only": 2000, "group_by_file": 10_000}
+_BUDGETS: Mapping[OutputFormat, int] = {
+    "count_only_matches": 200,
+    "summary_only": 2000,
+    "group_by_file": 10_000,
+}
 UNBOUNDED = 10**9  # more tokens than any reply has
 MAX_MATCHES = 2000  # of group_by_file and full
 SAMPLES = 10  # if only one file has matches
@@ -221,7 +225,7 @@ def _count(number: int, one: str = "", many: str = "", *, exact: bool = True) ->
 
 
 def _formatted(
-    found: GrepResult, fmt: Format, absolute: Callable[[str], str], budget: int, reserved: int
+    found: GrepResult, fmt: OutputFormat, absolute: Callable[[str], str], budget: int, reserved: int
 ) -> Any:
     """Return the search result in a format. Notes and metadata take `reserved` tokens of its budget."""
     if fmt == "total_only":
@@ -321,7 +325,7 @@ def _groups(found: GrepResult, absolute: Callable[[str], str], budget: int) -> l
     return files
 
 
-def _with_short_paths(value: Any, fmt: Format) -> Any:
+def _with_short_paths(value: Any, fmt: OutputFormat) -> Any:
     """Say the directories that all paths share only once, if that is shorter."""
     if fmt == "total_only" or not value:
         return value
