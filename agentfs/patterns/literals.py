@@ -384,7 +384,7 @@ def _by_automaton(automaton: Automaton) -> Finder:
     return found
 
 
-def is_plain(contents: ReadBuffer) -> bool:
+def is_plain_utf8(contents: ReadBuffer) -> bool:
     """Return True if a file is in UTF-8 and has no NUL, so its bytes can be searched."""
     return contents.data.find(0, 0, contents.length) < 0 and _is_valid_utf8(contents.data, contents.length)
 

@@ -13,10 +13,10 @@ from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, revision_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.literals import Prefilter, SkipReason, decode_content, is_plain
+from agentfs.patterns.literals import Prefilter, SkipReason, decode_content, is_plain_utf8
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.entries import ENTRY_BYTES, Page, page_of
-from agentfs.search.grep_files import Batch, FileSource, Named, Outcome, Reader, Reading
+from agentfs.search.grep_files import Attempt, FileBytes, FileSource, Named, ReadBatch, Reader
 from agentfs.search.options import GrepOptions, paths_of
 from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, windows
 from agentfs.shown.read_tracker import NamedEncoding
@@ -137,7 +137,7 @@ class _Searcher:
         self.found.in_other_case = self.prefilter.found_in_any_case
         return self.found
 
-    def _search_batch(self, batch: Batch) -> None:
+    def _search_batch(self, batch: ReadBatch) -> None:
         every, reader = batch
         found = self.found
         entries = every if self.texts is None else self._may_match(every, self.texts)
@@ -156,12 +156,12 @@ class _Searcher:
         if self.scarce_texts is not None:
             self.scarce_texts.mark_used(every)
 
-    def _outcomes(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
+    def _outcomes(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Attempt]]:
         if not self.names or not self.names.intersection(entry.name for entry in entries):
             return reader.read_files(entries, self._read, linked=self.source.linked)
         return self._outcomes_with_names(entries, reader)
 
-    def _outcomes_with_names(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
+    def _outcomes_with_names(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Attempt]]:
         """Read files one by one; a file whose encoding was named is read by its path, not from kept texts."""
         for entry in entries:
             if (path := reader.path_of(entry)) not in self.encodings:
@@ -171,7 +171,7 @@ class _Searcher:
             for _, outcome in self.source.read_files([Named(path)], partial(self._read_named, path)):
                 yield entry, outcome
 
-    def _read_named(self, path: str, fd: int) -> Reading:
+    def _read_named(self, path: str, fd: int) -> FileBytes:
         """Read a file whose encoding was named; the prefilter knows only other encodings."""
         if time.monotonic() > self.deadline:
             return "timeout"
@@ -211,7 +211,7 @@ class _Searcher:
     def _search_block(self, data: bytearray, starts: Sequence[int], end: int) -> Iterable[int]:
         return self.prefilter.texts(data, starts, end, self._check_time)
 
-    def _read(self, source: int | KeptText) -> Reading | None:
+    def _read(self, source: int | KeptText) -> FileBytes | None:
         if time.monotonic() > self.deadline:
             return "timeout"
         if isinstance(source, int):
@@ -224,7 +224,7 @@ class _Searcher:
         if found == BINARY:
             source.keep_as_binary()
         elif found != "too_large" and not source.content:
-            source.content = _PLAIN if is_plain(self.buffer) else "other"
+            source.content = _PLAIN if is_plain_utf8(self.buffer) else "other"
         if found is not None and self.candidates is not None:
             self.candidates.add(source)  # the same text may be read again through a link
         return found
@@ -234,7 +234,7 @@ class _Searcher:
         if time.monotonic() > self.deadline:
             raise TimeoutError
 
-    def _search_file(self, entry: Any, reader: Reader, outcome: Outcome) -> None:
+    def _search_file(self, entry: Any, reader: Reader, outcome: Attempt) -> None:
         """Search a file that was read, or count it as skipped."""
         if outcome == "timeout":
             self.found.searched -= 1

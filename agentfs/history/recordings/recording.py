@@ -16,7 +16,7 @@ from agentfs.fs import Change, DirectoryNode, Root, directories_above, quote
 from agentfs.fs.context import file_clock
 from agentfs.history.recordings.snapshot import Difference, Snapshot
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
-from agentfs.history.storage.database import Damage, Statement, checksum, to_json
+from agentfs.history.storage.database import Damage, Statement, checksum, stored_json
 from agentfs.history.storage.store import Store
 from agentfs.history.take_back import is_same_node, merge_nodes
 from agentfs.history.timeline import Step, Timeline, moved_to_hidden
@@ -243,7 +243,7 @@ class Recordings:
     def _row(self, opened: OpenRecording) -> Statement:
         step = Step((), 0.0, opened.label, tuple(opened.lost))
         plain = {"began": opened.began, "ignored": opened.ignored, "step": self._store.step_to_json(step)}
-        payload = to_json(plain)
+        payload = stored_json(plain)
         return _PUT, (opened.number, payload, checksum(payload))
 
     def _write(self, step: Step | None, statements: Sequence[Statement]) -> None:

@@ -35,7 +35,7 @@ from agentfs.fs import (
 from agentfs.fs.context import TIME_RESOLUTION, file_clock, is_settled
 from agentfs.fs.ignore_files import OuterRules, read_outer_rules
 from agentfs.fs.node import Metadata
-from agentfs.history.storage.database import Damage, Statement, checksum, from_bytes, to_bytes, to_json
+from agentfs.history.storage.database import Damage, Statement, checksum, from_bytes, stored_json, to_bytes
 from agentfs.history.storage.store import Store
 from agentfs.history.take_back import is_same_node, read_node
 from agentfs.limits import Limits
@@ -210,8 +210,8 @@ class Snapshot:
 
 def _row(path: str, seen: Seen) -> tuple[bytes | int | None, ...]:
     digest = bytes.fromhex(seen.node.digest) if isinstance(seen.node, FileNode) else None
-    node = to_json(node_to_json(seen.node))
-    status = to_json([*(seen.status or ()), seen.young])
+    node = stored_json(node_to_json(seen.node))
+    status = stored_json([*(seen.status or ()), seen.young])
     key = to_bytes(path)
     return key, digest, node, status, checksum(key, node, status)
 

@@ -18,8 +18,8 @@ from agentfs.history.storage.database import (
     checksum,
     from_bytes,
     put_meta,
+    stored_json,
     to_bytes,
-    to_json,
 )
 from agentfs.shown.read_tracker import Key, NamedEncoding, ReadRecord, ReadTracker
 
@@ -145,7 +145,7 @@ class PersistentReadTracker(ReadTracker):
             if record is not None:
                 plain = self._plain(key[0], record)
                 self._number += 1
-                row = (path, revision, self._number, to_json(plain))
+                row = (path, revision, self._number, stored_json(plain))
                 statements.append((_PUT_READ, (*row, checksum(*row))))
             else:
                 statements.append((_DROP_READ, (path, revision)))

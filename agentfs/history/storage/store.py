@@ -23,8 +23,8 @@ from agentfs.history.storage.database import (
     checksum,
     from_bytes,
     put_meta,
+    stored_json,
     to_bytes,
-    to_json,
 )
 from agentfs.history.timeline import Order, PendingMove, Step, Timeline
 
@@ -443,7 +443,7 @@ def _plain_step(step: Step) -> dict[str, Any]:
 
 
 def _step_row(step: Step) -> tuple[bytes, int]:
-    payload = to_json(_plain_step(step))
+    payload = stored_json(_plain_step(step))
     return payload, checksum(payload)
 
 
