@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, cast
 
-from agentfs.enforcement.guard import check_rules
+from agentfs.enforcement.guard import check_policy
 from agentfs.errors import InvalidArgumentError, RefusedError
 from agentfs.fs import quote
 from agentfs.fs.protect import name_matcher
@@ -158,7 +158,7 @@ def _load(path: str) -> dict[str, Any]:
 
 
 def _checked_policy(**settings: Any) -> None:
-    check_rules(Policy(**settings), Workspace)
+    check_policy(Policy(**settings), Workspace)
 
 
 def _root(table: _Table) -> str | None:

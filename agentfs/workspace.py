@@ -14,7 +14,7 @@ from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
 from agentfs.base.html_output import html_table
 from agentfs.base.visible import quoted
-from agentfs.enforcement.guard import check_rules, guard_methods, may_show_recorded, view_of
+from agentfs.enforcement.guard import check_policy, guard_methods, may_show_recorded, view_of
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.history.storage.opening import open_history
@@ -147,7 +147,7 @@ class Workspace:
         self.on_event = on_event
         self._root = Root(root, self.policy)
         try:
-            self.policy = self._root.policy = check_rules(self.policy, type(self), self._root)
+            self.policy = self._root.policy = check_policy(self.policy, type(self), self._root)
             if watch:
                 watch_bytes = self.limits.watch_bytes
                 most = watch_bytes, max(self.limits.file_bytes, watch_bytes // _LARGE_KEPT)

@@ -1,4 +1,4 @@
-"""One name, one meaning: no two public classes and no two modules of the package share a name."""
+"""One name, one meaning: no two modules of the package share a name, and no two public names at their top."""
 
 import re
 from collections import defaultdict
@@ -7,6 +7,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "agentfs"
 OUTER = {"__init__", "__main__"}
+# Functions that each module of a package defines: those of a dialect, and those of a framework.
+INTERFACES = {"specs", "tools"}
 
 
 def modules() -> Iterator[tuple[str, str]]:
@@ -19,10 +21,17 @@ def modules() -> Iterator[tuple[str, str]]:
             yield place.parent.name, f"{place.parent}/"
 
 
-def classes() -> Iterator[tuple[str, str]]:
-    """Yield the name and the place of each public class at the top of a module, or of code in a string."""
+def public_names() -> Iterator[tuple[str, str]]:
+    """Yield the name and the place of each public class, type and function at the top of a module.
+
+    Code in a string counts too.
+    """
+    pattern = re.compile(
+        r"^(?:class|(?:async )?def) ([A-Za-z]\w*)|^([A-Z][A-Z0-9]*[a-z]\w*)(?:: \w+)? = ", re.MULTILINE
+    )
     for path in sorted(PACKAGE.rglob("*.py")):
-        for name in re.findall(r"^class ([A-Za-z]\w*)", path.read_text(encoding="utf-8"), re.MULTILINE):
+        text = path.read_text(encoding="utf-8")
+        for name in {found[1] or found[2] for found in pattern.finditer(text)} - INTERFACES:
             yield name, str(path.relative_to(PACKAGE))
 
 
@@ -37,5 +46,5 @@ def test_no_two_modules_share_a_name():
     assert clashes(modules()) == {}
 
 
-def test_no_two_public_classes_share_a_name():
-    assert clashes(classes()) == {}
+def test_no_two_public_names_are_the_same():
+    assert clashes(public_names()) == {}

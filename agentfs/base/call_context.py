@@ -226,7 +226,7 @@ def detached() -> Generator[None]:
         current.reset(execution)
 
 
-def complete() -> None:
+def begin_commit() -> None:
     """Check the deadline and mark the start of a change. From here on, no deadline stops the change."""
     check()
     begin_change()
@@ -269,7 +269,7 @@ def is_rehearsed(*, changes: bool) -> bool:
     return reads is not None and (changes or not reads)
 
 
-def ask(function: Callable[..., Any], *arguments: Any) -> Any:
+def call_back(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a callback with the clock stopped, and await its answer if it is awaitable."""
     with uncounted():
         answer = function(*arguments)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from agentfs.cli.output import FAILED, OutputError, print_error, write_output
-from agentfs.cli.parser import parse
+from agentfs.cli.parser import parse_command_line
 from agentfs.errors import AgentFSError
 
 __all__ = ["main"]
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     try:
-        run, options = parse(argv)
+        run, options = parse_command_line(argv)
     except SystemExit as end:  # argparse has printed help or an error
         return end.code if isinstance(end.code, int) else FAILED
     return run(options)

@@ -24,7 +24,7 @@ from agentfs.arguments.kinds import (
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.history_commands import show_diff, show_log
 from agentfs.cli.output import FAILED, print_error
-from agentfs.cli.servers import serve, serve_mcp
+from agentfs.cli.servers import serve_mcp, serve_stdio
 from agentfs.cli.tool_commands import (
     PATH_COMMANDS,
     is_positional,
@@ -53,7 +53,7 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
         http http_name token_file token_env dialect state connect""",
     ),
     "serve": (
-        serve,
+        serve_stdio,
         "serve a client of agentfs.connect on standard input and output, which can only narrow the options",
         "root state session read_only any_policy",
     ),
@@ -82,7 +82,7 @@ _OUTPUT_MODES = {
 }
 
 
-def parse(argv: Sequence[str]) -> tuple[_Run, CommandOptions]:
+def parse_command_line(argv: Sequence[str]) -> tuple[_Run, CommandOptions]:
     """Return the function that runs a command, and its options.
 
     Raises:

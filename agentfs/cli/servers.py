@@ -101,7 +101,7 @@ def _token(options: CommandOptions, root: str) -> str | None:
         raise EncodingError(f"{options.token_file} is not text in UTF-8.") from None
 
 
-def serve(options: CommandOptions) -> int:
+def serve_stdio(options: CommandOptions) -> int:
     """Serve a client of `agentfs.connect`."""
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - as above
         raise InvalidArgumentError("Standard input is closed.")

@@ -29,7 +29,7 @@ from agentfs.dialects.toolkit import (
 )
 from agentfs.errors import AlreadyExistsError, AmbiguousError, InvalidArgumentError, NoMatchError
 
-Span = tuple[int, int, str]
+_Span = tuple[int, int, str]
 
 NAME = "apply_patch"
 MAX_LINES = 500_000
@@ -221,14 +221,14 @@ class _Location(NamedTuple):
 
     start: int
     end: int
-    changes: list[Span]
+    changes: list[_Span]
     via: str = ""
 
 
-def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> tuple[list[Span], list[str]]:
+def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> tuple[list[_Span], list[str]]:
     """Return the changes that hunks make to a text, and notes on hunks that only a tolerant step found."""
     whole = text if text.endswith("\n") or not text else f"{text}\n"
-    spans: list[Span] = []
+    spans: list[_Span] = []
     notes: list[str] = []
     begin = 0
     previous_anchors: tuple[str, ...] = ()
@@ -244,7 +244,7 @@ def locate_hunks(text: str, hunks: Sequence[PatchHunk], path: str) -> tuple[list
     return spans if whole == text else _without_final_newline(spans, len(text)), notes
 
 
-def _without_final_newline(spans: list[Span], size: int) -> list[Span]:
+def _without_final_newline(spans: list[_Span], size: int) -> list[_Span]:
     """Adapt changes of whole lines to a text without a final line end, and add none."""
     start, new = size + 1, ""
     while spans and spans[-1][1] == start:
@@ -374,9 +374,9 @@ def _joined(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _changes(lines: Sequence[str], start: int, old: Sequence[str], new: Sequence[str]) -> list[Span]:
+def _changes(lines: Sequence[str], start: int, old: Sequence[str], new: Sequence[str]) -> list[_Span]:
     """Return the changes of a hunk whose old lines are at `start`: the file's lines `old` become `new`."""
-    spans: list[Span] = []
+    spans: list[_Span] = []
     before, after = iter(old), iter(new)
     position = start
     for unchanged, group in groupby(lines, key=lambda line: line[0] == " "):

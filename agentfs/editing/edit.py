@@ -42,7 +42,7 @@ _WITH_NEIGHBOUR = " with the text of a line beside them, in both the old and the
 _MOST_NUMBERS = 20
 _MOST_FAILED = 20  # failed edits of one call that are explained
 
-Span = tuple[int, int, str]
+_Span = tuple[int, int, str]
 
 
 def edit_file(
@@ -96,7 +96,7 @@ def insert_lines(target: EditTarget, line: int, old: str, text: str) -> EditResu
             details={"parameter": "insert_line"},
         )
 
-    def span(content: str) -> Sequence[Span]:
+    def span(content: str) -> Sequence[_Span]:
         starts = [0, *(found.end() for found in re.finditer("\n", content))]
         total = len(starts) - (1 if content.endswith("\n") or not content else 0)
         if not 0 <= line <= total:
@@ -142,7 +142,7 @@ def splice_file(
     return change_file(target, compute, unit="replacement")
 
 
-def _with_notes(made: Any) -> tuple[Sequence[Span], Sequence[str]]:
+def _with_notes(made: Any) -> tuple[Sequence[_Span], Sequence[str]]:
     """Split the return value of a `spans` function into ranges and notes."""
     parts: Any = made  # a type checker would not know the items after `isinstance`
     is_pair = isinstance(made, tuple) and len(parts) == 2 and not _is_span(parts[0])
@@ -312,7 +312,7 @@ def _not_once(draft: Draft, view: EditView, old: str, new: str, known: KnownText
     return NoMatchError(error.message, hint=Joined(" ", error.hint, AS_JSON), details=error.details)
 
 
-def _ordered(view: EditView, spans: Sequence[Span], path: str) -> Iterator[Replacement]:
+def _ordered(view: EditView, spans: Sequence[_Span], path: str) -> Iterator[Replacement]:
     """Yield spans in order. Insertions at the same offset become one replacement."""
     size = len(view.text)
     by_range = itemgetter(0, 1)

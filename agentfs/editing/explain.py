@@ -131,7 +131,7 @@ class _Diagnosis:
     names: LineNames
 
     def misspelled(self) -> NoMatchError | None:
-        if self.names.cells and (spans := lookalikes.without_marks(self.view, self.old)):
+        if self.names.cells and (spans := lookalikes.find_without_marks(self.view, self.old)):
             return self._error(
                 "line_numbers_included",
                 f": it has `|` before its lines. Without it, {self._lines_have(spans)} it:",

@@ -82,7 +82,7 @@ def _adopt_parameters(cls: type[Any], name: str, method: types.FunctionType) -> 
         method.__annotations__ = resolve_hints(overridden)[0]
 
 
-def check_rules(policy: Policy, cls: type[Any], root: Root | None = None) -> Policy:
+def check_policy(policy: Policy, cls: type[Any], root: Root | None = None) -> Policy:
     """Return a policy with the absolute paths of its rules made relative to the root.
 
     Raises `invalid_argument` for a rule with an unknown name, a malformed glob, or a path outside the root.
@@ -104,7 +104,7 @@ def view_of(
     other = copy(workspace)
     other._guarded_by = ""
     other.limits = limits or workspace.limits
-    other.policy = check_rules(policy or workspace.policy, type(workspace), workspace._root)
+    other.policy = check_policy(policy or workspace.policy, type(workspace), workspace._root)
     root = workspace._root.with_policy(other.policy)
     if only is not None:
         root = root.restricted_to([fspath(each) for each in only])

@@ -294,7 +294,7 @@ class GuardedCall:
         shown, diff = tuple(map(one_line, preview.paths)), visible(preview.diff)
         effect = self._present_effect()
         request = PermissionRequest(self.name, effect, arguments, shown, diff, tool, preview.files)
-        answer = call_context.ask(permission, request)
+        answer = call_context.call_back(permission, request)
         if answer is True:
             return Allow()
         return answer if isinstance(answer, (Allow, Deny)) else Deny()

@@ -322,7 +322,7 @@ class Batch:
                 changes = [self._settled.get(change.path, change) for change in changes]
             with nullcontext() if recorder is None else recorder.recording(tuple(changes)):
                 try:
-                    call_context.complete()  # a call that is cancelled during the recording changes nothing
+                    call_context.begin_commit()  # a call cancelled during the recording changes nothing
                     for step, plan in steps[len(first) :]:
                         for note in self._METHODS[step](self, plan):
                             notes.setdefault(note, []).append(plan.change.path)

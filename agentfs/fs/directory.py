@@ -18,7 +18,7 @@ from agentfs.fs.path import ParsedPath, display_name
 from agentfs.fs.resolve import ResolvedPath
 from agentfs.results import Entry, EntryType
 
-Outcome = TypeVar("Outcome")
+_Outcome = TypeVar("_Outcome")
 
 
 class DirEntry(Protocol):
@@ -225,8 +225,8 @@ class Directory:
             raise oserrors.from_oserror(error, self._child(name)) from None
 
     def read_files(
-        self, entries: Sequence[DirEntry], read: Callable[[Any], Outcome | None], *, linked: bool = True
-    ) -> Iterator[tuple[DirEntry, Outcome | OSError | AccessError]]:
+        self, entries: Sequence[DirEntry], read: Callable[[Any], _Outcome | None], *, linked: bool = True
+    ) -> Iterator[tuple[DirEntry, _Outcome | OSError | AccessError]]:
         """Read files one after the other; yield each outcome that is not None, or the error of the file.
 
         Special files have no outcome, even if another program puts one in place of a regular file.
@@ -242,7 +242,7 @@ class Directory:
         access = self._context.access
         for entry in entries:
             name = entry.name
-            outcome: Outcome | OSError | AccessError | None
+            outcome: _Outcome | OSError | AccessError | None
             try:
                 if name in protected:
                     raise self._protected(name)

@@ -364,7 +364,7 @@ def unicode_duplicate_notes(directory: int, name: str) -> list[str]:
         return []
     normal = unicodedata.normalize("NFC", name)
     with suppress(OSError):
-        for other in syscalls.first_names(directory):
+        for other in syscalls.names_in_time(directory):
             if other != name and unicodedata.normalize("NFC", other) == normal:
                 return ["another name in its directory looks the same in another Unicode form"]
     return []
@@ -393,7 +393,7 @@ def remove_stale_temporaries(context: RootContext, handle: int) -> None:
         if len(context.cleaned) >= _MAX_CLEANED:
             context.cleaned.clear()
         context.cleaned.add((here.st_dev, here.st_ino))
-        names = [name for name in syscalls.first_names(handle) if _TEMPORARY.fullmatch(name)]
+        names = [name for name in syscalls.names_in_time(handle) if _TEMPORARY.fullmatch(name)]
     for name in names:
         with suppress(OSError):  # another process may remove it too
             if time.time() - syscalls.lstat(handle, name).st_mtime > STALE:

@@ -10,7 +10,7 @@ import re
 import stat
 from dataclasses import dataclass, field
 
-from agentfs.fs.settings_file import outside
+from agentfs.fs.settings_file import resolve_outside
 
 RULE_FILES = (".gitignore", ".ignore")
 REPOSITORY = ("HEAD", "objects", "refs")  # names in the `.git` of each repository
@@ -135,12 +135,12 @@ def _global_excludes(root: str) -> str | None:
         for value in _excludes_values(os.fsdecode(_config(config, follow=False) or b"")):
             path = os.path.join(home, value[2:]) if value.startswith("~/") else value
             path = path if os.path.isabs(path) else None
-    return path and outside(path, root)
+    return path and resolve_outside(path, root)
 
 
 def _if_outside(path: str, root: str) -> str | None:
     try:
-        return outside(path, root)
+        return resolve_outside(path, root)
     except OSError:
         return None
 

@@ -25,8 +25,8 @@ _HEADER = struct.Struct("iIII")  # the start of an event: watch, mask, cookie, l
 _BUFFER_SIZE = 64 * 1024
 _USUAL_LIMIT = 8192
 
-Names = dict[bytes, int]  # the event mask of each name in a directory; b"" is the directory itself
-Changes = dict[int, Names]  # by watch number
+EventMasks = dict[bytes, int]  # the event mask of each name in a directory; b"" is the directory itself
+Changes = dict[int, EventMasks]  # by watch number
 
 
 class Inotify:

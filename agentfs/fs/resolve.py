@@ -489,7 +489,7 @@ class ResolvedPath:
         if self.missing:
             return ()
         try:
-            names = list(islice(syscalls.first_names(self.parent), _SIMILAR_NAMES))
+            names = list(islice(syscalls.names_in_time(self.parent), _SIMILAR_NAMES))
         except OSError:
             return ()
         folded = {unicodedata.normalize("NFC", other).casefold(): other for other in names}
@@ -511,7 +511,7 @@ def _listed_name(handle: int, name: str, status: os.stat_result) -> str:
         return name
     same_file, same_name, folded = "", "", fold(name)
     with suppress(OSError):
-        for listed, inode in syscalls.names(handle):
+        for listed, inode in syscalls.list_names(handle):
             call_context.check()
             if listed == name:
                 return name

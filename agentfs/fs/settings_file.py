@@ -46,7 +46,7 @@ def places_inside(root: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     return found
 
 
-def outside(path: str, root: str) -> str | None:
+def resolve_outside(path: str, root: str) -> str | None:
     """Return a path with its links resolved; None if it does not exist or goes through the root."""
     directory = os.stat(root)
     resolved = ""

@@ -106,7 +106,7 @@ def readlink(handle: int, name: str) -> str:
     return os.readlink(name, dir_fd=handle)
 
 
-def names(handle: int) -> Iterator[tuple[str, int]]:
+def list_names(handle: int) -> Iterator[tuple[str, int]]:
     """Yield the names in a directory with their inodes."""
     directory = open_directory(handle, ".")
     try:
@@ -133,10 +133,10 @@ def typed_names(handle: int) -> Iterator[tuple[str, str]]:
             yield entry.name, type_
 
 
-def first_names(handle: int) -> Iterator[str]:
+def names_in_time(handle: int) -> Iterator[str]:
     """Yield the names that the system lists within a tenth of a second."""
     end = time.monotonic() + _LIST_SECONDS
-    for name, _ in names(handle):
+    for name, _ in list_names(handle):
         yield name
         if time.monotonic() > end:
             return

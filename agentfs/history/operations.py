@@ -23,10 +23,10 @@ from agentfs.text import UNKNOWN_8BIT
 
 _MAX_NAME = 200
 
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
+_Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 
 
-def undo(journal: Journal, context: Context, steps: int, paths: Paths) -> UndoResult:
+def undo(journal: Journal, context: Context, steps: int, paths: _Paths) -> UndoResult:
     """Undo the last steps."""
     journal.end_late_recordings()
     root, max_bytes = context.root, context.limits.file_bytes
@@ -41,7 +41,7 @@ def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
     return _result("Redid", move, journal, context)
 
 
-def rollback(journal: Journal, context: Context, name: str, paths: Paths) -> UndoResult:
+def rollback(journal: Journal, context: Context, name: str, paths: _Paths) -> UndoResult:
     """Take the files back to a checkpoint."""
     journal.end_late_recordings()
     root, max_bytes = context.root, context.limits.file_bytes
@@ -55,7 +55,7 @@ def _result(done: str, move: Move, journal: Journal, context: Context) -> UndoRe
     return undo_result(done, move, undoable, redoable, context.root.display_path)
 
 
-def real_paths(root: Root, paths: Paths) -> list[str] | None:
+def real_paths(root: Root, paths: _Paths) -> list[str] | None:
     """Return the real paths of some paths; for a link, its own path and that of its target."""
     if paths is None:
         return None
@@ -125,7 +125,7 @@ def end_recording(
         return recorded_result(opened, root, may_show, limits)
 
 
-def changes(journal: Journal, context: Context, since: str | None, paths: Paths) -> ChangesResult:
+def changes(journal: Journal, context: Context, since: str | None, paths: _Paths) -> ChangesResult:
     """Return how the tree differs from its state at a checkpoint."""
     root, tracker, limits, _ = context
     journal.end_late_recordings()

@@ -18,10 +18,10 @@ from agentfs.text import plural
 
 _RETRY_SECONDS = 5.0  # how long undo and redo retry while other calls change the journal
 
-Paths = Sequence[str] | None
+_Paths = Sequence[str] | None
 
 
-def undo_steps(journal: Journal, root: Root, steps: int, paths: Paths, *, max_bytes: int) -> Move:
+def undo_steps(journal: Journal, root: Root, steps: int, paths: _Paths, *, max_bytes: int) -> Move:
     """Undo the last steps, or with `paths` the last changes of these paths; all of them or none."""
 
     def chosen(timeline: Timeline) -> Sequence[int]:
@@ -41,7 +41,7 @@ def redo_steps(journal: Journal, root: Root, steps: int, *, max_bytes: int) -> M
     return _move(journal, root, chosen, None, max_bytes, undoing=False)
 
 
-def roll_back(journal: Journal, root: Root, checkpoint: str, paths: Paths, *, max_bytes: int) -> Move:
+def roll_back(journal: Journal, root: Root, checkpoint: str, paths: _Paths, *, max_bytes: int) -> Move:
     """Undo or redo the steps up to a checkpoint; raises as `undo_steps`, and not_found for the checkpoint."""
     with journal.alone():
         undoing = journal.position_of(checkpoint) <= journal.timeline.position
@@ -62,7 +62,7 @@ def _move(
     journal: Journal,
     root: Root,
     chosen: Callable[[Timeline], Sequence[int]],
-    paths: Paths,
+    paths: _Paths,
     max_bytes: int,
     *,
     undoing: bool,
@@ -148,7 +148,7 @@ def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int
     return steps
 
 
-def _touching(steps: Sequence[Step], paths: Paths) -> list[int]:
+def _touching(steps: Sequence[Step], paths: _Paths) -> list[int]:
     """Return the indexes of the steps with a change at or below one of the paths."""
     if paths is None:
         return list(range(len(steps)))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-Kind = Literal[
+_Kind = Literal[
     "character",  # matches the character in `value`
     "class",  # \d \D \s \S \w \W
     "set",  # [...]
@@ -68,7 +68,7 @@ _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 class Token:
     """One token of a pattern."""
 
-    kind: Kind
+    kind: _Kind
     text: str  # the form for the engine
     start: int  # position in the original pattern
     value: str = ""  # the matched character of "character"; the letters of "flags" and of a group's flags
@@ -221,7 +221,7 @@ class _Reader:
         return self.syntax
 
     def _add(
-        self, kind: Kind, length: int, value: str = "", low: int = 1, high: int | None = 1, *, text: str = ""
+        self, kind: _Kind, length: int, value: str = "", low: int = 1, high: int | None = 1, *, text: str = ""
     ) -> None:
         start = self.at
         self.at += length
@@ -251,7 +251,7 @@ class _Reader:
         elif char in _REPEATS:
             self._repeat(1, *_REPEATS[char])
         elif char in ".^$|":
-            kinds: dict[str, Kind] = {".": "any", "^": "start", "$": "end", "|": "or"}
+            kinds: dict[str, _Kind] = {".": "any", "^": "start", "$": "end", "|": "or"}
             self._add(kinds[char], 1)
         else:
             self._add("character", 1, value=char)
@@ -338,7 +338,7 @@ class _Reader:
             self._opened("open", 2 if unknown else 1, opaque=unknown)
 
     def _opened(
-        self, kind: Kind, length: int, *, value: str = "", opaque: bool = False, text: str = ""
+        self, kind: _Kind, length: int, *, value: str = "", opaque: bool = False, text: str = ""
     ) -> None:
         self.open.append(self.at)
         self.verbose.append(self.verbose[-1])

@@ -67,7 +67,7 @@ def command(python: str = "python3") -> list[str]:
     return [python, "-I", "-S", "-q", "-i"]
 
 
-def start(stream: Stream, read_line: Callable[[], bytes], options: Mapping[str, Any]) -> None:
+def start_server(stream: Stream, read_line: Callable[[], bytes], options: Mapping[str, Any]) -> None:
     """Start the server over a stream whose remote side runs `command`.
 
     Args:

@@ -181,7 +181,7 @@ class RemoteWorkspace(Workspace):
     def _call(self, method: str, arguments: Mapping[str, Any], returns: Any, *, changes: bool = False) -> Any:
         answer, _ = self._request(method, arguments, changes=changes)
         try:
-            value = protocol.decode(answer.get("value"))
+            value = protocol.from_wire(answer.get("value"))
             if protocol.is_instance(value, returns):
                 return value
             reason = f"The remote side did not return {returns}."
@@ -194,7 +194,7 @@ class RemoteWorkspace(Workspace):
     ) -> tuple[Mapping[str, Any], Connection]:
         self._check_open()
         functions = [*self._functions]
-        message: dict[str, Any] = {"method": method, "arguments": protocol.encode(arguments, functions)}
+        message: dict[str, Any] = {"method": method, "arguments": protocol.to_wire(arguments, functions)}
         if self._views:
             message["views"] = self._views
         if self._block is not None:
@@ -215,7 +215,7 @@ class RemoteWorkspace(Workspace):
         def reply(question: Mapping[str, Any]) -> dict[str, Any]:
             function, arguments = _question(question, functions, self.policy)
             try:
-                return {"value": protocol.encode(call_context.ask(function, *arguments))}
+                return {"value": protocol.to_wire(call_context.call_back(function, *arguments))}
             except AgentFSError as error:  # the remote side may act on it before the error is raised
                 return {"error": protocol.encode_error(error)}
             except BaseException as error:  # noqa: BLE001 - raised when the remote side has answered
@@ -247,7 +247,7 @@ def _question(
     """Return the function that a question is for, and its arguments; raise ProtocolError if it is invalid."""
     try:
         function = functions[question["function"]]
-        arguments: Any = protocol.decode(question.get("arguments"), lambda number: functions[number])
+        arguments: Any = protocol.from_wire(question.get("arguments"), lambda number: functions[number])
     except (TypeError, LookupError):
         raise protocol.ProtocolError("The remote side asked for an unknown function.") from None
     wanted = PermissionRequest if function in policy.permissions else object
@@ -276,7 +276,7 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
             # The remote side asks and acts in one request. So a rehearsal always asks, without a diff.
             request = PermissionRequest(name, effect, given, ())
             for permission in self.policy.permissions:
-                call_context.ask(permission, request)
+                call_context.call_back(permission, request)
             raise call_context.Cancelled
         return self._call(name, given, returns(), changes=makes_change)  # pyright: ignore[reportPrivateUsage] - a method of the class
 
@@ -338,8 +338,8 @@ def connect(
         "root": "" if push else fspath(root),
         "state": None if state is None else fspath(state),
         "session": session,
-        "policy": protocol.encode(policy, functions),
-        "limits": protocol.encode(limits, functions),
+        "policy": protocol.to_wire(policy, functions),
+        "limits": protocol.to_wire(limits, functions),
         "watch": watch,
     }
     command = bootstrap_near.command(python) if push else []
@@ -352,7 +352,7 @@ def connect(
 
     def prepare(stream: Stream, read_line: Callable[[], bytes]) -> None:
         if push:
-            bootstrap_near.start(stream, read_line, options)
+            bootstrap_near.start_server(stream, read_line, options)
 
     connection = ReconnectingConnection(open_stream, prepare, hello, patience)
     return RemoteWorkspace(connection, functions, policy, limits, on_event)

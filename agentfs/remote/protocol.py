@@ -279,7 +279,7 @@ def _memory(text: bytes | bytearray) -> int:
     return memory
 
 
-def encode(value: Any, functions: list[_Function] | None = None) -> Any:
+def to_wire(value: Any, functions: list[_Function] | None = None) -> Any:
     """Return a value ready for JSON; a function is appended to `functions` and becomes its index.
 
     Raises:
@@ -292,7 +292,7 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
         return value
     if CLASSES.get(name) is kind:
         if isinstance(value, Advice):
-            return {"$": name, "parts": encode([*many.parts], functions)}
+            return {"$": name, "parts": to_wire([*many.parts], functions)}
         cls: Any = kind
         fields = _kinds(cls)
         given = _given(many, cls)
@@ -303,20 +303,20 @@ def encode(value: Any, functions: list[_Function] | None = None) -> Any:
     if kind is bytes:
         return {"$": "bytes", "base64": base64.b64encode(many).decode()}
     if isinstance(value, Mapping):
-        items = {key: encode(each, functions) for key, each in many.items()}
+        items = {key: to_wire(each, functions) for key, each in many.items()}
         if all(type(key) is str for key in items) and "$" not in items:
             return items
-        return {"$": "dict", "items": [[encode(key), each] for key, each in items.items()]}
+        return {"$": "dict", "items": [[to_wire(key), each] for key, each in items.items()]}
     if isinstance(value, str):  # `str()` of an enumeration's member may be its name
         return str.__str__(value)
     if isinstance(value, (int, float)):
         return int(value) if isinstance(value, int) else float(value)
     if isinstance(value, tuple):
-        return {"$": [encode(each, functions) for each in many]}
+        return {"$": [to_wire(each, functions) for each in many]}
     if isinstance(value, Sequence):
-        return [encode(each, functions) for each in many]
+        return [to_wire(each, functions) for each in many]
     if isinstance(value, PathLike):  # in the answer of a permission callback
-        return encode(fspath(many))
+        return to_wire(fspath(many))
     if isinstance(value, RemoteFunction):
         return {"$": "function", "number": value.number}
     if callable(value) and functions is not None:
@@ -330,7 +330,7 @@ def _encode_field(kind: Kind, value: Any, functions: list[_Function] | None) -> 
     of: Any = kind.parts[0] if isinstance(kind, OptionalOf) else kind
     is_tuple = isinstance(of, TupleOf) and isinstance(value, tuple)
     if not (is_tuple or isinstance(value, list)):
-        return encode(value, functions)
+        return to_wire(value, functions)
     items: Sequence[Any] = value
     cls: Any = type(items[0]) if len(items) > 1 else None
     if cls in _SHOWN and all(type(each) is cls for each in items):
@@ -347,10 +347,10 @@ def _encode_field(kind: Kind, value: Any, functions: list[_Function] | None) -> 
     if is_tuple:
         kinds = of.parts * len(items) if of.many else of.parts
         return [_encode_field(each, item, functions) for each, item in zip(kinds, items, strict=True)]
-    return encode(value, functions)
+    return to_wire(value, functions)
 
 
-def decode(
+def from_wire(
     value: Any,
     function: Callable[[int], _Function] | None = None,
     classes: Mapping[str, type[Any]] = _ANSWERS,
@@ -368,7 +368,7 @@ def decode(
         raise ProtocolError("A message is nested too deeply.")
     given: Any = value
     if isinstance(value, list):
-        return [decode(each, function, classes, depth + 1) for each in given]
+        return [from_wire(each, function, classes, depth + 1) for each in given]
     if not isinstance(value, dict):
         # The arguments of a method may be any numbers: the method checks them.
         if function is None and type(value) in (int, float) and not SCALARS[float].fits(value):
@@ -376,19 +376,19 @@ def decode(
         return value
     name: Any = given.get("$")
     if isinstance(name, list):
-        return tuple(decode(each, function, classes, depth + 1) for each in name)
+        return tuple(from_wire(each, function, classes, depth + 1) for each in name)
     try:
         if name == "rows":
             rows, names, of = given["rows"], given["names"], given["of"]
             for index, row in enumerate(rows):  # in place, so that each list is freed when its object is made
                 fields = {
-                    key: decode(each, function, classes, depth + 2)
+                    key: from_wire(each, function, classes, depth + 2)
                     for key, each in zip(names, row, strict=True)
                 }
                 rows[index] = _make(classes[of], of, fields, function)
             return rows
         fields = {
-            key: decode(each, function, classes, depth + 1) for key, each in given.items() if key != "$"
+            key: from_wire(each, function, classes, depth + 1) for key, each in given.items() if key != "$"
         }
         if name is None:
             return fields
@@ -494,9 +494,9 @@ def encode_error(error: Exception) -> dict[str, Any]:
         details = {name: each for name, each in error.details.items() if _is_json(each)}
         return {
             "code": error.code,
-            "message": encode(error.message),
-            "hint": encode(error.hint),
-            "details": encode(details),
+            "message": to_wire(error.message),
+            "hint": to_wire(error.hint),
+            "details": to_wire(details),
         }
     name = type(error).__name__
     if _EXCEPTIONS.get(name) is type(error):
@@ -506,7 +506,7 @@ def encode_error(error: Exception) -> dict[str, Any]:
 
 def decode_error(value: Any) -> Exception:
     """Return the error that was encoded; raise ProtocolError for anything else."""
-    found: Any = decode(value)
+    found: Any = from_wire(value)
     found = found if isinstance(found, dict) else {}
     message, hint, details = found.get("message"), found.get("hint", ""), found.get("details", {})
     if not (

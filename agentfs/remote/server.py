@@ -334,7 +334,7 @@ class Server:
         try:
             answer = self._earlier_answer(request)
             if answer is None:
-                answer = {"value": protocol.encode(self._run(request.message))}
+                answer = {"value": protocol.to_wire(self._run(request.message))}
                 if key is not None and outcomes is not None:
                     outcomes.add_answer(key, answer)
         except call_context.Cancelled:
@@ -442,7 +442,7 @@ class Server:
                 "ask": number,
                 "of": request.number,
                 "function": function,
-                "arguments": protocol.encode([*arguments]),
+                "arguments": protocol.to_wire([*arguments]),
             }
         )
         while (reply := request.replies.get()) is not None:
@@ -474,4 +474,4 @@ class _RemoteFunction(protocol.RemoteFunction):
 
 
 def _decode(value: Any) -> Any:
-    return protocol.decode(value, _RemoteFunction, protocol.CLASSES)
+    return protocol.from_wire(value, _RemoteFunction, protocol.CLASSES)

@@ -45,9 +45,9 @@ _LISTED = "listed"  # key of the listings that `ls` derives from a kept walk
 
 # An entry factory, the names to call it with, and the number of names that are only counted.
 Noun: TypeAlias = tuple[str, str]  # for one and for several
-Names: TypeAlias = tuple[Callable[[Any], Entry], list[Any], int]
-_Listed: TypeAlias = tuple[Visit, Names]
-_Pick: TypeAlias = Callable[[Iterable[_Listed]], Iterable[Names]]
+NamedEntries: TypeAlias = tuple[Callable[[Any], Entry], list[Any], int]
+_Listed: TypeAlias = tuple[Visit, NamedEntries]
+_Pick: TypeAlias = Callable[[Iterable[_Listed]], Iterable[NamedEntries]]
 _T = TypeVar("_T")
 
 
@@ -235,7 +235,7 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
 
     sizes: Counter[str] = Counter()  # by path below the start
 
-    def count(listed: Iterable[_Listed]) -> Iterator[Names]:
+    def count(listed: Iterable[_Listed]) -> Iterator[NamedEntries]:
         for visit, names in listed:
             sizes[visit.below] += len(names[1]) + names[2]
             yield names
@@ -253,7 +253,7 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
     def is_whole(below: str) -> bool:
         return f"{below}/" in whole
 
-    def small(listed: Iterable[_Listed]) -> Iterator[Names]:
+    def small(listed: Iterable[_Listed]) -> Iterator[NamedEntries]:
         for visit, names in listed:
             for each in names[1]:
                 below = f"{visit.below}{each.name}/"
@@ -261,7 +261,7 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
                     unlisted[visit.directory.path_of(each)] = sizes[below]
             yield names
 
-    def large(listed: Iterable[_Listed]) -> Iterator[Names]:
+    def large(listed: Iterable[_Listed]) -> Iterator[NamedEntries]:
         yield root.entry, [], first
         yield from (names for visit, names in listed if visit.below not in whole)
 
@@ -304,7 +304,7 @@ def _listed_names(walk: Walk, *, several: bool) -> Iterator[_Listed]:
         yield visit, (entry_of, names, more)
 
 
-def _names_of(visit: Visit) -> Names:
+def _names_of(visit: Visit) -> NamedEntries:
     return visit.directory.entry, visit.entries(directories_first=True), visit.more
 
 
@@ -330,7 +330,7 @@ _SORT_KEYS: dict[str, Callable[[DirEntry], Any]] = {
 }
 
 
-def _collect_in_order(names: Iterable[Names], page: Page, deadline: float) -> FoundEntries:
+def _collect_in_order(names: Iterable[NamedEntries], page: Page, deadline: float) -> FoundEntries:
     """Collect a page of names that come in order."""
     found = FoundEntries(page)
     try:
@@ -476,7 +476,7 @@ class _EntrySearch:
         if named is None:
             kept.keep(self.names_key, passing)
 
-    def _names(self) -> Iterator[Names]:
+    def _names(self) -> Iterator[NamedEntries]:
         """Yield the entries of each directory that pass."""
         for visit in self._visits():
             yield visit.directory.entry, [*visit.files, *self._child(visit)], visit.more
@@ -494,7 +494,7 @@ class _EntrySearch:
         self.directory_path = with_slash(visit.directory.path)
         return child if self.names.takes_directory(visit.below + child.name) else None
 
-    def _sorted_names(self) -> Iterator[Names]:
+    def _sorted_names(self) -> Iterator[NamedEntries]:
         """Collect and sort all paths, then yield those of the page."""
         try:
             for visit in self._visits():

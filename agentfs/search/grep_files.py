@@ -47,7 +47,7 @@ class Reader(Protocol):
 
 
 # Files and their reader.
-Batch: TypeAlias = tuple[Sequence[Any], Reader]
+ReadBatch: TypeAlias = tuple[Sequence[Any], Reader]
 
 
 class _Visits:
@@ -105,7 +105,7 @@ class FileSource:
         skipped = Skipped() if self._walk is None else self._walk.skipped
         return skipped if self._reached is None else replace(skipped, reached=self._reached)
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[ReadBatch]:
         """Find the files in the requested order."""
         listed = self._options.listed
         if listed is not None:
@@ -124,7 +124,7 @@ class FileSource:
             yield from self._single(files)
             yield from self._tree(directories)
         else:
-            found: dict[str, Batch | None] = {batch[0][0].name: None for batch in self._single(files)}
+            found: dict[str, ReadBatch | None] = {batch[0][0].name: None for batch in self._single(files)}
             for entries, reader in self._tree(directories):
                 for entry in entries:
                     is_kept = hasattr(entry, "content")  # then its directory need not be open
@@ -160,7 +160,7 @@ class FileSource:
                 size, mtime = opened.stat.st_size, opened.stat.st_mtime
         return float(size or 0) if self._options.sort == "size" else (mtime or 0.0)
 
-    def _listed(self, files: list[str]) -> Iterator[Batch]:
+    def _listed(self, files: list[str]) -> Iterator[ReadBatch]:
         """Find the files that were passed by path; results of `find` may no longer exist."""
         filter_ = NameFilter(self._root, self._options, ["."], unseen=True)
         if isinstance(self._options.files, GlobResult):
@@ -171,7 +171,7 @@ class FileSource:
             if filter_.takes_path(batch[0][0].name):
                 yield batch
 
-    def _single(self, paths: list[str]) -> Iterator[Batch]:
+    def _single(self, paths: list[str]) -> Iterator[ReadBatch]:
         self.is_one_file = len(paths) == len(self._paths) == 1
         for path in paths:
             if path in self._texts:
@@ -189,7 +189,7 @@ class FileSource:
                 self._seen.add(found_as)
             yield self._file(shown)
 
-    def _file(self, path: str) -> Batch:
+    def _file(self, path: str) -> ReadBatch:
         return [Named(path)], self
 
     def _real_path(self, path: str) -> str:
@@ -221,7 +221,7 @@ class FileSource:
                 if outcome is not None:
                     yield file, outcome
 
-    def _tree(self, directories: list[str]) -> Iterator[Batch]:
+    def _tree(self, directories: list[str]) -> Iterator[ReadBatch]:
         if not directories:
             return
         options = self._options
@@ -243,7 +243,7 @@ class FileSource:
         )
         yield from self._walked(walk, filter_)
 
-    def _walked(self, walk: Walk, filter_: NameFilter, start: str = "") -> Iterator[Batch]:
+    def _walked(self, walk: Walk, filter_: NameFilter, start: str = "") -> Iterator[ReadBatch]:
         """Find the files of a walk; `start` is the prefix of its paths for globs."""
         self._walk, self.linked = walk, self._root.has_linked_secrets()
         if self._seen is None and (kept := walk.whole()) is not None:
@@ -282,7 +282,7 @@ class FileSource:
         seen.update(first)
         return list(first.values())
 
-    def _excluded(self, among: Sequence[Excluded]) -> Iterator[Batch]:
+    def _excluded(self, among: Sequence[Excluded]) -> Iterator[ReadBatch]:
         """Find the files among names that an earlier walk excluded, with the same globs and types.
 
         `Limits.walk_entries` bounds all of them together. Each directory gets its share.

@@ -136,7 +136,7 @@ class _Searcher:
         self.found.in_other_case = any(each.found_in_any_case for each in prefilters)
         return self.found
 
-    def _search_batch(self, batch: Batch) -> None:
+    def _search_batch(self, batch: ReadBatch) -> None:
         every, reader = batch
         found = self.found
         entries = every if self.texts is None else self._may_match(every, self.texts)
@@ -155,7 +155,7 @@ class _Searcher:
         if self.scarce_texts is not None:
             self.scarce_texts.mark_used(every)
 
-    def _outcomes(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
+    def _outcomes(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Attempt]]:
         if not self.names or not self.names.intersection(entry.name for entry in entries):
             return reader.read_files(entries, self._read, linked=self.source.linked)
         return self._outcomes_with_names(entries, reader)
@@ -190,7 +190,7 @@ class _Searcher:
     def _search_block(self, data: bytearray, starts: Sequence[int], end: int) -> Iterable[int]:
         return self.prefilter.texts(data, starts, end, self._check_time)
 
-    def _read(self, source: int | KeptText) -> Reading | None:
+    def _read(self, source: int | KeptText) -> FileBytes | None:
         if time.monotonic() > self.deadline:
             return "timeout"
         if isinstance(source, int):
@@ -214,7 +214,7 @@ class _Searcher:
         if time.monotonic() > self.deadline:
             raise TimeoutError
 
-    def _search_file(self, entry: Any, reader: Reader, outcome: Outcome) -> None:
+    def _search_file(self, entry: Any, reader: Reader, outcome: Attempt) -> None:
         """Search a file that was read, or count it as skipped."""
         if outcome == "timeout":
             self.found.searched -= 1

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from agentfs.text.lines import common_prefix, common_suffix
 
-Change = tuple[int, int, int, int]  # start and end in old, start and end in new
+ChangedRange = tuple[int, int, int, int]  # start and end in old, start and end in new
 
 # Half the removed and added lines of the longest edit script that is searched for. The search takes
 # the square of it, in steps; all searches for two texts take `_MAX_STEPS` together.
@@ -15,7 +15,7 @@ _MAX_EDITS = 256
 _MAX_STEPS = 1_000_000
 
 
-def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[ChangedRange]:
     """Return the line ranges that differ, as `git diff --no-indent-heuristic` does.
 
     The ranges are not always git's if a line has many copies, or if hundreds of lines that both texts have
@@ -37,7 +37,7 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[Change]:
     removed, added = _groups(old_same, head, old_end), _groups(new_same, head, new_end)
     removed = _moved_down(removed, old, added)
     added = _moved_down(added, new, removed)
-    changes: list[Change] = []
+    changes: list[ChangedRange] = []
     old_shift = new_shift = 0
     for above in sorted(removed.keys() | added.keys()):
         old_start, new_start = above + old_shift, above + new_shift

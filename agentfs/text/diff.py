@@ -5,7 +5,7 @@ from itertools import pairwise, starmap
 from typing import NamedTuple
 
 from agentfs.base.advice import Style, Styled, StyleKind
-from agentfs.text.compare import Change, changed_lines
+from agentfs.text.compare import ChangedRange, changed_lines
 from agentfs.text.display import cut_line, cut_mark, visible_lines
 from agentfs.text.lines import common_prefix, common_suffix, lf_view, line_start
 
@@ -33,7 +33,7 @@ def unified_diff(
     path: str,
     *,
     context: int = DIFF_CONTEXT,
-    changes: Sequence[Change] | None = None,
+    changes: Sequence[ChangedRange] | None = None,
 ) -> str:
     r"""Return the diff of one file as git writes it.
 
@@ -121,7 +121,7 @@ def _quoted(name: str) -> str:
 
 
 def hunks(
-    old: str, new: str, context: int = DIFF_CONTEXT, changes: Sequence[Change] | None = None
+    old: str, new: str, context: int = DIFF_CONTEXT, changes: Sequence[ChangedRange] | None = None
 ) -> list[str]:
     r"""Return the hunks of a unified diff in pieces. Lines end only at `\n`."""
     changes = _line_changes(old, new) if changes is None else changes
@@ -152,8 +152,8 @@ def hunks(
     return pieces
 
 
-def _line_changes(old: str, new: str) -> list[Change]:
-    changes: list[Change] = []
+def _line_changes(old: str, new: str) -> list[ChangedRange]:
+    changes: list[ChangedRange] = []
     left = MOST_LINES
     for old_line, new_line, old_part, new_part in _differing_parts(old, new, 0, 0):
         old_count, new_count = _count(old_part), _count(new_part)
@@ -272,9 +272,9 @@ def split_lines(text: str) -> list[str]:
     return [*lines, last] if last else lines
 
 
-def _grouped(changes: Sequence[Change], context: int) -> list[list[Change]]:
+def _grouped(changes: Sequence[ChangedRange], context: int) -> list[list[ChangedRange]]:
     """Group changes whose context lines touch or overlap."""
-    groups: list[list[Change]] = []
+    groups: list[list[ChangedRange]] = []
     for change in changes:
         if groups and change[0] - groups[-1][-1][1] <= 2 * context:
             groups[-1].append(change)

@@ -19,7 +19,7 @@ from agentfs.fs import DirEntry
 from agentfs.tree.wildcards import (
     ANY_PARTS,
     MalformedPatternError,
-    Part,
+    PatternPart,
     compile_regex,
     extension_of,
     is_literal,
@@ -66,7 +66,7 @@ class IgnoreRule:
     directory_only: bool  # True if it ends in `/`
     by_name: bool  # True if it is tested on the name alone, at any depth
     glob: str  # the pattern itself, one character for each byte
-    parts: list[Part] = field(default_factory=list[Part])  # the parts of a glob with wildcards
+    parts: list[PatternPart] = field(default_factory=list[PatternPart])  # the parts of a glob with wildcards
     prefix: str = ""  # `foo` of `foo**/x`; git then reads `**` as a part of its own
     suffix: str = ""  # the required end of the name, for a pattern `*text`
     _fullmatch: Callable[[str], object] | None = None
@@ -95,7 +95,7 @@ class IgnoreRule:
             self._fullmatch = compile_regex(regex).fullmatch
         return self._fullmatch
 
-    def last_part(self) -> Part | None:
+    def last_part(self) -> PatternPart | None:
         """Return the part of the pattern that the name must match; None if any name matches."""
         if not self.parts:
             return [self.glob.rpartition("/")[2]]

@@ -24,7 +24,7 @@ from agentfs.errors import InvalidPatternError, OutsideWorkspaceError
 from agentfs.tree.wildcards import (
     ANY_PARTS,
     MalformedPatternError,
-    Part,
+    PatternPart,
     compile_regex,
     extension_of,
     is_literal,
@@ -261,7 +261,7 @@ def _leading(patterns: list[str], *, anchored: bool) -> Matcher | None:
     return _fullmatch(regexes) if regexes else None
 
 
-def _parts(pattern: str) -> list[Part]:
+def _parts(pattern: str) -> list[PatternPart]:
     """Parse a glob whose braces are expanded."""
     while pattern.startswith("./"):
         pattern = pattern[2:].lstrip("/")

@@ -12,9 +12,9 @@ from importlib import import_module
 from agentfs.base.lazy import glob
 
 # Literal texts and wildcards in turn, such as ["a", "*", ".py"]: odd items are `*`, `?`, `**` or a class.
-Part = list[str]
+PatternPart = list[str]
 
-ANY_PARTS: Part = ["", "**", ""]
+ANY_PARTS: PatternPart = ["", "**", ""]
 _LARGEST_CACHED = 2000
 _POSIX = {
     *("alnum", "alpha", "blank", "cntrl", "digit", "graph"),
@@ -30,9 +30,9 @@ class MalformedPatternError(ValueError):
     """The pattern can match nothing: an unclosed or unknown class, or a backslash at the end."""
 
 
-def parse(pattern: str) -> list[Part]:
+def parse(pattern: str) -> list[PatternPart]:
     """Split a pattern at its slashes; raises `MalformedPatternError`."""
-    parts: list[Part] = [[""]]
+    parts: list[PatternPart] = [[""]]
     at = 0
     while at < len(pattern):
         token = _TOKEN.match(pattern, at)
@@ -89,23 +89,23 @@ def _parse_class(pattern: str, opening: int) -> tuple[str, int]:
     return (f"[{'!' * negated}{''.join(items)}]" if items else "?"), at + 1
 
 
-def is_literal(part: Part) -> bool:
+def is_literal(part: PatternPart) -> bool:
     """Return True if a part has no wildcard."""
     return len(part) == 1
 
 
-def suffix_of(part: Part) -> str:
+def suffix_of(part: PatternPart) -> str:
     """Return `text` for `*text`, else ""."""
     return part[2] if len(part) == 3 and part[:2] == ["", "*"] else ""
 
 
-def extension_of(part: Part) -> str:
+def extension_of(part: PatternPart) -> str:
     """Return `ext` for `*.ext`, else "". It is "" for `*.mod.c`, or all `.c` names would be tested."""
     suffix = suffix_of(part)
     return suffix[1:] if suffix.rfind(".") == 0 else ""
 
 
-def required_text(part: Part) -> str:
+def required_text(part: PatternPart) -> str:
     r"""Return the longest text that every matching name contains; `\n` stands for its start and end."""
     texts = part[::2]
     texts[0] = f"\n{texts[0]}"
@@ -114,7 +114,7 @@ def required_text(part: Part) -> str:
     return longest if longest != "\n" else ""
 
 
-def to_regex(parts: list[Part], *, hidden: bool = True) -> str:
+def to_regex(parts: list[PatternPart], *, hidden: bool = True) -> str:
     """Return a regex for the full path; without `hidden`, no wildcard matches a leading dot."""
     dot = "" if hidden else r"(?!\.)"
     sections: list[str] = [""]  # the regexes between two `**`
@@ -135,7 +135,7 @@ def to_regex(parts: list[Part], *, hidden: bool = True) -> str:
     return first + "".join(f"(?>{section})" for section in joined[:-1]) + "".join(joined[-1:])
 
 
-def _translate(part: Part) -> str:
+def _translate(part: PatternPart) -> str:
     """Translate one part with wcmatch."""
     if is_literal(part):
         return re.escape(part[0])

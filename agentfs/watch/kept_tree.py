@@ -226,7 +226,7 @@ class Watch:
             else:
                 self.texts.changed(watch)
 
-    def _apply(self, directory: KeptDirectory, names: inotify.Names) -> None:
+    def _apply(self, directory: KeptDirectory, names: inotify.EventMasks) -> None:
         """Drop changed entries of a directory."""
         by_name = {entry.name: entry for entry in directory.entries or ()}
         for raw_name, events in names.items():

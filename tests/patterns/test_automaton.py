@@ -16,7 +16,7 @@ from agentfs.patterns import automaton
 from agentfs.patterns.automaton import Automaton
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.line_search import _OTHER_FORMS, Counts, LineSearch
-from agentfs.patterns.literals import Prefilter, decode_content, is_plain
+from agentfs.patterns.literals import Prefilter, decode_content, is_plain_utf8
 from tests.conftest import part_or_all
 
 CHARACTERS = [
@@ -137,7 +137,7 @@ def test_the_texts_of_an_automaton_have_those_of_the_engine(every):
             buffer.data[: len(content) + 1] = content + b"\0"
             buffer.length = len(content)
             assert prefilter.classify(buffer, len(content)) == content
-            if is_plain(buffer):  # the other kept files are read one by one
+            if is_plain_utf8(buffer):  # the other kept files are read one by one
                 assert index in indices
 
     law()

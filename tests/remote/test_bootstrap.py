@@ -56,7 +56,7 @@ class Far:
         stream.write = counted
         read_line = line_reader(stream.readline, 1 << 20)
         try:
-            bootstrap_near.start(stream, read_line, OPTIONS)
+            bootstrap_near.start_server(stream, read_line, OPTIONS)
             first = read_line()
             stream.write(b"answer\n")
             assert read_line() == b"back answer\n"

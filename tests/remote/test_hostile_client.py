@@ -38,7 +38,7 @@ class Client:
             "session": None,
         }
         given |= {"watch": False, "again": False, "secret": "s"}
-        given |= {"policy": protocol.encode(Policy()), "limits": protocol.encode(Limits())}
+        given |= {"policy": protocol.to_wire(Policy()), "limits": protocol.to_wire(Limits())}
         self.answer = self.ask({**given, **hello})
         self.number = 0
 
@@ -142,15 +142,15 @@ WIDER = [
     {"root": 5},
     {"state": "/tmp/agentfs-hostile"},
     {"watch": "yes"},
-    {"limits": protocol.encode(Limits(timeout=30))},
-    {"limits": protocol.encode(Limits(file_bytes=200 << 20))},
-    {"limits": protocol.encode(Limits(watch_bytes=1 << 40))},
+    {"limits": protocol.to_wire(Limits(timeout=30))},
+    {"limits": protocol.to_wire(Limits(file_bytes=200 << 20))},
+    {"limits": protocol.to_wire(Limits(watch_bytes=1 << 40))},
     {"limits": {"$": "Limits", "timeout": 1e999}},
     {"limits": {"$": "Limits", "timeout": "10"}},
     {"limits": {}},
-    {"policy": protocol.encode(Policy(protect=Protect(read=[])))},
-    {"policy": protocol.encode(Policy(protect=Protect(read=[*Protect.READ, "!.env"])))},
-    {"policy": protocol.encode(Policy(protect=Protect(write=["x"])))},
+    {"policy": protocol.to_wire(Policy(protect=Protect(read=[])))},
+    {"policy": protocol.to_wire(Policy(protect=Protect(read=[*Protect.READ, "!.env"])))},
+    {"policy": protocol.to_wire(Policy(protect=Protect(write=["x"])))},
     {"policy": {"$": "Policy", "hardlinks": "inplace"}},
     {"policy": {"$": "Limits"}},
     {"policy": {"$": "os.system", "command": "true"}},
@@ -169,11 +169,11 @@ def test_the_first_message_cannot_widen(start, wider):
 @pytest.mark.parametrize(
     "views",
     [
-        [{"policy": protocol.encode(Policy(read_only=False))}],
-        [{"policy": protocol.encode(Policy(read_only=False, mode="bypass"))}, {}],
+        [{"policy": protocol.to_wire(Policy(read_only=False))}],
+        [{"policy": protocol.to_wire(Policy(read_only=False, mode="bypass"))}, {}],
         [
-            {"limits": protocol.encode(Limits(output_tokens=1))},
-            {"policy": protocol.encode(Policy(overwrite="always"))},
+            {"limits": protocol.to_wire(Limits(output_tokens=1))},
+            {"policy": protocol.to_wire(Policy(overwrite="always"))},
         ],
     ],
 )
@@ -202,9 +202,9 @@ def test_a_view_cannot_lift_read_only(start, views, method):
 
 
 WIDER_VIEWS = [
-    {"policy": protocol.encode(Policy(protect=Protect(read=[])))},
-    {"limits": protocol.encode(Limits(timeout=30))},
-    {"limits": protocol.encode(Limits(file_bytes=200 << 20))},
+    {"policy": protocol.to_wire(Policy(protect=Protect(read=[])))},
+    {"limits": protocol.to_wire(Limits(timeout=30))},
+    {"limits": protocol.to_wire(Limits(file_bytes=200 << 20))},
     {"policy": {"$": "Policy", "hardlinks": "inplace", "overwrite": "always"}},
     {"only": [".."]},
     {"workdir": ".."},
@@ -318,7 +318,7 @@ def test_an_invalid_line_ends_the_server_or_is_ignored(start, line):
 
 
 def test_an_answer_without_a_question_permits_nothing(start, tree):
-    policy = protocol.encode(Policy(permission=print), [])
+    policy = protocol.to_wire(Policy(permission=print), [])
     client = start(policy=policy)
     allow = {"$": "Allow"}
     for number in range(3):  # to questions that are not asked yet
@@ -344,7 +344,7 @@ def test_the_seconds_of_a_client_are_bounded(start):
 
 def test_a_client_cannot_lift_the_deadline_of_a_method_without_a_timeout(tree, start):
     (tree / "many.txt").write_text("".join(f"line {number}\n" for number in range(50_000)))
-    client = start(limits=protocol.encode(Limits(timeout=0.2)))
+    client = start(limits=protocol.to_wire(Limits(timeout=0.2)))
     edits = [{"old_string": f"line {number}\n", "new_string": "x\n"} for number in range(49_000, 46_000, -1)]
     arguments = {"path": "many.txt", "edits": edits, "preview": True}
     for seconds in (1e9, 1e308):
@@ -476,7 +476,7 @@ def test_a_client_with_an_invalid_name_gets_an_error(start, client):
 
 
 def test_unread_replies_are_bounded(start):
-    policy = protocol.encode(Policy(permission=print), [])
+    policy = protocol.to_wire(Policy(permission=print), [])
     client = start(policy=policy)
     assert "ask" in client.call("write", {"path": "new.txt", "content": "x"}, request=1)
     for number in range(1000):

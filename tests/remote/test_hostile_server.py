@@ -279,7 +279,7 @@ def test_an_invalid_answer_is_an_error_in_time(answer):
 
 
 def test_unread_messages_for_a_call_are_bounded():
-    request = protocol.encode(PermissionRequest("read", "read", {}, ()))
+    request = protocol.to_wire(PermissionRequest("read", "read", {}, ()))
     filler = line({"of": 1, "filler": "x" * 900_000})
 
     def answer(n):
@@ -506,7 +506,7 @@ def test_a_tool_shows_no_hidden_characters_of_a_hostile_remote_side(dialect, nam
 
 def test_a_question_of_a_hostile_remote_side_has_no_hidden_characters():
     asked = []
-    request = protocol.encode(PermissionRequest("read", "read", {}, (), f"{HIDDEN}\n", HIDDEN))
+    request = protocol.to_wire(PermissionRequest("read", "read", {}, (), f"{HIDDEN}\n", HIDDEN))
 
     def answer(n):
         yield line({"ask": 1, "of": n, "function": 0, "arguments": [request]})
@@ -572,7 +572,7 @@ def test_the_largest_accepted_answers_stay_within_the_memory_limit(values, monke
     tracemalloc.start()
     try:
         [message] = protocol.messages(iter([text, b""]).__next__)
-        decoded = protocol.decode(message["value"])
+        decoded = protocol.from_wire(message["value"])
         assert tracemalloc.get_traced_memory()[1] < protocol.MAX_MEMORY * 1.1
         assert len(decoded) == low + (not start)
     finally:

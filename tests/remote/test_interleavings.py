@@ -41,7 +41,7 @@ def script(on_call=None, **on):
 
 
 def value(message, result=None):
-    return {"answer": message["request"], "value": protocol.encode(result)}
+    return {"answer": message["request"], "value": protocol.to_wire(result)}
 
 
 def answered(message):
@@ -96,7 +96,7 @@ def with_call(call, function):
 
 def ask(message):
     request = PermissionRequest("forget", "none", {}, (), "", None)
-    return {"ask": 1, "of": message["request"], "function": 0, "arguments": protocol.encode([request])}
+    return {"ask": 1, "of": message["request"], "function": 0, "arguments": protocol.to_wire([request])}
 
 
 def test_a_slow_answer_to_a_question_does_not_count_as_silence():
@@ -300,7 +300,7 @@ def test_the_transaction_of_a_cancelled_call_is_aborted():
 
 
 def test_a_server_ends_even_if_a_call_ends_at_the_same_time(tmp_path, monkeypatch):
-    policy = protocol.encode(Policy(permission=lambda _: Deny()), [])
+    policy = protocol.to_wire(Policy(permission=lambda _: Deny()), [])
     client = Client(Options(root=str(tmp_path), any_policy=True), policy=policy)
     ended = []
     end, abandon = Server.end, call_context.Execution.abandon

@@ -39,7 +39,7 @@ from agentfs.dialects.toolkit import (
 from agentfs.errors import InvalidArgumentError, NotAFileError, PastEndError, must_be
 from agentfs.results import Entry, GrepResult, ListResult, Match, ReadResult, Skipped
 
-Case = Literal["smart", "sensitive", "insensitive"]
+_Case = Literal["smart", "sensitive", "insensitive"]
 Document = dict[str, Any]
 
 _MAX_LINES = 500
@@ -85,7 +85,7 @@ class _Tools:
         return _read(self._workspace, path, range, max_lines)
 
     def ripgrep_files(
-        self, pattern: str, path: str = ".", globs: list[str] | str | None = None, case: Case = "smart"
+        self, pattern: str, path: str = ".", globs: list[str] | str | None = None, case: _Case = "smart"
     ) -> GrepResult:
         """Search files containing matches: their paths.
 
@@ -106,7 +106,7 @@ class _Tools:
         path: str = ".",
         context_before: int = 0,
         context_after: int = 0,
-        case: Case = "smart",
+        case: _Case = "smart",
     ) -> GrepResult:
         """Search and display matching snippets: one for each matching line.
 
@@ -121,7 +121,7 @@ class _Tools:
             pattern, path, before=context_before, after=context_after, overlap=True, **case_options(case)
         )
 
-    def ripgrep_count(self, pattern: str, path: str = ".", case: Case = "smart") -> GrepResult:
+    def ripgrep_count(self, pattern: str, path: str = ".", case: _Case = "smart") -> GrepResult:
         """Count matches in each file, and in all.
 
         Args:
@@ -131,7 +131,7 @@ class _Tools:
         """
         return self._workspace.grep(pattern, path, output_mode="count", context=0, **case_options(case))
 
-    def ripgrep_fixed(self, literal: str, path: str = ".", case: Case = "smart") -> GrepResult:
+    def ripgrep_fixed(self, literal: str, path: str = ".", case: _Case = "smart") -> GrepResult:
         """Fixed string search: the text as it is, no regular expression.
 
         Args:

@@ -21,11 +21,11 @@ from agentfs.results import RecordedResult, ToolResult
 from agentfs.text import cut_line, cut_mark, one_line
 
 F = TypeVar("F", bound=Callable[..., Any])
-Block = AbstractContextManager[Recording]
-EnterOffLoop = Callable[[Block], AbstractAsyncContextManager[Recording]]
+RecordingBlock = AbstractContextManager[Recording]
+EnterOffLoop = Callable[[RecordingBlock], AbstractAsyncContextManager[Recording]]
 
 
-def record_calls(function: F, recording: Callable[[str], Block], enter_off_loop: EnterOffLoop) -> F:
+def record_calls(function: F, recording: Callable[[str], RecordingBlock], enter_off_loop: EnterOffLoop) -> F:
     """Return a function that records each call, and appends the changes to a returned text.
 
     A recording lasts until the awaitable or generator that a call returns has ended. `enter_off_loop` enters
@@ -37,15 +37,15 @@ def record_calls(function: F, recording: Callable[[str], Block], enter_off_loop:
             details={"parameter": "function"},
         )
 
-    def block_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Block:
+    def block_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> RecordingBlock:
         return recording(_label_of(function, args, kwargs))
 
-    async def awaited(block: Block, start: Callable[[], Awaitable[Any]]) -> Any:
+    async def awaited(block: RecordingBlock, start: Callable[[], Awaitable[Any]]) -> Any:
         async with enter_off_loop(block) as done:
             value = await start()
         return _with_changes(value, done.result)
 
-    async def streamed(block: Block, start: Callable[[], Any]) -> AsyncGenerator[Any]:
+    async def streamed(block: RecordingBlock, start: Callable[[], Any]) -> AsyncGenerator[Any]:
         item = None
         async with enter_off_loop(block) as done, aclosing(start()) as items:
             async for item in items:
@@ -93,7 +93,7 @@ def _kept_open(stack: ExitStack, done: Recording) -> Generator[Recording]:
         yield done
 
 
-def _generated(block: Block, items: Any) -> Generator[Any]:
+def _generated(block: RecordingBlock, items: Any) -> Generator[Any]:
     item = None
     with block as done, closing(items):
         for item in items:

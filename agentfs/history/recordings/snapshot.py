@@ -232,8 +232,8 @@ class Snapshot:
 
 def _row(path: str, seen: Seen) -> tuple[bytes | int | None, ...]:
     digest = bytes.fromhex(seen.node.digest) if isinstance(seen.node, FileNode) else None
-    node = to_json(node_to_json(seen.node))
-    status = to_json([*(seen.status or ()), seen.young])
+    node = stored_json(node_to_json(seen.node))
+    status = stored_json([*(seen.status or ()), seen.young])
     key = to_bytes(path)
     return key, digest, node, status, checksum(key, node, status)
 

@@ -310,11 +310,11 @@ class Database:
 
 def put_meta(key: str, value: Any) -> Statement:
     """Return the statement that writes a row of the table "meta"."""
-    data = to_json(value)
+    data = stored_json(value)
     return "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, data, checksum(key, data))
 
 
-def to_json(value: Any) -> bytes:
+def stored_json(value: Any) -> bytes:
     """Return the stored form of a value."""
     return json.dumps(value, separators=(",", ":")).encode()
 

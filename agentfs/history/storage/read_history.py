@@ -18,7 +18,6 @@ from agentfs.history.storage.database import (
     checksum,
     from_bytes,
     to_bytes,
-    to_json,
 )
 from agentfs.shown.read_tracker import Key, NamedEncoding, ReadRecord, ReadTracker
 
