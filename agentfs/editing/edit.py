@@ -115,7 +115,7 @@ def insert_lines(target: EditTarget, line: int, old: str, text: str) -> EditResu
 
 def splice_file(
     target: EditTarget,
-    spans: Sequence[Span] | Callable[[str], Sequence[Span] | tuple[Sequence[Span], Sequence[str]]],
+    spans: Sequence[_Span] | Callable[[str], Sequence[_Span] | tuple[Sequence[_Span], Sequence[str]]],
 ) -> EditResult:
     """Replace ranges of the LF view of a file in one write.
 

@@ -393,7 +393,7 @@ def _by_automaton(automaton: Automaton) -> Finder:
     return found
 
 
-def is_plain(content: memoryview) -> bool:
+def is_plain_utf8(content: memoryview) -> bool:
     """Return True if a file is in UTF-8 and has no NUL, so its bytes can be searched."""
     decoder = getincrementaldecoder("utf-8")()
     try:

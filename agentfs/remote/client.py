@@ -132,7 +132,7 @@ class RemoteWorkspace(Workspace):
         given = {"limits": limits, "policy": policy, "workdir": workdir, "only": only}
         given = {name: value for name, value in given.items() if value is not None}
         other._functions = [*self._functions]
-        other._views = [*self._views, protocol.encode(given, other._functions)]
+        other._views = [*self._views, protocol.to_wire(given, other._functions)]
         other._workdir = other._call("view", {}, str)
         return other
 

@@ -22,8 +22,8 @@ from agentfs.tree.walk import Walk, path_order
 
 Skipping = SkipReason | Literal["timeout"]
 # The result of reading a file: content that may match, or the reason why the file is skipped.
-Reading = bytes | Skipping
-Outcome = Reading | Output | OSError | AgentFSError
+FileBytes = bytes | Skipping
+Attempt = FileBytes | Output | OSError | AgentFSError
 
 
 class Named(NamedTuple):

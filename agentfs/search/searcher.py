@@ -13,10 +13,10 @@ from agentfs.errors import AccessError, AgentFSError
 from agentfs.fs import BINARY, KeptText, ReadBuffer, Root, revision_of, typed
 from agentfs.limits import Limits
 from agentfs.patterns.line_search import Counts, LineMatch, LineSearch
-from agentfs.patterns.literals import Prefilter, decode_content, is_plain
+from agentfs.patterns.literals import Prefilter, decode_content, is_plain_utf8
 from agentfs.results import FileCount, Match, Skipped
 from agentfs.search.entries import ENTRY_BYTES, Page, page_of
-from agentfs.search.grep_files import Batch, FileSource, Outcome, Reader, Reading
+from agentfs.search.grep_files import Attempt, FileBytes, FileSource, ReadBatch, Reader
 from agentfs.search.options import GrepOptions
 from agentfs.search.windows import WINDOW, Window, one_window, text_of_large, windows
 from agentfs.shown.outputs import Output
@@ -160,7 +160,7 @@ class _Searcher:
             return reader.read_files(entries, self._read, linked=self.source.linked)
         return self._outcomes_with_names(entries, reader)
 
-    def _outcomes_with_names(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
+    def _outcomes_with_names(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Attempt]]:
         """Read files one by one. Files with a named encoding count as too large: their path is needed."""
         for entry in entries:
             if reader.path_of(entry) in self.encodings:
@@ -204,7 +204,7 @@ class _Searcher:
         if found == BINARY:
             source.keep_as_binary()
         elif not source.content:
-            source.content = _PLAIN if is_plain(source.text) else "other"
+            source.content = _PLAIN if is_plain_utf8(source.text) else "other"
         if found is not None and self.candidates is not None:
             self.candidates.add(source)  # the same text may be read again through a link
         return found
@@ -241,7 +241,7 @@ class _Searcher:
         else:
             self._search_windows(path, one_window(text))
 
-    def _search_by_path(self, path: str) -> Outcome | None:
+    def _search_by_path(self, path: str) -> Attempt | None:
         """Search a file that is larger than the buffer or has a named encoding.
 
         Returns:

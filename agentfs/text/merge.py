@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agentfs.text.compare import Change, changed_lines
+from agentfs.text.compare import ChangedRange, changed_lines
 from agentfs.text.diff import MOST_LINES, split_lines
 
 
@@ -56,7 +56,7 @@ def merge_texts(base: str, ours: str, theirs: str) -> Merge:
     return Merge("".join([*merged, *old[position:]]))
 
 
-def _touching(ours: Sequence[Change], theirs: Sequence[Change]) -> list[_Hunk]:
+def _touching(ours: Sequence[ChangedRange], theirs: Sequence[ChangedRange]) -> list[_Hunk]:
     """Group the changes of both sides that overlap or touch in the base."""
     hunks: list[_Hunk] = []
     # The number of a line in each side, minus the number of the same line in the base.

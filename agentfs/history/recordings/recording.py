@@ -17,7 +17,7 @@ from agentfs.fs.context import file_clock
 from agentfs.history.recordings.snapshot import Difference, Snapshot
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
 from agentfs.history.storage.contents import Contents
-from agentfs.history.storage.database import Damage, Statement, checksum, to_json
+from agentfs.history.storage.database import Damage, Statement, checksum, stored_json
 from agentfs.history.storage.step_log import StepLog, step_to_json
 from agentfs.history.take_back import is_same_node, merge_nodes
 from agentfs.history.timeline import Step, Timeline, moved_to_hidden
@@ -250,7 +250,7 @@ class Recordings:
     def _row(self, opened: OpenRecording) -> Statement:
         step = Step((), 0.0, opened.label, tuple(opened.lost))
         plain = {"began": opened.began, "ignored": opened.ignored, "step": step_to_json(step)}
-        payload = to_json(plain)
+        payload = stored_json(plain)
         return _PUT, (opened.number, payload, checksum(payload))
 
     def _write(self, step: Step | None, statements: Sequence[Statement]) -> None:

@@ -38,7 +38,7 @@ from agentfs.fs.context import TIME_RESOLUTION, file_clock, is_settled
 from agentfs.fs.ignore_files import OuterRules, read_outer_rules
 from agentfs.fs.node import Metadata
 from agentfs.history.storage.contents import Contents
-from agentfs.history.storage.database import Damage, Statement, checksum, from_bytes, to_bytes, to_json
+from agentfs.history.storage.database import Damage, Statement, checksum, from_bytes, stored_json, to_bytes
 from agentfs.history.take_back import is_same_node, read_node
 from agentfs.limits import Limits
 from agentfs.text import plural

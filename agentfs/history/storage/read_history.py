@@ -17,6 +17,7 @@ from agentfs.history.storage.database import (
     Statement,
     checksum,
     from_bytes,
+    stored_json,
     to_bytes,
 )
 from agentfs.shown.read_tracker import Key, NamedEncoding, ReadRecord, ReadTracker
@@ -100,7 +101,7 @@ class PersistentReadTracker(ReadTracker):
                 self._encodings.get(path),
             )
             if record is not None and (record.whole or encoding is not None):
-                row = (*key, to_json([record.whole, encoding]))
+                row = (*key, stored_json([record.whole, encoding]))
                 insert = "INSERT OR REPLACE INTO reads (path, revision, record, checksum) VALUES (?, ?, ?, ?)"
                 statements.append((insert, (*row, checksum(*row))))
             elif not self._must_rewrite:

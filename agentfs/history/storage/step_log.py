@@ -15,8 +15,8 @@ from agentfs.history.storage.database import (
     checksum,
     from_bytes,
     put_meta,
+    stored_json,
     to_bytes,
-    to_json,
 )
 from agentfs.history.timeline import Order, PendingMove, Step, Timeline
 
@@ -252,7 +252,7 @@ def step_to_json(step: Step) -> dict[str, Any]:
 
 
 def _step_row(step: Step) -> tuple[bytes, int]:
-    payload = to_json(step_to_json(step))
+    payload = stored_json(step_to_json(step))
     return payload, checksum(payload)
 
 
