@@ -165,7 +165,7 @@ class _Searcher:
         return self._outcomes_with_names(entries, reader)
 
     def _outcomes_with_names(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Outcome]]:
-        """Read files one by one; those whose encoding was named count as too large, to be read by their path."""
+        """Read files one by one; those with a named encoding count as too large, to be read by their path."""
         for entry in entries:
             if reader.path_of(entry) in self.encodings:
                 self.prefilter.found_in_any_case = True  # it does not see this file
