@@ -142,9 +142,7 @@ class Journal:
     def recordings(self) -> "Recordings":
         """The open recordings, and their snapshot."""
         if self._recordings is None:
-            self._recordings = history.recordings.recording.Recordings(
-                self.contents, self.log, self.timeline, self._lock
-            )
+            self._recordings = history.recordings.recording.Recordings(self)
         return self._recordings
 
     def _observe(self, changes: Sequence[Change]) -> None:

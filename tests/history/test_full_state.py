@@ -91,7 +91,7 @@ def raises(error):
     return fail
 
 
-@part_or_all(7)
+@part_or_all(4)
 @pytest.mark.parametrize("error", [FULL, FAILS], ids=["full", "fails"])
 @pytest.mark.parametrize("undoing", ["undone", "not undone"])
 def test_each_statement_of_the_database_fails(root, tmp_path, statements, error, undoing, every):

@@ -95,11 +95,8 @@ class PersistentReadTracker(ReadTracker):
             statements.append(("DELETE FROM reads", ()))
             keys = [(path, revision) for path, versions in self._files.items() for revision in versions]
         for path, revision in keys:
-            key, record, encoding = (
-                (to_bytes(path), revision),
-                self._get(path, revision),
-                self._encodings.get(path),
-            )
+            key, encoding = (to_bytes(path), revision), self._encodings.get(path)
+            record = self._get(path, revision)
             if record is not None and (record.whole or encoding is not None):
                 row = (*key, stored_json([record.whole, encoding]))
                 insert = "INSERT OR REPLACE INTO reads (path, revision, record, checksum) VALUES (?, ?, ?, ?)"
