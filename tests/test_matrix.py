@@ -893,7 +893,8 @@ def every_form_shows_it(seen: Seen) -> Iterator[str]:
     answer = seen.answer
     if not answer.text:
         yield "has no text"
-    if seen.site.method.kind in {"read", "search"}:
+    # The command line sets a style for our own tools only.
+    if seen.site.dialect == "agentfs" and seen.site.method.kind in {"read", "search"}:
         with shown_in(color_style()):
             painted = rooted(seen.site.act()[2], seen.site)
         shown = re.sub(r"\033\[[\d;]*m", "", painted.text)
