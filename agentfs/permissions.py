@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentfs.base.frozen_data import frozen
@@ -128,6 +129,7 @@ def parse_rule(text: Any) -> Rule:
     return Rule(found[0], found["name"], _plain(glob))
 
 
+@lru_cache(1024)  # each `Policy` checks the default patterns
 def mistake_in(pattern: str) -> str:
     """Return the correction of a pattern that matches other files than its author meant, or ""."""
     return next((said for mistake, said in _MISTAKES.items() if re.fullmatch(mistake, pattern)), "")

@@ -48,17 +48,18 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     # "kept" is a kept name of the view, "lent" one of another view
     "target": ("text", "notebook", "large", "kept", "lent", "directory", "dotfile", "missing"),
     "spelling": ("relative", "./", "absolute", "link"),
-    "view": ("plain", "workdir", "only", "transaction"),
-    "way": ("cold", "watched", "connect"),
+    "view": ("plain", "plain", "workdir", "only", "transaction"),
+    "way": ("cold", "cold", "cold", "watched", "connect"),
     "caller": ("program", "model"),  # the method itself, or the tool that is made of it
-    "limits": ("usual", "small"),
+    "limits": ("usual", "usual", "small"),
     # "denied": a rule closes the target, in its spelling. What stands here more often is drawn more often.
     "rules": ("open", "open", "open", "denied"),
 }
 LIMITS = {
-    "usual": Limits(file_bytes=16_384),
+    "usual": Limits(file_bytes=16_384, watch_bytes=2**20),
     "small": Limits(
         file_bytes=16_384,
+        watch_bytes=2**20,
         read_lines=12,
         list_entries=2,
         glob_results=2,
@@ -140,7 +141,8 @@ CLEAN: list[Path] = []  # copies of the tree that are as they were laid out
 @cache
 def base() -> Path:
     """Return a directory for all trees, which goes with the process."""
-    directory = tempfile.mkdtemp(prefix="agentfs-matrix-")
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # its directories are made faster
+    directory = tempfile.mkdtemp(prefix="agentfs-matrix-", dir=memory)
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return Path(directory)
 
@@ -156,16 +158,24 @@ def template() -> Path:
     return top
 
 
+def paths_below(top: Path) -> list[str]:
+    found = os.walk(top)  # much faster than `Path.rglob`
+    return sorted(os.path.join(above, name) for above, *names in found for name in [*names[0], *names[1]])
+
+
 def status_of(top: Path) -> list[tuple[str, int, int]]:
-    found = [(path, path.lstat()) for path in (top, *top.rglob("*"))]
-    return [(str(path), status.st_mtime_ns, status.st_ino) for path, status in found]
+    found = [(path, os.lstat(path)) for path in (str(top), *paths_below(top))]
+    return [(path, status.st_mtime_ns, status.st_ino) for path, status in found]
 
 
 def tree_of(top: Path) -> dict[str, bytes]:
     found = {}
-    for path in sorted(top.rglob("*")):
-        content = os.readlink(path).encode() if path.is_symlink() else b""
-        found[str(path.relative_to(top))] = path.read_bytes() if path.is_file() else content
+    for path in paths_below(top):
+        name = path[len(str(top)) + 1 :]
+        found[name] = os.readlink(path).encode() if os.path.islink(path) else b""
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                found[name] = file.read()
     return found
 
 
@@ -731,7 +741,8 @@ def opened(cell: Cell) -> Iterator[Site]:
         else:
             workspace = Workspace(top, watch=cell["way"] == "watched", **options)
         stack.enter_context(workspace)
-        for _ in range(2):  # then a watched tree is kept; all make the same calls
+        # A second search keeps a watched tree. In all ways, one was made, so what it left out is known.
+        for _ in range(2 if cell["way"] == "watched" else 1):
             with suppress(AgentFSError):
                 workspace.grep(WORD, "src", output_mode="total")
         match cell["view"]:
@@ -774,6 +785,12 @@ class Seen:
     def pages(self) -> list[Answer]:
         """The answer, and those of the calls that continue it."""
         return pages_from(self.site, self.answer)
+
+    @cached_property
+    def ends_in_cell(self) -> bool:
+        """True if the pages say that they end in a cell, and the tool cannot go on in a cell."""
+        said = self.pages[-1].text.endswith("; there is more]")
+        return said and self.cell["target"] == "notebook" and "column" not in self.site.parameters(self.name)
 
     @cached_property
     def advised(self) -> list[tuple[str, dict[str, Any] | None]]:
@@ -876,7 +893,8 @@ def every_form_shows_it(seen: Seen) -> Iterator[str]:
     answer = seen.answer
     if not answer.text:
         yield "has no text"
-    if seen.site.method.kind in {"read", "search"}:
+    # The command line sets a style for our own tools only.
+    if seen.site.dialect == "agentfs" and seen.site.method.kind in {"read", "search"}:
         with shown_in(color_style()):
             painted = rooted(seen.site.act()[2], seen.site)
         shown = re.sub(r"\033\[[\d;]*m", "", painted.text)
@@ -911,7 +929,8 @@ def it_shows_what_is_there(seen: Seen) -> Iterator[str]:
         shown |= seen.shown_by_advice
     if extra := shown - wanted - {*NAMES}:
         yield f"shows lines of other files: {sorted(extra)[:3]}"
-    if (missing := wanted - shown) and seen.cell["method"] != "read from":
+    missing = wanted - shown
+    if missing and seen.cell["method"] != "read from" and not seen.ends_in_cell:
         pages = len(seen.pages)
         yield f"its {pages} pages and advice do not show {len(missing)} lines: {sorted(missing)[:3]}"
 
@@ -937,7 +956,7 @@ def what_is_cut_goes_on(seen: Seen) -> Iterator[str]:
     ):
         if not SAYS_CUT.search(f"{seen.answer.text} {seen.answer.notes}"):
             yield f"is cut and does not say so; not shown: {sorted(missing)[:3]}"
-    elif missing - seen.shown_by_advice:
+    elif missing - seen.shown_by_advice and not seen.ends_in_cell:
         yield f"its {len(seen.pages)} pages and advice lack {sorted(missing - seen.shown_by_advice)[:3]}"
     for page in seen.pages[1:]:
         if not page.success:
@@ -985,6 +1004,11 @@ def what_is_named_is_searched(seen: Seen) -> Iterator[str]:
     if seen.cell["limits"] == "small" or seen.cell["rules"] == "denied" or not seen.answer.success:
         return
     if seen.name not in {"grep", "Grep", "search_content"} or seen.cell["method"] == "grep nothing":
+        return
+    if seen.cell["method"] == "grep total":
+        count = seen.answer.data["total_files"]
+        if count != (1 if named == "one" else 2):
+            yield f"counts {count} files"
         return
     skipped = json.dumps((seen.answer.data or {}).get("skipped", {}))
     name = seen.site.target.rpartition("/")[2]
