@@ -158,7 +158,7 @@ def test_no_directory_is_listed_for_a_name_with_one_spelling(tmp_path, monkeypat
         (tmp_path / name).write_text("text\n")
     listed = []
     names = syscalls.list_names
-    monkeypatch.setattr(syscalls, "names", lambda handle: listed.append(handle) or names(handle))
+    monkeypatch.setattr(syscalls, "list_names", lambda handle: listed.append(handle) or names(handle))
     with Workspace(tmp_path) as ws:
         for name in os.listdir(tmp_path):
             with suppress(AgentFSError):

@@ -152,7 +152,7 @@ def test_made_is_unknown_if_the_package_cannot_be_installed_on_reconnecting(monk
         if failure := next(failures):
             raise failure
 
-    monkeypatch.setattr(bootstrap_near, "start", start)
+    monkeypatch.setattr(bootstrap_near, "start_server", start)
     sides = RemoteSides(script(lambda _: [END]), *[script()] * 20)
     with connect(sides, "/far", patience=0.3) as ws, pytest.raises(DisconnectedError) as caught:
         ws.undo()
