@@ -424,14 +424,14 @@ def custom_tool() -> dict[str, Any]:
 def specs(workspace: Workspace) -> Sequence[ToolSpec]:
     """Return the one tool."""
 
-    def apply_patch(input: str) -> ToolResult:  # noqa: A002 - the contract's name
+    def apply_patch(patch: str) -> ToolResult:  # a call with this name, as other products have it, works too
         """Change files by a patch.
 
         Args:
-            input: The whole patch, from `*** Begin Patch` to `*** End Patch`.
+            patch: The whole patch, from `*** Begin Patch` to `*** End Patch`.
         """
         try:
-            operations = read_patch(input)
+            operations = read_patch(patch)
             with workspace.transaction() as changes:
                 notes = [_apply(changes, operation) for operation in operations]
         except AgentFSError as error:
@@ -440,7 +440,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             raise
         return _result(operations, notes, changes.commit_notes)
 
-    return [ToolSpec(apply_patch, description=_DESCRIPTION, effect="edit")]
+    return [ToolSpec(apply_patch, description=_DESCRIPTION, parameters={"patch": "input"}, effect="edit")]
 
 
 def _apply(workspace: Workspace, operation: Operation) -> list[str]:

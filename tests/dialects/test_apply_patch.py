@@ -44,6 +44,13 @@ def test_the_tool_in_both_shapes(ws):
     assert "D obsolete.txt" in str(reply)
 
 
+def test_the_parameter_of_other_products_is_taken(ws):
+    patch = "*** Begin Patch\n*** Delete File: obsolete.txt\n*** End Patch"
+    tools = ws.tools(dialect="apply-patch")
+    assert [*tools.schemas("anthropic")[0]["input_schema"]["properties"]] == ["input"]
+    assert tools.call("apply_patch", {"patch": patch}).success
+
+
 @pytest.mark.parametrize("lines", [
     ["*** Delete File: missing"], ["*** Delete File: src"], ["*** Update File: missing", "@@", "-a", "+b"],
     ["*** Update File: src/app.py", "@@", "-a", "+b"], ["*** Update File: src/app.py", "*** Move to: src"],
