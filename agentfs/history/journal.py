@@ -142,7 +142,9 @@ class Journal:
     def recordings(self) -> "Recordings":
         """The open recordings, and their snapshot."""
         if self._recordings is None:
-            self._recordings = history.recordings.recording.Recordings(self)
+            self._recordings = history.recordings.recording.Recordings(
+                self.contents, self.log, self.timeline, self._lock
+            )
         return self._recordings
 
     def _observe(self, changes: Sequence[Change]) -> None:

@@ -4,10 +4,10 @@ import json
 import os
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, call
@@ -16,16 +16,14 @@ from agentfs.fs import Change, DirectoryNode, Root, directories_above, quote
 from agentfs.fs.context import file_clock
 from agentfs.history.recordings.snapshot import Difference, Snapshot
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
+from agentfs.history.storage.contents import Contents
 from agentfs.history.storage.database import Damage, Statement, checksum, stored_json
 from agentfs.history.storage.step_log import StepLog, step_to_json
 from agentfs.history.take_back import is_same_node, merge_nodes
-from agentfs.history.timeline import Step, moved_to_hidden
+from agentfs.history.timeline import Step, Timeline, moved_to_hidden
 from agentfs.limits import Limits
 from agentfs.results import RecordedResult
 from agentfs.text import Shrink, fitted, footer, plural
-
-if TYPE_CHECKING:
-    from agentfs.history.journal import Journal
 
 MAX_LABEL = 200  # characters
 _WAIT_SECONDS = 0.05  # between two checks for the end of another thread's scan
@@ -66,10 +64,15 @@ class Recordings:
     change files. The changes by the workspace during a scan are excluded afterwards.
     """
 
-    def __init__(self, journal: "Journal") -> None:
-        self._contents, self._log, self._timeline = journal.contents, journal.log, journal.timeline
-        self._lock = journal.alone()
-        self._snapshot = Snapshot(self._contents)
+    def __init__(
+        self,
+        contents: Contents,
+        log: StepLog | None,
+        timeline: Timeline,
+        lock: AbstractContextManager[object],
+    ) -> None:
+        self._contents, self._log, self._timeline, self._lock = contents, log, timeline, lock
+        self._snapshot = Snapshot(contents)
         self._open: list[OpenRecording] = []
         self._scan_lock = Lock()
         self._own: set[str] | None = None  # paths that the workspace changes during a scan; None: no scan
