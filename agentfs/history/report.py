@@ -183,8 +183,12 @@ def patch_notes(files: Sequence[FileChange], missing: int) -> list[str]:
 
 def bounded_patches(changes: Iterable[Change], may_show: MayShow) -> tuple[dict[str, bytes], int]:
     """Return the patches that may be shown, by path, and the number that size and time leave out."""
-    shown = [change for change in changes if may_show(change.path)]
-    ordered = sorted(_paired(shown), key=lambda each: os.fsencode(each[0].path))
+    shown = [
+        (change, origin)
+        for change, origin in _paired(changes)
+        if may_show(change.path) and (not origin or may_show(origin))
+    ]
+    ordered = sorted(shown, key=lambda each: os.fsencode(each[0].path))
     patches: dict[str, bytes] = {}
     size = 0
     for number, (change, origin) in enumerate(ordered):

@@ -122,3 +122,17 @@ def test_a_conflict_in_a_hidden_file_shows_nothing_of_it(tree, tmp_path, kind, m
         assert isinstance(error, AgentFSError)
         assert "hidden" not in everything(error)
     assert (tree / path).exists() is not deleted
+
+
+@pytest.mark.parametrize("rule", ["read(src/closed.txt)", "read(via/closed.txt)"])
+def test_a_file_that_a_command_moved_from_where_it_is_closed_is_not_shown(tmp_path, rule):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "via").symlink_to("src")
+    (tmp_path / "src/closed.txt").write_text("secret line\n")
+    with Workspace(tmp_path, policy=Policy(deny=[rule])) as ws:
+        with ws.recording("mv") as recorded:
+            (tmp_path / "src/closed.txt").rename(tmp_path / "src/open.txt")
+        for result in (recorded.result, ws.changes()):
+            assert [file.moved_from for file in result.files] == ["src/closed.txt"]
+            assert b"secret line" not in result.patch
+            assert "secret line" not in f"{result.text} {result.to_dict()}"
