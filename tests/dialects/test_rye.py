@@ -711,7 +711,7 @@ def test_limits_of_the_programmer_are_kept(tmp_path):
         assert do("grep", pattern="0")["count"] == 2
 
 
-def test_ids_outlive_the_process(tmp_path):
+def test_ids_of_an_earlier_process_ask_for_a_read(tmp_path):
     root, state = tmp_path / "root", tmp_path / "state"
     root.mkdir()
     (root / "a").write_text("1\n2\n3\n")
@@ -719,18 +719,15 @@ def test_ids_outlive_the_process(tmp_path):
         ids = lids(speaking(ws)("read", file_path="a"))
     with Workspace(root, state=state) as ws:
         do = speaking(ws)
-        assert do("grep", pattern="2")["matches"][0]["line_id"] == ids[1]
         changes = [{"line_id": ids[1], "new_content": "two"}]
+        assert not do("edit_lines", file_path="a", changes=changes)["success"]
+        new = lids(do("read", file_path="a"))
+        assert not set(new) & set(ids)
+        assert not do("edit_lines", file_path="a", changes=changes)["success"]
+        assert (root / "a").read_text() == "1\n2\n3\n"
+        changes = [{"line_id": new[1], "new_content": "two"}]
         assert do("edit_lines", file_path="a", changes=changes)["success"]
-    with Workspace(root, state=state) as ws:
-        do = speaking(ws)
-        changes = [{"line_id": ids[2], "new_content": "three"}]
-        assert do("edit_lines", file_path="a", changes=changes)["code"] == "unread"
-        assert [lids(do("read", file_path="a"))[at] for at in (0, 2)] == [ids[0], ids[2]]
-        (root / "a").write_text("1\n")
-    with Workspace(root, state=state) as ws:
-        changes = [{"line_id": ids[0], "new_content": "one"}]
-        assert speaking(ws)("edit_lines", file_path="a", changes=changes)["code"] == "stale"
+        assert (root / "a").read_text() == "1\ntwo\n3\n"
 
 
 @settings(

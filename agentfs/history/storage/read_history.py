@@ -5,7 +5,6 @@ lost count as unread, which is safe: `write` asks for a read.
 """
 
 import json
-import os
 import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from agentfs.history.storage.database import (
     Statement,
     checksum,
     from_bytes,
+    put_meta,
     stored_json,
     to_bytes,
 )
@@ -38,11 +38,12 @@ class PersistentReadTracker(ReadTracker):
     def __init__(self, database: Database) -> None:
         """Load the stored read history, or start a new one; raises FileIOError (io) if both fail."""
         super().__init__()
-        self._generation = int.from_bytes(os.urandom(4))  # so that no id of an earlier process names a line
+        self._first_generation = 0  # the number of earlier processes
         self.damage = ""
         self._database = database
         self._unwritten: dict[Key, None] = {}
         self._must_rewrite = False  # the next write must replace all rows
+        self._is_counted = False  # True if the database counts this process
         self._retry_at = 0.0  # earliest time for the next write after a failed one
         try:
             self._restore()
@@ -90,6 +91,8 @@ class PersistentReadTracker(ReadTracker):
     def _write(self) -> None:
         """Write the records of changed revisions in one transaction."""
         statements: list[Statement] = []
+        if not self._is_counted:
+            statements.append(put_meta("processes", self._first_generation + 1))
         keys: Iterable[Key] = self._unwritten
         if self._must_rewrite:
             statements.append(("DELETE FROM reads", ()))
@@ -104,12 +107,16 @@ class PersistentReadTracker(ReadTracker):
             elif not self._must_rewrite:
                 statements.append(("DELETE FROM reads WHERE path = ? AND revision = ?", key))
         self._database.write(statements)
+        self._is_counted = True
         self._unwritten.clear()
         self._must_rewrite = False
 
     def _restore(self) -> None:
         query = "SELECT path, revision, record, checksum FROM reads ORDER BY number"
         try:
+            (earlier,) = self._database.read("SELECT value FROM meta WHERE key = 'processes'")
+            # An id of an earlier process names no line, because each process has its own salt.
+            self._generation = self._first_generation = sum(int(json.loads(value)) for (value,) in earlier)
             (rows,) = self._database.read_checked(("reads",), query)
             for *row, check in rows:
                 if check != checksum(*row):

@@ -21,7 +21,7 @@ from agentfs.history.storage.database import (
 from agentfs.history.timeline import Order, PendingMove, Step, Timeline
 
 _BEGUN = 0  # the number of the step that is under way
-_META_KEYS = {"root", "position", "dropped", "move"}
+_META_KEYS = {"root", "position", "dropped", "move", "processes"}
 _DROP_BEGUN: Statement = ("DELETE FROM steps WHERE number = ?", (_BEGUN,))
 _END_MOVE: Statement = ("DELETE FROM meta WHERE key = 'move'", ())
 _DROP_UNDONE = (  # only while a step is under way, because after an interrupt this may run twice
