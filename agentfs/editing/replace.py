@@ -46,7 +46,7 @@ from agentfs.patterns.line_search import LineSearch
 from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.reading.notebook import AS_JSON, is_named_notebook
 from agentfs.results import Edit, ReplaceResult
-from agentfs.search.diagnose import explain_glob_path, other_reading, skip_report
+from agentfs.search.diagnose import Reading, explain_glob_path, other_reading, skip_report
 from agentfs.search.glob_readings import with_meant_globs
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
@@ -341,12 +341,26 @@ def _nothing_found(
     where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
     reading = watched(other_reading)(root, limits, wanted, found)
-    hints = [] if reading is None else [f"{reading.fact}."]
+    hints = [] if reading is None else [_hint_of(reading)]
     return NoMatchError(
         Advice(OLD, f" is not in {searched}; nothing was changed."),
         hint=Joined("\n", *hints, footer(note, skip_report(found.skipped, can_open=False))),
         details={"searched_files": found.searched},
     )
+
+
+def _hint_of(reading: Reading) -> str:
+    """Return another reading of grep's arguments with the call of `replace` that has it, if there is one."""
+    changes = {"old_string" if name == "pattern" else name: value for name, value in reading.changes.items()}
+    if changes.pop("ignore_case", None):  # replace has no such parameter, but the text can be spelled
+        changes["old_string"] = reading.match
+    if changes.pop("fixed_strings", None) is False:
+        changes["regex"] = True
+    if not changes or not ReplaceOptions._field_defaults.keys() | {"old_string"} >= changes.keys():
+        return f"{reading.fact}."
+    without = tuple(name for name, value in changes.items() if value is None)
+    own = Retry({name: value for name, value in changes.items() if value is not None}, without)
+    return FirstOf(Advice(f"{reading.fact}: ", own, "."), f"{reading.fact}.")
 
 
 def _unexpected(options: ReplaceOptions, files: Sequence[_ChangedFile], total: int) -> AmbiguousError:

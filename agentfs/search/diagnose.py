@@ -210,6 +210,7 @@ class Reading(NamedTuple):
 
     fact: str  # such as "In another case it matches 3 lines, as in a.py"
     changes: Mapping[str, Any]  # of the arguments; none if no call finds it
+    match: str = ""  # the text of the first match
 
     def hint(self, options: GrepOptions) -> str:
         """Return the fact with the call of `grep` that shows it."""
@@ -239,7 +240,10 @@ def other_reading(root: Root, limits: Limits, options: GrepOptions, nothing: Fin
     for fact, changes in _other_readings(root, options, nothing):
         found = probe.lines(replace(options, **changes))
         if found is not None and found.total_lines:
-            return Reading(f"{fact} {_lines(found)}, as in {one_line(found.matches[0].path)}", changes)
+            first = found.matches[0]
+            start, end = first.spans[0]
+            text = first.text[start:end]
+            return Reading(f"{fact} {_lines(found)}, as in {one_line(first.path)}", changes, text)
     if "\r" in options.pattern or (not options.fixed_strings and "\\r" in options.pattern):
         files = probe.files_with_returns(options)
         what = f"lines end with \\r\\n in {plural(len(files), 'searched file')}"

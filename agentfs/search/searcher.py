@@ -1,5 +1,6 @@
 """One search of file contents: exact totals, and the matches of one page."""
 
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -156,7 +157,8 @@ class _Searcher:
             self.scarce_texts.mark_used(every)
 
     def _outcomes(self, entries: Sequence[Any], reader: Reader) -> Iterator[tuple[Any, Attempt]]:
-        if not self.names or not self.names.intersection(entry.name for entry in entries):
+        # The name of a file that was passed by its path is that path.
+        if not self.names or self.names.isdisjoint(os.path.basename(entry.name) for entry in entries):
             return reader.read_files(entries, self._read, linked=self.source.linked)
         return self._outcomes_with_names(entries, reader)
 

@@ -498,7 +498,7 @@ def test_a_multi_edit_that_creates_a_file_asks_for_permission_once_and_reports_t
     assert ws.read("new/many.txt").content == "zero\r\nthree\n"
     assert asked == [("MultiEdit", arguments)]
     [request] = requests
-    assert request.arguments["content"] == "zero\r\nthree\n"
+    assert request.arguments["edits"][0].old_string == ""
     assert "+three" in request.diff
 
 

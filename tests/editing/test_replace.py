@@ -382,12 +382,12 @@ def test_the_no_match_error_names_ignored_files_with_the_text(ws, tmp_path):
     assert "include_ignored" not in str(error), "it is no parameter"
 
 
-def test_a_parameter_that_would_have_matched_is_named(ws, tmp_path):
+def test_a_parameter_that_would_have_matched_is_suggested(ws, tmp_path):
     put(tmp_path, {"a.py": "Old", "b.txt": "f(x) old", "d/c.py": "old"})
     for act, said, suggested in (
         (lambda: ws.replace("OLD", "new"), "In another case it matches 3 lines", []),
-        (lambda: ws.replace("f(x)", "y", glob="*.js"), "Without glob it matches 1 line", []),
-        (lambda: ws.replace("f(x)", "y", regex=True), "As plain text it", []),
+        (lambda: ws.replace("f(x)", "y", glob="*.js"), "Without glob it matches 1 line", ["leave out glob"]),
+        (lambda: ws.replace("f(x)", "y", regex=True), "As plain text it", ["pass old_string="]),
         (lambda: ws.replace("old", "y", "d/*.py"), "As a glob it names 1 file", ['path="d"', "glob="]),
     ):
         error = fails(act, AgentFSError, tmp_path)

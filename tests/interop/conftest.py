@@ -75,7 +75,8 @@ def run(python_of, stand_ins, tmp_path_factory):
         (commands / "agentfs").write_text(f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec {python} -m agentfs \"$@\"\n")
         (commands / "agentfs").chmod(0o755)
         path = [str(commands), os.path.dirname(program("rg") or ""), stand_ins["PATH"]]
-        environment = {**stand_ins, "PATH": os.pathsep.join(path)}
+        settings = {"XDG_CONFIG_HOME": str(tmp_path_factory.mktemp("settings"))}  # `llm` makes its directory
+        environment = {**stand_ins, **settings, "PATH": os.pathsep.join(path)}
         return subprocess.Popen(
             [python, HERE / "host.py"], env=environment,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

@@ -312,7 +312,7 @@ def test_advice_that_no_tool_can_follow_does_not_make_a_tool_raise():
     """The error is rendered with the names of the tools, outside any handler of exceptions."""
     advice = {"$": "Advice", "parts": ["Call ", next_call("read", offset=5)]}
     wrong = {"code": "not_found", "message": "m", "hint": advice}
-    answer, results = {"value": None}, []
+    answer, results = {"value": "."}, []  # the working directory of a view
 
     def use(ws):
         tools = ws.tools(dialect="codescout")
@@ -489,7 +489,7 @@ def test_a_tool_shows_no_hidden_characters_of_a_hostile_remote_side(dialect, nam
 
     def script(message):
         if message.get("method") == "view":
-            return iter([line({"answer": message["request"], "value": None})])
+            return iter([line({"answer": message["request"], "value": "."})])
         return remote_side(lambda n: iter([line({"answer": n, **current})]))(message)
 
     with opened(script) as ws:
