@@ -8,6 +8,7 @@ import pytest
 
 from agentfs import Limits, Workspace
 from agentfs.fs import syscalls
+from agentfs.history.recordings import recording
 
 SECRET, LARGE = "TOKEN=secret\n", "large\n" * 1000
 OVERLAY, NFS = 0x794C7630, 0x6969
@@ -105,6 +106,18 @@ def test_line_2_a_file_that_was_written_just_before_is_not_deleted(root, written
         ws.undo()
     assert (root / "shown").read_text() == "just now\n"
     assert not (root / "made").exists()
+
+
+def test_line_2_the_file_clock_may_lag_behind_the_times_of_files(root, monkeypatch):
+    """From Linux 6.13 on, a file may get a time that is later than the coarse clock."""
+    monkeypatch.setattr(recording, "file_clock", lambda: time.time_ns() - 12_000_000)
+    with Workspace(root) as ws:
+        (root / "build" / "new").write_text("just now\n")
+        with ws.recording("mv") as recorded:
+            os.rename(root / "build" / "new", root / "shown")
+            (root / "made").write_text("made\n")
+        assert recorded.result.lost == ("shown",)
+        assert [file.path for file in recorded.result.files] == ["made"]
 
 
 @pytest.mark.parametrize("times", range(10))

@@ -85,7 +85,8 @@ class Recordings:
             number = max((each.number for each in self._open), default=0) + 1
             opened = OpenRecording(number, label, root.unrecorded, limits, ignored)
             with self._scanned(opened, None) as difference:
-                opened.began = file_clock()
+                # The file clock lags behind this one, from which Linux 6.13 may take times too.
+                opened.began = time.time_ns()
                 self._write(None, [*difference.statements, self._row(opened)])
                 self._snapshot.take_over(difference)
                 self._open.append(opened)
