@@ -66,7 +66,7 @@ _REACHED = {
     "memory": "the most memory that one call may take",
 }
 _SPACED_BAR = re.compile(r" +(?<!\\)\|\ *|(?<!\\)\| +")
-# What models write around a pattern.
+# Characters that models write around a pattern.
 _ADDITIONS = {
     "the quotes": re.compile(r"(?P<quote>[\"'`])(?P<pattern>.+)(?P=quote)(?P<flags>)", re.DOTALL),
     "the slashes": re.compile(r"/(?P<pattern>.+)/(?P<flags>[a-z]*)", re.DOTALL),

@@ -86,7 +86,7 @@ def footer(*parts: str) -> str:
     return Footer("[", Joined("; ", *present), "]") if present else ""
 
 
-# What shows more of a result of a tool that has no call for the next part.
+# Advice for a result that was cut, from a tool that has no call for the next part.
 _NARROWER = {
     "ls": ": list a directory in it",
     **dict.fromkeys(("glob", "find", "grep"), ": narrow the search"),
