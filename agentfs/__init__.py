@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from agentfs.policy_file import PolicyFile
     from agentfs.remote.client import connect
     from agentfs.results import Edit, LineChange, ToolResult
+    from agentfs.tools.declaration import CallContext, tool
+    from agentfs.tools.spec import ToolSpec
     from agentfs.tools.toolset import Toolset
     from agentfs.workspace import Workspace
 
@@ -37,6 +39,7 @@ __all__ = [
     "Allow",
     "ArgumentError",
     "AsyncWorkspace",
+    "CallContext",
     "ContentError",
     "Deny",
     "Edit",
@@ -51,23 +54,28 @@ __all__ = [
     "PolicyFile",
     "Protect",
     "ToolResult",
+    "ToolSpec",
     "Toolset",
     "Workspace",
     "connect",
+    "tool",
 ]
 
 set_finder(lambda name: import_module("agentfs.dialects").find(name))
 
 _LAZY = {
     "AsyncWorkspace": "async_workspace",
+    "CallContext": "tools.declaration",
     "Edit": "results",
     "Event": "events",
     "LineChange": "results",
     "PolicyFile": "policy_file",
     "ToolResult": "results",
+    "ToolSpec": "tools.spec",
     "Toolset": "tools.toolset",
     "Workspace": "workspace",
     "connect": "remote.client",
+    "tool": "tools.declaration",
 }
 
 

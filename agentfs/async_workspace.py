@@ -3,12 +3,17 @@
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial, wraps
+from os import PathLike
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 from agentfs.base import call_context
 from agentfs.concurrency.runner import Runner
+from agentfs.errors import InvalidArgumentError
+from agentfs.events import OnEvent
 from agentfs.history.timeline import Recording
+from agentfs.limits import Limits
+from agentfs.policy import Policy
 from agentfs.tools.declaration import declarations
 from agentfs.workspace import Workspace
 
@@ -18,11 +23,21 @@ _Method = Callable[Concatenate[Workspace, _P], _R]
 _Awaitable = Callable[Concatenate["AsyncWorkspace", _P], Coroutine[Any, Any, _R]]
 
 
+class _Options(TypedDict, total=False):
+    """The options of `Workspace`."""
+
+    policy: Policy | None
+    limits: Limits | None
+    state: str | PathLike[str] | None
+    on_event: OnEvent | None
+    watch: bool | Literal["calls"]
+
+
 def _awaitable(method: _Method[_P, _R]) -> _Awaitable[_P, _R]:
     @wraps(method)
     async def awaitable(self: "AsyncWorkspace", /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         own: Callable[..., _R] = getattr(self.workspace, method.__name__)
-        return await self.run(own, *args, **kwargs)
+        return await self.call(own, *args, **kwargs)
 
     return awaitable
 
@@ -50,20 +65,33 @@ class AsyncWorkspace:
     `close`, …. Methods that a subclass declares as tools are awaited too.
     """
 
-    def __init__(self, workspace: Workspace, *, concurrency: int = 8) -> None:
-        """Make the methods of a workspace awaitable.
+    def __init__(
+        self, workspace: Workspace | str | PathLike[str], *, concurrency: int = 8, **options: Unpack[_Options]
+    ) -> None:
+        """Open a directory, or make the methods of an open workspace awaitable.
 
         Args:
-            workspace: The workspace, also one of a subclass or of `connect`. It may be used at the same time.
+            workspace: The directory, or a workspace, also one of a subclass or of `connect`. The workspace
+                may be used at the same time.
             concurrency: The most methods that run at once.
+            **options: The options of `Workspace` for a directory: `policy`, `limits`, `state`, `on_event`
+                and `watch`.
 
         Raises:
-            InvalidArgumentError: `concurrency` is not a positive integer (`invalid_argument`).
+            AgentFSError: `invalid_argument` if `concurrency` is not a positive integer, or options are
+                given for an open workspace; any error that opening a `Workspace` raises.
         """
-        self.workspace = workspace
         self._runner = Runner(concurrency)
+        if not isinstance(workspace, Workspace):
+            workspace = Workspace(workspace, **options)
+        elif options:
+            raise InvalidArgumentError(
+                f"The workspace is open, so it takes no {', '.join(options)}.",
+                hint="Pass options when you open it, or use `view`.",
+            )
+        self.workspace = workspace
 
-    async def run(self, function: Callable[..., _R], *args: Any, **kwargs: Any) -> _R:
+    async def call(self, function: Callable[..., _R], *args: Any, **kwargs: Any) -> _R:
         """Run a function of your own, which may use the workspace, as the methods run.
 
         Args:
@@ -99,7 +127,16 @@ class AsyncWorkspace:
     checkpoint = _awaitable(Workspace.checkpoint)
     rollback = _awaitable(Workspace.rollback)
     changes = _awaitable(Workspace.changes)
+    run = _awaitable(Workspace.run)
+    start = _awaitable(Workspace.start)
+    output = _awaitable(Workspace.output)
+    stop = _awaitable(Workspace.stop)
     view = _viewing(Workspace.view)
+
+    @property
+    def host(self) -> "AsyncWorkspace":
+        """This workspace for the program itself; see `Workspace.host`."""
+        return self._of(self.workspace.host)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator["AsyncWorkspace"]:
@@ -123,7 +160,7 @@ class AsyncWorkspace:
         if name == "workspace":  # not set yet, as in a copy
             raise AttributeError(name)
         value = getattr(self.workspace, name)
-        return partial(self.run, value) if name in declarations(type(self.workspace)) else value
+        return partial(self.call, value) if name in declarations(type(self.workspace)) else value
 
     async def __aenter__(self) -> Self:
         self.workspace.__enter__()
@@ -133,7 +170,7 @@ class AsyncWorkspace:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if exc is None or isinstance(exc, Exception):
-            await self.run(self.workspace.close)
+            await self.call(self.workspace.close)
         else:  # cancelled: nothing can be awaited
             self.workspace.close()
 

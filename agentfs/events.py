@@ -31,7 +31,7 @@ class Event:
     Attributes:
         kind: "started", and then "finished", "refused" (the call was wrong or not allowed) or "failed" (an
             operation or the tool failed).
-        tool: The name that the model called, or the name of the method.
+        tool: Our own name of the tool: the method, or the name of the function.
         call: A number shared by the events of one call.
         code: The code of the error, "cancelled" for a cancelled call, or "".
         elapsed_ms: Milliseconds since the start.
@@ -46,7 +46,10 @@ class Event:
         summary: One line on the result, or the message of the error.
         bytes: Bytes of the answer in UTF-8, images included.
         direct: True if the program called the method itself, False for a tool call.
-        call_id: The provider's id of a tool call that came by `Toolset.reply` or `run`, or "".
+        call_id: The provider's id of a tool call that came by `Toolset.answer` or `aanswer`, or "".
+        called_as: The name that the model called, or "" if the program called the method itself.
+        exception: The exception that the tool or the permission callback raised, or None. Models never see
+            it.
     """
 
     kind: Literal["started", "finished", "refused", "failed"]
@@ -66,6 +69,8 @@ class Event:
     bytes: int = 0
     direct: bool = False
     call_id: str = ""
+    called_as: str = ""
+    exception: BaseException | None = None
 
 
 OnEvent: TypeAlias = Callable[[Event], object]
@@ -108,6 +113,11 @@ def provider_call(call_id: str | None) -> Generator[None]:
         _call_id.reset(token)
 
 
+def current_call_id() -> str:
+    """Return the provider's id of the call that runs, or ""."""
+    return _call_id.get()
+
+
 class EventEmitter:
     """Reports calls to a callback and the logger "agentfs"; exceptions of the callback are logged."""
 
@@ -121,7 +131,7 @@ class EventEmitter:
 
     @contextmanager
     def reporting(
-        self, name: Any, arguments: Any, *, sent_chars: int = 0, direct: bool = False
+        self, name: Any, arguments: Any, *, sent_chars: int = 0, direct: bool = False, called_as: Any = ""
     ) -> "Generator[_Outcome]":
         """Report the start and the end of the call that the block makes. The block sets the outcome."""
         given = _as_mapping(arguments)
@@ -134,6 +144,7 @@ class EventEmitter:
             arguments=given,
             direct=direct,
             call_id="" if direct else _call_id.get(),
+            called_as=str(called_as)[:100],
         )
         outcome = _Outcome()
         # Calls that the callback itself makes are not reported either, or it would be called without end.
@@ -145,13 +156,15 @@ class EventEmitter:
                 yield outcome
             except BaseException as error:
                 outcome.value = error
+                outcome.exception = error.__cause__ if isinstance(error, AgentFSError) else error
                 raise
             finally:
-                self._report_end(started, time.perf_counter() - began, outcome.result)
+                self._report_end(started, time.perf_counter() - began, outcome)
         finally:
             _reported_to.reset(token)
 
-    def _report_end(self, started: Event, seconds: float, result: ToolResult) -> None:
+    def _report_end(self, started: Event, seconds: float, outcome: "_Outcome") -> None:
+        result = outcome.result
         code = str(result.error["code"]) if result.error else ""
         data = _as_mapping(result.data)
         counts = _as_mapping(data.get("skipped"))
@@ -171,10 +184,11 @@ class EventEmitter:
                 path=result.file_path or started.path,
                 summary=result.short_result,
                 bytes=len(result.content.encode(errors="replace")) + images,
+                exception=outcome.exception,
             )
         )
 
-    def log_exception(self, name: str, error: Exception) -> None:
+    def log_exception(self, name: str, error: BaseException) -> None:
         """Log an unexpected exception in a call, or in the callback."""
         logging.getLogger("agentfs").error("tool %s failed unexpectedly", name, exc_info=error)
 
@@ -197,6 +211,7 @@ class _Outcome:
     """The outcome of a reported call: a `ToolResult`, what a method returned, or what it raised."""
 
     value: Any = None
+    exception: BaseException | None = None
 
     @cached_property
     def result(self) -> ToolResult:

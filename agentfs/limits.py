@@ -37,6 +37,7 @@ class Limits:
         snapshot_bytes: Bytes of file contents that a recording keeps. Of other files it only reports changes.
             Also the bytes of the largest directory that `delete` removes with its contents.
         timeout: Seconds that one call may take; a change that has begun is completed.
+        run_timeout: Seconds that a model may let one command run.
         output_tokens: Tokens of the text of one result; a longer text is cut and says so.
         count_tokens: Counts the tokens of a text like the model in use; None estimates them.
     """
@@ -57,6 +58,7 @@ class Limits:
     watch_bytes: int = 512 * MIB
     snapshot_bytes: int = 512 * MIB
     timeout: float = 10.0
+    run_timeout: float = 600.0
     output_tokens: int = 20_000
     count_tokens: Callable[[str], int] | None = None
 
@@ -69,7 +71,8 @@ class Limits:
 
 # A whole file is in memory, so `file_bytes` has a ceiling.
 HARD_FILE_BYTES = 200 * MIB
-_CAPS = {"file_bytes": HARD_FILE_BYTES, "timeout": math.inf}
+_SECONDS = ("timeout", "run_timeout")
+_CAPS = {"file_bytes": HARD_FILE_BYTES, **dict.fromkeys(_SECONDS, math.inf)}
 
 
 def _problem(name: str, value: Any) -> str:
@@ -78,7 +81,7 @@ def _problem(name: str, value: Any) -> str:
         return "" if value is None or callable(value) else "must be a callable or None"
     if name == "line_overhead" and (value is None or (type(value) is int and value == 0)):
         return ""
-    wanted = (int, float) if name == "timeout" else (int,)
+    wanted = (int, float) if name in _SECONDS else (int,)
     if isinstance(value, bool) or not isinstance(value, wanted) or not value > 0:
         return "must be a positive number"
     cap = _CAPS.get(name, LARGEST)

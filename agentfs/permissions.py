@@ -9,21 +9,24 @@ from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
 
 Mode = Literal["default", "accept_edits", "plan", "bypass"]
-# The effect of a method on files. "manage" deletes, moves or restores them; "none" needs no permission.
-Effect = Literal["none", "read", "search", "edit", "write", "manage"]
+# The effect of a tool. "manage" deletes, moves or restores files; "execute" may do anything, as a command
+# does; "none" needs no permission.
+Effect = Literal["none", "read", "search", "edit", "write", "manage", "execute"]
 READING: tuple[Effect, ...] = ("none", "read", "search")
-CHANGING: tuple[Effect, ...] = ("edit", "write", "manage")
-# The names besides those of methods that a rule may have, with the effects that each covers.
+CHANGING: tuple[Effect, ...] = ("edit", "write", "manage", "execute")
+# The names besides those of tools that a rule may have, with the effects that each covers.
 GROUPS: dict[str, tuple[Effect, ...]] = {
     "read": ("read",),
     "search": ("search",),
     "edit": ("edit",),
     "write": ("write",),
     "manage": ("manage",),
+    "execute": ("execute",),
     "change": CHANGING,
     "*": ("read", "search", *CHANGING),
 }
-_RULE = r"(?P<name>\*|[a-z][a-z0-9_]*)(?:\((?P<glob>[^\n]+)\))?"
+DO_NOT_RETRY = "Do not try again in any way; tell the user, or go on without it."  # the hint of a refusal
+_RULE = r"(?P<name>\*|[A-Za-z_][A-Za-z0-9_]*)(?:\((?P<subject>[^\n]+)\))?"
 # Patterns that match other files than their author meant, each with its correction.
 _MISTAKES = {
     r"!.*": "a rule has no exceptions; write another rule",
@@ -33,21 +36,37 @@ _MISTAKES = {
 }
 
 
+class ProposedChange(NamedTuple):
+    """The change of one file that a call would make.
+
+    Attributes:
+        path: The file, relative to the root.
+        old_text: Its text now; None if it does not exist, or is not text, or is too large to show.
+        new_text: Its text after the change; None as for `old_text`.
+    """
+
+    path: str
+    old_text: str | None
+    new_text: str | None
+
+
 @frozen
 class PermissionRequest:
     """The call that a permission callback decides about.
 
     Attributes:
-        method: The method of the workspace, such as "edit".
-        effect: "read", "search", "edit", "write", or "manage" for a method that deletes, moves or restores
-            files. The preview of a change is a "read".
+        method: The method of the workspace, such as "edit", or the name of another tool; "transaction" for
+            the end of a transaction.
+        effect: "read", "search", "edit", "write", "manage" for a method that deletes, moves or restores
+            files, or "execute" for a tool that may do anything. The preview of a change is a "read".
         arguments: The arguments as Python values. Print them with `repr`: a model sent them.
-        paths: The paths in the arguments relative to the root, as given and with links resolved; for
-            `replace` the paths of the files that it would change. Control characters are visible: `⟦U+001B⟧`.
-        diff: The change as a unified diff, with control characters visible; "" if nothing changes or the
+        paths: The paths in the arguments relative to the root, as given and with links resolved, and every
+            path that the call would change. Control characters are visible: `⟦U+001B⟧`.
+        diff: The changes as a unified diff, with control characters visible; "" if nothing changes or the
             change is not known in advance.
         tool: The name of the tool that a model called, or None if the program called the method itself.
         files: For `delete`: the number of files and links that would be deleted; otherwise None.
+        changes: The changes of files, in order of path; () if there are none or they are not known.
     """
 
     method: str
@@ -57,11 +76,7 @@ class PermissionRequest:
     diff: str = ""
     tool: str | None = None
     files: int | None = None
-
-    @property
-    def changes(self) -> bool:
-        """True if the call would change files."""
-        return self.effect in CHANGING
+    changes: tuple[ProposedChange, ...] = ()
 
 
 @frozen
@@ -98,14 +113,22 @@ class Deny:
 
 
 PermissionAnswer: TypeAlias = Allow | Deny | bool
-Permission: TypeAlias = Callable[[PermissionRequest], PermissionAnswer | Awaitable[PermissionAnswer]]
+OnAsk: TypeAlias = Callable[[PermissionRequest], PermissionAnswer | Awaitable[PermissionAnswer]]
 
 
 class Rule(NamedTuple):
-    """A rule such as `edit(src/**)`: its text, the method or group, and the glob, or None for any path."""
+    """A rule such as `edit(src/**)` or `bash(git push*)`.
+
+    Attributes:
+        text: The rule as a text.
+        name: The method, another tool, or a group.
+        subject: The text in parentheses, or None.
+        glob: The same as a glob for paths, without `.` and empty names, or None.
+    """
 
     text: str
     name: str
+    subject: str | None
     glob: str | None
 
     def names(self, method: str, effect: Effect) -> bool:
@@ -119,14 +142,16 @@ def parse_rule(text: Any) -> Rule:
     if found is None:
         raise InvalidArgumentError(
             f"{text!r} is not a rule.",
-            hint="Write a method or a group, with or without a glob: `edit(src/**)`, `delete`, `*`.",
+            hint="Write a tool or a group, with or without its subject: `edit(src/**)`, `delete`, `*`.",
         )
-    glob = found["glob"]
-    if glob is None:
-        return Rule(found[0], found["name"], None)
-    if mistake := mistake_in(glob):
-        raise InvalidArgumentError(f"The rule `{found[0]}` does not match what it seems to: {mistake}.")
-    return Rule(found[0], found["name"], _plain(glob))
+    subject = found["subject"]
+    return Rule(found[0], found["name"], subject, None if subject is None else _plain(subject))
+
+
+def check_path_rule(rule: Rule) -> None:
+    """Raise `invalid_argument` if the glob of a rule matches other files than its author meant."""
+    if rule.subject is not None and (mistake := mistake_in(rule.subject)):
+        raise InvalidArgumentError(f"The rule `{rule.text}` does not match what it seems to: {mistake}.")
 
 
 @lru_cache(1024)  # each `Policy` checks the default patterns

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, cast, get_args, get_origin
 
 from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
-from agentfs.permissions import Mode, Permission, Rule, mistake_in, parse_rule
+from agentfs.permissions import Mode, OnAsk, Rule, mistake_in, parse_rule
 
 Overwrite = Literal["seen", "always", "never"]
 Overflow = Literal["cut", "keep"]
@@ -16,9 +16,10 @@ Symlinks = Literal["inside", "never"]
 Matching = Literal["tolerant", "exact"]
 Hardlinks = Literal["break", "refuse"]
 Durability = Literal["data", "full", "fast"]
+Run = Literal["staged", "recorded"]
 
 # Fields that a view may override. All others confine or protect.
-VIEWED = frozenset({"overwrite", "match", "line_numbers", "line_ids", "overflow", "mode", "permission"})
+VIEWED = frozenset({"overwrite", "match", "line_numbers", "line_ids", "overflow", "mode", "on_ask"})
 
 
 @frozen
@@ -122,17 +123,20 @@ class Policy:
             refused ("refuse").
         durability: On the disk when a change returns: the "data" of the file, with "full" also its name, with
             "fast" nothing for certain.
+        run: How commands run, if they may: "staged" on an overlay in namespaces of their own, with their
+            changes judged before they are applied, or "recorded" in the root itself.
         protect: The names whose contents are not shown, and those that are not changed.
         mode: "default"; "accept_edits" does not ask about edits and writes; "plan" refuses every change;
             "bypass" allows what no rule of `deny` or `ask` covers.
-        permission: A callback that is called before a method acts, or several that are called in order. Each
-            sees the call as the previous one changed it.
-        allow: Rules for calls that are allowed without asking, such as `edit(src/**)`. With rules but no
-            `permission`, all other changes are refused.
+        on_ask: A callback that decides about a change before it is made, or several that are called in
+            order. Each sees the call as the previous one changed it. Calls that only read are allowed without
+            asking, unless a rule of `ask` names them.
+        allow: Rules for calls that are allowed without asking, such as `edit(src/**)` or `bash(git status)`.
+            With rules but no `on_ask`, all other changes are refused.
         deny: Rules for calls that are always refused.
-        ask: Rules for calls that `permission` decides, even if `allow` covers them; without a callback they
-            are refused. If there are such rules, the callback decides nothing else except changes that
-            `allow` does not cover. A search skips files that a rule asks about.
+        ask: Rules for calls that `on_ask` decides, even if `allow` covers them; without a callback they are
+            refused. If there are such rules, the callback decides nothing else except changes that `allow`
+            does not cover, and tools that declare no effect. A search skips files that a rule asks about.
     """
 
     read_only: bool = False
@@ -144,9 +148,10 @@ class Policy:
     overflow: Overflow = "cut"
     hardlinks: Hardlinks = "break"
     durability: Durability = "data"
+    run: Run | None = None
     protect: Protect = field(default_factory=Protect)
     mode: Mode = "default"
-    permission: Permission | Sequence[Permission] | None = None
+    on_ask: OnAsk | Sequence[OnAsk] | None = None
     allow: Sequence[str] = ()
     deny: Sequence[str] = ()
     ask: Sequence[str] = ()
@@ -156,16 +161,18 @@ class Policy:
             value = getattr(self, each.name)
             if each.type is Protect and not isinstance(value, Protect):
                 raise _wrong(f"Policy.{each.name}", "a Protect", value)
-            literal = get_args(each.type) if get_origin(each.type) is Literal else ()
-            choices = literal or ((False, True) if each.type is bool else ())
-            if choices and (value not in choices or type(value) is not type(choices[0])):
+            kinds = (each.type, *get_args(each.type))
+            choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
+            choices += [False, True] if each.type is bool else []
+            is_none = value is None and type(None) in kinds
+            if choices and not is_none and (value not in choices or type(value) is not type(choices[0])):
                 wanted = f"one of {', '.join(map(repr, choices))}"
                 raise _wrong(f"Policy.{each.name}", wanted, value)
-        callbacks = () if self.permission is None or callable(self.permission) else _listed(self.permission)
+        callbacks = () if self.on_ask is None or callable(self.on_ask) else _listed(self.on_ask)
         if callbacks is None or not all(map(callable, callbacks)):
-            raise _wrong("Policy.permission", "a callable, a list of callables, or None", self.permission)
+            raise _wrong("Policy.on_ask", "a callable, a list of callables, or None", self.on_ask)
         if callbacks:
-            object.__setattr__(self, "permission", callbacks)
+            object.__setattr__(self, "on_ask", callbacks)
         for name in ("allow", "deny", "ask"):
             rules = _listed(getattr(self, name))
             if rules is None:
@@ -174,11 +181,11 @@ class Policy:
         _ = self.allow_rules, self.deny_rules, self.ask_rules
 
     @cached_property
-    def permissions(self) -> tuple[Permission, ...]:
-        """The callbacks of `permission`, in order."""
-        if self.permission is None:
+    def askers(self) -> tuple[OnAsk, ...]:
+        """The callbacks of `on_ask`, in order."""
+        if self.on_ask is None:
             return ()
-        return (self.permission,) if callable(self.permission) else tuple(self.permission)
+        return (self.on_ask,) if callable(self.on_ask) else tuple(self.on_ask)
 
     @cached_property
     def allow_rules(self) -> tuple[Rule, ...]:
@@ -198,5 +205,5 @@ class Policy:
     @cached_property
     def guards(self) -> bool:
         """True if a rule, the mode or a callback may refuse a call."""
-        asks = self.mode != "bypass" and bool(self.permissions or self.allow)
+        asks = self.mode != "bypass" and bool(self.askers or self.allow)
         return self.mode == "plan" or bool(self.deny or self.ask) or asks

@@ -17,7 +17,7 @@ from agentfs.text.nearest import nearest
 from agentfs.workspace import Workspace
 
 # Settings that only a program can make are left out.
-_POLICY = [each.name for each in fields(Policy) if each.name not in ("permission", "protect")]
+_POLICY = [each.name for each in fields(Policy) if each.name not in ("on_ask", "protect")]
 _LIMITS = [each.name for each in fields(Limits) if each.name != "count_tokens"]
 _PROTECT = [each.name for each in fields(Protect)]
 _KEYS = [

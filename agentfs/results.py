@@ -557,6 +557,58 @@ class RecordedResult(ChangesResult):
 
 
 @frozen
+class RunResult(Result):
+    """The result of `run`.
+
+    Attributes:
+        exit_status: The exit status of the command, 128 and more for a signal; None if it has not ended, or
+            was stopped at the timeout.
+        stdout: The bytes of its standard output, up to `Limits.file_bytes`.
+        stderr: The bytes of its standard error, likewise.
+        changes: What it has changed, as `changes` returns it.
+        duration: The seconds that it ran.
+        timed_out: True if it was stopped at the timeout.
+        confinement: "staged" or "recorded", as `Policy.run`.
+        network: True if it had the network of the system.
+        truncated: True if `stdout` or `stderr` was longer.
+        id: The id to pass to `output` and `stop`, of a command in the background.
+    """
+
+    exit_status: int | None
+    stdout: bytes
+    stderr: bytes
+    changes: RecordedResult
+    duration: float
+    timed_out: bool
+    confinement: Literal["staged", "recorded"]
+    network: bool = False
+    truncated: bool = False
+    id: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        r"""Return the typed fields, ready for JSON; bytes as text, those that are not UTF-8 as `\xe9`."""
+        texts = {name: vars(self)[name].decode("utf-8", "backslashreplace") for name in ("stdout", "stderr")}
+        return {**super().to_dict(), **texts, "changes": self.changes.to_dict()}
+
+
+@frozen
+class CommandOutput(Result):
+    """The result of `output`: what a command in the background has written.
+
+    Attributes:
+        id: The id of the command.
+        offset: The offset of the next byte, to pass to `output` for what comes later.
+        running: True if the command has not ended.
+        exit_status: Its exit status; None while it runs.
+    """
+
+    id: str
+    offset: int
+    running: bool
+    exit_status: int | None
+
+
+@frozen
 class UndoResult(Result):
     """The result of `undo`, `redo` and `rollback`.
 

@@ -9,14 +9,22 @@ from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 
-from agentfs import concurrency, editing, history, reading, search, tools
+from agentfs import commands, concurrency, editing, history, reading, search, tools
 from agentfs import watch as watching
 from agentfs.arguments.hints import ModelType
 from agentfs.base.html_output import html_table
 from agentfs.base.visible import quoted
-from agentfs.enforcement.guard import check_policy, guard_methods, may_show_recorded, view_of
+from agentfs.enforcement.guard import (
+    ask_about_transaction,
+    check_policy,
+    guard_methods,
+    host_of,
+    may_show_recorded,
+    view_of,
+)
 from agentfs.events import OnEvent
 from agentfs.fs import Root
+from agentfs.fs.hidden_files import HiddenFiles
 from agentfs.history.storage.opening import open_history
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
@@ -24,6 +32,7 @@ from agentfs.policy import Durability, Policy
 from agentfs.results import (
     ChangesResult,
     CheckpointResult,
+    CommandOutput,
     Containment,
     CopyResult,
     DeleteResult,
@@ -39,15 +48,18 @@ from agentfs.results import (
     ReadResult,
     ReplaceResult,
     Result,
+    RunResult,
     UndoResult,
     WatchReport,
     WriteResult,
 )
 from agentfs.shown.outputs import OutputStore
 from agentfs.shown.workspace_context import Context
-from agentfs.tools.declaration import declared_tools, tool
+from agentfs.tools.declaration import offered_tools, tool
 
 if TYPE_CHECKING:
+    from agentfs.commands.background import Command
+    from agentfs.commands.run import Surroundings
     from agentfs.history.storage.state import MakeLedger
     from agentfs.tools.toolset import Toolset
 
@@ -107,6 +119,8 @@ class Workspace:
     """
 
     _guarded_by = ""  # the method whose permission check this copy has passed
+    # In a transaction: the methods of changes that its end must ask about.
+    _staged_calls: list[str] | None = None
     _state_durability: Durability | None = None  # of the state directory; None: that of the policy
     _make_ledger: "MakeLedger | None" = None  # makes what notes outcomes beside the journal
 
@@ -153,7 +167,7 @@ class Workspace:
                 most = watch_bytes, max(self.limits.file_bytes, watch_bytes // _LARGE_KEPT)
                 keep = partial(search.grep.keep_files, self._root, self.limits)
                 keeper = None if watch == "calls" else watching.keeper.Keeper(keep)
-                self._root.keep_tree(lambda context: watching.kept_tree.Watch(context, *most, keeper))
+                self._root.keep_tree(lambda context: watching.kept_tree.WatchedTree(context, *most, keeper))
             durability = self._state_durability or self.policy.durability
             self._journal, self._read_tracker, self._state = open_history(
                 state, self._root, durability, self.limits, self._make_ledger
@@ -162,6 +176,8 @@ class Workspace:
             self._root.close()
             raise
         self._outputs = OutputStore()
+        self._hidden_files = HiddenFiles()
+        self._background = commands.background.BackgroundCommands()
 
     @property
     def root(self) -> str:
@@ -180,6 +196,15 @@ class Workspace:
         return self._root.containment
 
     @property
+    def host(self) -> Self:
+        """This workspace for the program itself, for example for an Undo button.
+
+        It has the same root, journal and read history, but no mode, rules and callback, and `write` needs no
+        read before. The boundary, the protected names and the limits stay. Never give its tools to a model.
+        """
+        return host_of(self)
+
+    @property
     def watch(self) -> WatchReport | None:
         """A report on the tree in memory: sizes, and why parts are missing. None without `watch=True`."""
         self._check_open()
@@ -193,7 +218,8 @@ class Workspace:
         return self._root.recovery_notes
 
     def close(self) -> None:
-        """Close the workspace; every later call fails."""
+        """Close the workspace, and stop its commands; every later call fails."""
+        self._background.close()
         self._root.close()
         (self._journal if self._state is None else self._state).close()
 
@@ -289,7 +315,7 @@ class Workspace:
 
     def tool_names(self) -> list[str]:
         """Return the names of the methods that can be tools; the default tools come first."""
-        return list(declared_tools(type(self)))
+        return list(offered_tools(self))
 
     @tool(effect="read", default=True)
     def read(
@@ -746,7 +772,7 @@ class Workspace:
         options = search.options.ListOptions(
             search.options.texts(path), depth, limit, offset, include_ignored, ignore, hidden, sort
         )
-        found = search.listing.list_directory(self._root, self.limits, options, self._read_tracker)
+        found = search.listing.list_directory(self._context, options)
         return self._outputs.keep_full_text(found, self._root)
 
     @tool(effect="search", default=True, advice="Find files by name with {glob}.")
@@ -799,7 +825,7 @@ class Workspace:
             types,
             timeout,
         )
-        found = search.listing.find_files(self._root, self.limits, options, self._read_tracker)
+        found = search.listing.find_files(self._context, options)
         return self._outputs.keep_full_text(found, self._root)
 
     @tool(effect="search")
@@ -884,7 +910,7 @@ class Workspace:
             unique=unique,
             timeout=timeout,
         )
-        found = search.listing.find_files(self._root, self.limits, options, self._read_tracker)
+        found = search.listing.find_files(self._context, options)
         return self._outputs.keep_full_text(found, self._root)
 
     @tool(effect="search", default=True, advice="Search contents with {grep} before you read.")
@@ -1007,7 +1033,7 @@ class Workspace:
             timeout=timeout,
             line_ids=line_ids,
         )
-        found = search.grep.grep_files(self._root, self.limits, options, self._read_tracker, self._outputs)
+        found = search.grep.grep_files(self._context, options)
         return self._outputs.keep_full_text(found, self._root)
 
     @tool(effect="manage")
@@ -1025,7 +1051,7 @@ class Workspace:
             AgentFSError: `conflict` if another program has changed the same lines of a file, with the lines
                 and the call for the other paths; `invalid_argument` if there are fewer steps.
         """
-        return history.operations.undo(self._journal, self._context, steps, paths)
+        return history.undo.undo(self._journal, self._context, steps, paths)
 
     @tool(effect="manage")
     def redo(self, steps: int = 1) -> UndoResult:
@@ -1040,7 +1066,7 @@ class Workspace:
         Raises:
             AgentFSError: `conflict` as `undo`; `invalid_argument` if fewer steps were undone.
         """
-        return history.operations.redo(self._journal, self._context, steps)
+        return history.undo.redo(self._journal, self._context, steps)
 
     @tool(effect="none")
     def checkpoint(self, name: str | None = None) -> CheckpointResult:
@@ -1071,7 +1097,7 @@ class Workspace:
         Raises:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `conflict` as `undo`.
         """
-        return history.operations.rollback(self._journal, self._context, to, paths)
+        return history.undo.rollback(self._journal, self._context, to, paths)
 
     def forget(self) -> None:
         """Forget which files were read, for example after the loop has cut the model's history.
@@ -1089,21 +1115,27 @@ class Workspace:
         Calls on the transaction see its earlier changes: they read, list and search the staged files. The
         disk does not change before the end. Calls on the workspace meanwhile are not part of the
         transaction. All changes are one step of the journal. A transaction can be nested: it sees the
-        changes of the outer one, and adds its own to them when it ends.
+        changes of the outer one, and adds its own to them when it ends. If `Policy.on_ask` decides about a
+        change of the transaction, it is asked once, at the end, about all changes together.
 
         Yields:
             The transaction, a `Workspace` to use within the block. After the block, its `commit_notes` name
             metadata of replaced files that could not be kept, such as an owner or hard links.
 
         Raises:
-            AgentFSError: `stale` at the end, with the diff, if another program or call has changed a file
-                since the transaction first changed it; nothing is changed then.
+            AgentFSError: `conflict` at the end, with the difference, if another program or call has changed
+                the same lines since the transaction first changed the file; nothing is changed then. Changes
+                of other lines are merged, which `commit_notes` says. `refused` if `on_ask` does not allow it.
         """
         staged = history.transaction.Transaction(self._root, self._journal, self._read_tracker, self.limits)
+        outer, calls = self._staged_calls, list[str]()
         inner = copy(self)
         inner.__dict__.update(_root=staged.root, _journal=staged.journal, _state=None, _guarded_by="")
+        inner.__dict__["_staged_calls"] = calls if outer is None else outer
         with closing(staged):
             yield inner
+            if calls:  # in a nested transaction there are none: the outer one asks
+                ask_about_transaction(self, staged.changes)
             inner.commit_notes = staged.commit()
 
     @contextmanager
@@ -1166,6 +1198,118 @@ class Workspace:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `refused`.
         """
         return history.operations.changes(self._journal, self._context, since, paths)
+
+    @tool(
+        effect="execute",
+        rule="command",
+        ways=("staged", "recorded"),
+        advice="Run commands with {run}; prefer the other tools for reading, searching and editing.",
+    )
+    def run(
+        self,
+        command: str,
+        timeout: float = 120,
+        cwd: Path = ".",
+        *,
+        network: bool = False,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | str | None = None,
+        background: bool = False,
+        preview: bool = False,
+    ) -> RunResult:
+        """Run a shell command; its changes are under the same rules and undo as those of the other tools.
+
+        Args:
+            command: The command, for bash.
+            timeout: Seconds until it is stopped.
+            cwd: Directory in which it starts, relative to the workspace root.
+            network: Give a staged command the network of the system as it is.
+            env: Variables to add to its environment.
+            stdin: Its standard input; by default empty.
+            background: Return at once, with the id to pass to `output` and `stop`. Only if `Policy.run` is
+                "recorded".
+            preview: Show the changes of a staged command, and apply none.
+
+        Returns:
+            Its output, its exit status, and what it has changed.
+
+        Raises:
+            AgentFSError: `unsupported` if the policy has no `run`, or the system cannot stage commands;
+                `invalid_argument`, `not_a_directory`, `not_found` or `outside_workspace` for the arguments.
+                For what a staged command has changed: `protected`, `refused`, `conflict` and `too_large`.
+        """
+        data = stdin.encode("utf-8", "surrogatepass") if isinstance(stdin, str) else stdin
+        asked = commands.request.CommandRequest(command, timeout, fspath(cwd), network, env, data, preview)
+        if background:
+            given = self._surroundings, asked, self._background
+            return commands.run.started(given[0], commands.run.start_in_background(*given, detach=False))
+        return commands.run.run(self._surroundings, asked)
+
+    @tool(effect="execute", rule="command", for_models=False)
+    def start(
+        self,
+        command: str,
+        cwd: Path = ".",
+        *,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | str | None = None,
+        detach: bool = False,
+    ) -> "Command":
+        """Start a recorded command in the background. Its changes are one step, until it ends or is stopped.
+
+        Args:
+            command: The command, for bash.
+            cwd: Directory in which it starts, relative to the workspace root.
+            env: Variables to add to its environment.
+            stdin: Its standard input; by default empty.
+            detach: Let it run on when the workspace is closed.
+
+        Returns:
+            The command, with `id`, `wait`, `output` and `stop`.
+
+        Raises:
+            AgentFSError: As `run`; `unsupported` if `Policy.run` is not "recorded".
+        """
+        data = stdin.encode("utf-8", "surrogatepass") if isinstance(stdin, str) else stdin
+        asked = commands.request.CommandRequest(command, 1.0, fspath(cwd), False, env, data, False)
+        return commands.run.start_in_background(self._surroundings, asked, self._background, detach=detach)
+
+    @tool(effect="none", needs={"run": ("background",)}, ways=("recorded",))
+    def output(self, id: str, offset: int = 0) -> CommandOutput:  # noqa: A002 - the contract's name
+        """Show what a command in the background has written.
+
+        Args:
+            id: The id that `run` has returned.
+            offset: Bytes of its output to skip, such as the `offset` of the last answer.
+
+        Returns:
+            The output from there on, and the offset of what comes later.
+
+        Raises:
+            AgentFSError: `not_found` for an unknown id, with the known ones.
+        """
+        return self._background.find(id).output(offset)
+
+    @tool(effect="none", needs={"run": ("background",)}, ways=("recorded",))
+    def stop(self, id: str) -> RunResult:  # noqa: A002 - as above
+        """Stop a command in the background, with all its processes.
+
+        Args:
+            id: The id that `run` has returned.
+
+        Returns:
+            Its output, its exit status, and what it has changed.
+
+        Raises:
+            AgentFSError: `not_found` for an unknown id, with the known ones.
+        """
+        return self._background.find(id).stop()
+
+    @property
+    def _surroundings(self) -> "Surroundings":
+        private = () if self._state is None else (self._state.directory.path,)
+        given = self._root, self._journal, self.limits, self._outputs, self._hidden_files, private
+        return commands.run.Surroundings(*given, may_show_recorded(self))
 
     def keep(self, kept: Result | str, *, kind: str = "out") -> str:
         """Keep the full text of a result under a short name, which `read` and `grep` accept as a path.

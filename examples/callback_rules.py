@@ -29,19 +29,19 @@ def decide(request: PermissionRequest) -> Allow | Deny:
 def main() -> None:
     """Make the calls of a model."""
     policy = Policy(
-        allow=["read", "search", "edit(src/**)"],  # without a question
+        allow=["edit(src/**)"],  # without a question, as reading
         deny=["change(*.lock)"],  # never, whatever else allows it
-        permission=decide,  # all other changes
+        on_ask=decide,  # all other changes
     )
-    with tempfile.TemporaryDirectory() as directory:
-        with Workspace(directory) as program:  # the rules are for the agent, not for the program
-            program.write("src/app.py", "x = 1\n")
-            program.write("tests/test_app.py", "def test_old(): ...\ndef test_new(): ...\n")
-        with Workspace(directory, policy=policy) as ws:
-            tools = ws.tools()
-            for name, arguments in CALLS:
-                result = tools.call(name, arguments)
-                print(f"{name} {arguments.get('path', '')}: {result.short_result}")
+    with tempfile.TemporaryDirectory() as directory, Workspace(directory, policy=policy) as ws:
+        # The rules are for the agent, not for the program.
+        ws.host.write("src/app.py", "x = 1\n")
+        ws.host.write("tests/test_app.py", "def test_old(): ...\ndef test_new(): ...\n")
+        tools = ws.tools()
+        for name, arguments in CALLS:
+            result = tools.call(name, arguments)
+            print(f"{name} {arguments.get('path', '')}: {result.short_result}")
+        print(ws.host.undo().text)  # an Undo button asks nobody
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def main() -> None:
         for expression in ("shapes.area(3, 4", "shapes.area(3, 4)"):
             play(ws, turn_of(expression))
             print(f"On disk: {', '.join(entry.path for entry in ws.ls().entries)}\n")
-        print(ws.undo().text)  # the whole turn is one step
+        print(ws.host.undo().text)  # the whole turn is one step
 
 
 if __name__ == "__main__":

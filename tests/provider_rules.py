@@ -147,8 +147,9 @@ def anthropic(tool: dict[str, Any], *, strict: bool) -> list[str]:
     wrong = list(_common(tool["name"], tool["description"], tool["input_schema"]))
     if tool.keys() != {"name", "description", "input_schema"} | ({"strict"} if strict else set()):
         wrong.append("envelope")
-    for path, part in parts(tool["input_schema"]):
-        wrong += [f"{path} has {key}" for key in part.keys() & _ANTHROPIC_STRICT_UNSUPPORTED]
+    if strict:  # the limits of structured outputs; other tools take any JSON Schema
+        for path, part in parts(tool["input_schema"]):
+            wrong += [f"{path} has {key}" for key in part.keys() & _ANTHROPIC_STRICT_UNSUPPORTED]
     return wrong
 
 

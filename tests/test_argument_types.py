@@ -62,14 +62,18 @@ USUAL: dict[str, dict[str, Any]] = {
     "keep": {"kept": "text"},
     "move": {"path": "a.txt", "to": "new.txt"},
     "multi_edit": {"path": "a.txt", "edits": [Edit("one", "1")]},
+    "output": {"id": "c1"},
     "read": {"path": "a.txt"},
     "read_many": {"paths": ["a.txt"]},
     "recorded": {"function": print},
     "recording": {"label": "x"},
     "replace": {"old_string": "one", "new_string": "1"},
     "rollback": {"to": "1"},
+    "run": {"command": "true"},
     "splice": {"path": "a.txt", "spans": [(0, 3, "1")]},
+    "start": {"command": "true"},
     "stat": {"path": "a.txt"},
+    "stop": {"id": "c1"},
     "write": {"path": "new.txt", "content": "new\n"},
 }
 METHODS = {
@@ -295,7 +299,8 @@ def test_an_overridden_tool_keeps_its_declaration(tmp_path):
             """
             return super().read(path, offset)
 
-    with Own(tmp_path, policy=Policy(permission=lambda request: asked.append(request.method) or True)) as ws:
+    policy = Policy(on_ask=lambda request: asked.append(request.method) or True, ask=["*"])
+    with Own(tmp_path, policy=policy) as ws:
         assert ws.tool_names() == Workspace(tmp_path).tool_names()
         tools = ws.tools(["read", "delete"])
         description = tools.schemas("anthropic")[0]["description"]
@@ -317,7 +322,7 @@ def test_an_overriding_method_reaches_only_the_allowed_file(tmp_path):
         def read(self, path: str):  # type: ignore[override]
             return super().read("g.txt")
 
-    for policy in (Policy(permission=lambda request: True), Policy(deny=["read(g.txt)"])):
+    for policy in (Policy(on_ask=lambda request: True, ask=["read"]), Policy(deny=["read(g.txt)"])):
         with Own(tmp_path, policy=policy) as ws, pytest.raises(RefusedError):
             ws.read("f.txt")
 
@@ -326,7 +331,7 @@ def test_an_overriding_method_reaches_only_the_allowed_file(tmp_path):
     lambda: Policy(allow=None), lambda: Policy(deny=None), lambda: Policy(deny=5),
     lambda: Policy(allow={"a": 1}), lambda: Policy(deny=b"read"),
     lambda: Policy(mode=[]), lambda: Policy(read_only=None),
-    lambda: Policy(protect=None), lambda: Policy(permission="ask"),
+    lambda: Policy(protect=None), lambda: Policy(on_ask="ask"),
     lambda: Protect(read=None), lambda: Protect(write=5), lambda: Protect(read=[None]),
     lambda: Protect(read={".env": 1}), lambda: Protect(write=b".env"),
     lambda: Limits(count_tokens=5), lambda: Limits(timeout=None), lambda: Limits(read_lines="5"),

@@ -1,14 +1,17 @@
 """`AsyncWorkspace` under asyncio, trio and anyio."""
 
+import asyncio
+import gc
 import inspect
 import threading
+import time
 
 import anyio
 import pytest
 import trio
 
 from agentfs import AsyncWorkspace, Limits, Policy, Toolset, Workspace
-from agentfs.errors import ClosedError, InvalidArgumentError, NotFoundError, StaleError
+from agentfs.errors import ClosedError, ConflictError, InvalidArgumentError, NotFoundError, ReadOnlyError
 from agentfs.tools.declaration import declarations, tool
 
 LOOPS = {
@@ -73,7 +76,7 @@ def test_the_rest_is_as_on_the_workspace(run, root):
             assert len(ws.tools()) == 7
             assert (await ws.read(ws.keep("kept\n"))).content == "kept\n"
             assert (await ws.view(limits=Limits(read_lines=1)).read("a.txt")).content == "one\n"
-            assert (await ws.run(len, "abc")) == 3
+            assert (await ws.call(len, "abc")) == 3
             with pytest.raises(AttributeError):
                 ws.missing  # noqa: B018 - the attribute is the test
         with pytest.raises(ClosedError):
@@ -118,7 +121,7 @@ def test_a_method_that_a_tool_awaits_counts_as_the_models(run, root):
         return True
 
     async def main():
-        async with AsyncWorkspace(Workspace(root, policy=Policy(permission=ask))) as ws:
+        async with AsyncWorkspace(Workspace(root, policy=Policy(on_ask=ask, ask=["read"]))) as ws:
             await Toolset([ws.read]).renamed({"read": "show"}).acall("show", {"path": "a.txt"})
             await ws.read("a.txt")
 
@@ -153,7 +156,7 @@ def test_a_transaction_makes_all_changes_or_none(run, root):
                     await anyio.sleep(60)
             assert scope.cancelled_caught
             assert (root / "b.txt").exists()
-            with pytest.raises(StaleError):
+            with pytest.raises(ConflictError):
                 await edit_beside_another_program(ws)
             assert (root / "a.txt").read_text() == "other\n"
 
@@ -180,7 +183,7 @@ def test_a_cancelled_search_stops_and_a_cancelled_question_is_cancelled(run, roo
         await anyio.sleep(60)
 
     async def main():
-        async with AsyncWorkspace(Workspace(root, policy=Policy(permission=ask))) as ws:
+        async with AsyncWorkspace(Workspace(root, policy=Policy(on_ask=ask))) as ws:
             with anyio.move_on_after(0.3) as scope:
                 await ws.edit("a.txt", "one", "two")
             assert scope.cancelled_caught
@@ -188,6 +191,103 @@ def test_a_cancelled_search_stops_and_a_cancelled_question_is_cancelled(run, roo
             assert (root / "a.txt").read_text() == "one\n"
 
     run(main)
+
+
+def test_a_directory_is_opened_and_closed(run, root, tmp_path_factory):
+    state = tmp_path_factory.mktemp("state")
+
+    async def main():
+        for given in (root, str(root)):
+            policy, events = Policy(read_only=True), []
+            async with AsyncWorkspace(given, policy=policy, state=state, on_event=events.append) as ws:
+                assert (await ws.read("a.txt")).content == "one\n"
+                assert ws.root == str(root)
+                with pytest.raises(ReadOnlyError):
+                    await ws.write("b.txt", "")
+            assert [event.kind for event in events] == ["started", "finished", "started", "refused"]
+            with pytest.raises(ClosedError):
+                await ws.read("a.txt")
+
+    run(main)
+
+
+def test_options_are_for_a_directory_only(root):
+    with Workspace(root) as ws, pytest.raises(InvalidArgumentError, match="limits"):
+        AsyncWorkspace(ws, limits=Limits())
+    with pytest.raises(TypeError, match="limit"):
+        AsyncWorkspace(root, limit=3)
+    with pytest.raises(NotFoundError):
+        AsyncWorkspace(root / "missing")
+    with pytest.raises(InvalidArgumentError, match="concurrency"):
+        AsyncWorkspace(root, concurrency=0)
+    with pytest.raises(InvalidArgumentError, match="a string or a path, not 3"):
+        AsyncWorkspace(3)
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["ends", "fails"])
+def test_a_cancelled_task_is_cancelled_after_its_change_has_ended(run, root, fails):
+    began, cancelled, ended = threading.Event(), threading.Event(), []
+
+    def change(ws):
+        ws.edit("a.txt", "one", "two")
+        began.set()
+        assert cancelled.wait(10)
+        time.sleep(0.1)
+        ws.edit("a.txt", "two", "three")
+        ended.append(True)
+        if fails:
+            raise ZeroDivisionError
+
+    async def main():
+        async with AsyncWorkspace(root) as ws, anyio.create_task_group() as group:
+            scope = anyio.CancelScope()
+
+            async def task():
+                with scope:
+                    await ws.call(change, ws.workspace)
+                    ended.append("not cancelled")
+                ended.append(scope.cancelled_caught)
+
+            group.start_soon(task)
+            await anyio.to_thread.run_sync(began.wait)
+            scope.cancel()
+            await anyio.sleep(0.05)
+            assert ended == []
+            cancelled.set()
+
+    run(main)
+    assert ended == [True, True]
+    assert (root / "a.txt").read_text() == "three\n"
+
+
+def test_a_task_that_is_cancelled_twice_is_cancelled_after_its_change_has_ended(root, caplog):
+    """Under asyncio, the error of a change that failed replaced the cancellation."""
+    began, cancelled = threading.Event(), threading.Event()
+
+    def change(ws):
+        ws.edit("a.txt", "one", "two")
+        began.set()
+        assert cancelled.wait(10)
+        raise ZeroDivisionError
+
+    async def main():
+        async with AsyncWorkspace(root) as ws:
+            task = asyncio.create_task(ws.call(change, ws.workspace))
+            await asyncio.to_thread(began.wait)
+            for _ in range(2):
+                task.cancel()
+                await asyncio.sleep(0.01)
+            assert not task.done()
+            cancelled.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert task.cancelled()
+        del task
+        gc.collect()
+
+    asyncio.run(main())
+    assert caplog.records == []
+    assert (root / "a.txt").read_text() == "two\n"
 
 
 def test_concurrency_bounds_the_methods_that_run_at_once(run, root):
@@ -205,7 +305,7 @@ def test_concurrency_bounds_the_methods_that_run_at_once(run, root):
     async def main():
         async with AsyncWorkspace(Workspace(root), concurrency=2) as ws, anyio.create_task_group() as group:
             for _ in range(10):
-                group.start_soon(ws.run, slow)
+                group.start_soon(ws.call, slow)
         assert most[1] == 2
 
     run(main)

@@ -129,7 +129,7 @@ def test_waiting_for_a_permission_is_not_counted(tmp_path):
         time.sleep(2.5)
         return True
 
-    with Workspace(tmp_path, limits=Limits(timeout=2), policy=Policy(permission=ask)) as ws:
+    with Workspace(tmp_path, limits=Limits(timeout=2), policy=Policy(on_ask=ask)) as ws:
         assert ws.edit("f", "a", "b").replacements == 1
     assert (tmp_path / "f").read_text() == "b\n"
 

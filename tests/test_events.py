@@ -55,7 +55,7 @@ def test_a_tool_call_is_reported_once_and_not_as_direct(ws, seen):
 
 def test_a_dialect_reports_the_tool_of_the_model_alone(ws, seen):
     ws.tools(dialect="wave").call("Read", {"file_path": "a.txt"})
-    assert [event.tool for event in seen] == ["Read", "Read"]
+    assert [(event.tool, event.called_as) for event in seen] == [("read", "Read")] * 2
 
 
 def test_a_method_in_a_toolset_without_events_is_reported_by_the_workspace(ws, seen):

@@ -26,6 +26,7 @@ LAYERS = [
     {"search", "history"},
     {"reading"},
     {"editing"},
+    {"commands"},
     {"events", "providers"},
     {"arguments"},
     {"habits", "concurrency"},

@@ -9,7 +9,7 @@ import pytest
 
 from agentfs import AgentFSError, Limits, Policy, PolicyFile, Protect, Workspace
 from agentfs.cli import main
-from agentfs.errors import RefusedError
+from agentfs.errors import InvalidArgumentError, RefusedError
 from tests.forked import run_command
 
 ALL = """
@@ -76,9 +76,8 @@ def test_an_empty_file_sets_nothing(file):
 
 @pytest.mark.parametrize(("text", "said"), [
     ("alow = []", ["`alow` is not a setting", "Did you mean `allow`?", "deny, ask, allow"]),
-    ("permission = 1", ["`permission` is not a setting"]),
+    ("on_ask = 1", ["`on_ask` is not a setting"]),
     ("allow = 'read'", ["`allow` is wrong", "a list of rules"]),
-    ("deny = ['reed(src/**)']", ["`deny` is wrong", "did you mean `read`", "multi_edit"]),
     ("ask = [1]", ["`ask` is wrong", "1 is not a rule"]),
     ("deny = ['edit({)'  ]", ["`deny` is wrong", "The rule `edit({)` has a wrong glob", "never closed"]),
     ("deny = ['edit(../x)']", ["`deny` is wrong", "The rule `edit(../x)` has", "has a part '..'"]),
@@ -109,6 +108,19 @@ def test_an_error_names_the_file_the_key_and_the_valid_names(file, text, said):
         assert each in message
 
 
+def test_a_rule_that_names_no_tool_is_an_error_of_the_toolset(file, root):
+    """The program may have tools of its own, which the file cannot know."""
+    settings = PolicyFile.read(file("deny = ['reed(src/**)']"))
+    with (
+        Workspace(root, policy=settings.policy) as ws,
+        pytest.raises(
+            InvalidArgumentError, match=r"`reed\(src/\*\*\)` names no tool \(did you mean `read`"
+        ) as raised,
+    ):
+        ws.tools().schemas()
+    assert "multi_edit" in raised.value.hint
+
+
 def test_an_absolute_rule_of_a_file_protects_or_is_an_error(file, root, tmp_path):
     """`deny = ["read(/root/secrets/**)"]` was accepted and protected nothing."""
     settings = PolicyFile.read(file(f"deny = ['read({root}/a.txt)']"))
@@ -133,7 +145,7 @@ def test_each_setting_of_a_policy_and_of_limits_can_be_in_a_file(file):
     for kind, table in ((Policy, ""), (Limits, "[limits]\n")):
         for each in fields(kind):
             value = getattr(kind(), each.name)
-            if each.name in ("permission", "protect", "count_tokens") or value is None:
+            if each.name in ("on_ask", "protect", "count_tokens") or value is None:
                 continue
             text = json.dumps(list(value) if isinstance(value, tuple) else value)
             settings = PolicyFile.read(file(f"{table}{each.name} = {text}"))

@@ -20,7 +20,7 @@ from tests.search.watched import unhurried
 KINDS = ("cold", "watched", "persistent", "remote")
 LIMITS = Limits(watch_bytes=64 * 1024, file_bytes=32 * 1024, grep_results=20, glob_results=15, timeout=30)
 # Times and numbers of calls, which differ in each copy of the tree.
-VOLATILE = {"mtime", "elapsed_ms", "accessed", "created_at"}
+VOLATILE = {"duration", "mtime", "elapsed_ms", "accessed", "created_at"}
 STATUS_REVISION = re.compile("~[0-9a-f]{32}")  # of a file above `file_bytes`: a hash of inode and times
 DIRECTORIES = ["", "src", "src/deep", "src/deep/er", "build", ".hidden", "docs"]
 NAMES = ["a.py", "b.py", "c.txt", "é.md", ".env", ".gitignore", "data.bin", "link", "Makefile"]

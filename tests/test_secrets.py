@@ -276,7 +276,7 @@ def test_no_method_shows_protected_contents(top, path, options):
         heard.append(repr(request))
         return True
 
-    policy = replace(POLICY, permission=asked)
+    policy = replace(POLICY, on_ask=asked)
     with Workspace(top, policy=policy, on_event=lambda event: heard.append(repr(event)), **options) as ws:
         assert ws.read("plain.txt").content == "PASSWORD=none\n"
         by_hand(ws, path.replace("{root}", str(top)))

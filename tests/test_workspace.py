@@ -9,7 +9,14 @@ import threading
 import pytest
 
 from agentfs import AgentFSError, Edit, Limits, Policy, Workspace, dialects, workspace
-from agentfs.errors import ClosedError, InvalidPathError, NotDirectoryError, NotFoundError
+from agentfs.errors import (
+    ClosedError,
+    InvalidArgumentError,
+    InvalidPathError,
+    NotDirectoryError,
+    NotFoundError,
+    RefusedError,
+)
 from agentfs.fs import Root
 from agentfs.fs import root as root_module
 from agentfs.text import estimate_tokens
@@ -124,6 +131,20 @@ def test_each_property_that_needs_the_root_says_that_it_is_closed(tmp_path):
         with pytest.raises(ClosedError):
             assert not getattr(ws, name)()
     assert (ws.root, ws.recovery_notes) == (str(tmp_path), ())
+
+
+def test_a_view_may_add_rules_of_ask_and_removes_none(tmp_path):
+    (tmp_path / "f.txt").write_text("one\n")
+    with Workspace(tmp_path, policy=Policy(ask=["delete"])) as ws:
+        stricter = ws.view(policy=Policy(ask=["read", "delete"], on_ask=lambda _: False))
+        with pytest.raises(RefusedError):
+            stricter.read("f.txt")
+        with pytest.raises(RefusedError):
+            stricter.delete("f.txt")
+        for rules in ([], ["read"]):
+            with pytest.raises(InvalidArgumentError, match=r"another Policy\.ask"):
+                ws.view(policy=Policy(ask=rules))
+        assert ws.read("f.txt").content == "one\n"
 
 
 @pytest.mark.parametrize("dialect", ["agentfs", *dialects.BUILT_IN])

@@ -24,6 +24,7 @@ from typing import (
     is_typeddict,
 )
 
+from agentfs.arguments.constraints import constrained, field_description
 from agentfs.arguments.docstrings import read_docstring
 from agentfs.arguments.kinds import (
     SCALARS,
@@ -74,8 +75,10 @@ def kind_of(
     origin, args = get_origin(hint) or hint, get_args(hint)
     if origin is Annotated:
         kinds = [each for each in args[1:] if isinstance(each, Kind)]
-        model_hints = [each.hint for each in args[1:] if isinstance(each, ModelType) and not for_program]
-        return kinds[0] if kinds else read((*model_hints, args[0])[0])
+        if kinds or for_program:
+            return kinds[0] if kinds else read(args[0])
+        model_hints = [each.hint for each in args[1:] if isinstance(each, ModelType)]
+        return constrained(read((*model_hints, args[0])[0]), args[1:], hint)
     if origin is Literal:
         return Choice(args)
     if origin in (Union, types.UnionType):
@@ -125,9 +128,11 @@ def _is_subclass(hint: type[Any], module: str, name: str) -> bool:
 
 class _Field(NamedTuple):
     name: str
+    hint: Any
     default: Any
     visible: str
     description: str
+    metadata: Sequence[Any] = ()  # the constraints that a Pydantic model checks
 
 
 def _record(make: type[Any], read: "partial[Kind]", within: tuple[Any, ...]) -> Record:
@@ -139,10 +144,12 @@ def _record(make: type[Any], read: "partial[Kind]", within: tuple[Any, ...]) -> 
         raise InvalidArgumentError(f"the hints of {make.__name__} cannot be resolved ({error})") from None
     descriptions = read_docstring(make.__doc__).parameters
     members: list[Parameter] = []
-    for name, default, visible, description in _fields(make, hints):
-        kind, required = read(hints[name], within=(*within, make)), default is MISSING
-        text = description or descriptions.get(name, "")
-        members.append(Parameter(visible, kind, text, required, None if required else default, name))
+    for field in _fields(make, hints):
+        kind = constrained(read(field.hint, within=(*within, make)), field.metadata)
+        text = descriptions.get(field.name) or field.description
+        required = field.default is MISSING
+        default = None if required else field.default
+        members.append(Parameter(field.visible, kind, text, required, default, field.name))
     return Record(make, tuple(members))
 
 
@@ -153,13 +160,17 @@ def _fields(make: Any, hints: Mapping[str, Any]) -> list[_Field]:
         defaults = default_values(make)
     else:
         return [_pydantic_field(name, field) for name, field in make.model_fields.items()]
-    return [_Field(name, default, name, "") for name, default in defaults.items()]
+    return [
+        _Field(name, hints[name], default, name, field_description(hints[name]))
+        for name, default in defaults.items()
+    ]
 
 
 def _pydantic_field(name: str, field: Any) -> _Field:
     default = MISSING if field.is_required() else field.default if field.default_factory is None else None
-    alias = next((each for each in (field.validation_alias, field.alias) if isinstance(each, str)), name)
-    return _Field(name, default, alias, field.description or "")
+    aliases = getattr(field.validation_alias, "choices", [field.validation_alias])  # of an `AliasChoices`
+    alias = next((each for each in (*aliases, field.alias) if isinstance(each, str)), name)
+    return _Field(name, field.annotation, default, alias, field.description or "", field.metadata)
 
 
 def default_values(cls: Any) -> dict[str, Any]:

@@ -102,6 +102,11 @@ class ArgumentReader:
         """Record a problem, as a clause of a sentence."""
         self.problems.append(ArgumentProblem(where, message))
 
+    def add_failure(self, where: str, error: Exception) -> None:
+        """Record the problems of checking or making a value, each at its place in the value."""
+        for place, message in _problems(error):
+            self.add_problem(f"{where}{place}", f"`{where}{place}`: {message.rstrip('.')}")
+
     def adopt(self, trial: "ArgumentReader") -> None:
         """Add the coercions and problems of a reader that tried one alternative."""
         self.coercions += trial.coercions
@@ -128,6 +133,11 @@ class Kind:
     choices: tuple[Any, ...] = ()
     opening: tuple[str, ...] = ()
     noun: ClassVar[str] = ""
+
+    @property
+    def keywords(self) -> frozenset[str]:
+        """The JSON Schema keywords of its constraints, except those of the members of a record."""
+        return frozenset[str]().union(*(part.keywords for part in self.parts))
 
     def schema(self, rules: "SchemaRules") -> "Schema":
         """Return the JSON Schema; raise `invalid_argument` if there is none."""
@@ -468,6 +478,10 @@ class Record(Kind):
         self.description = f"an object with {describe_names(members)}"
         self.members, self.parts = members, tuple(member.kind for member in members)
 
+    @property
+    def keywords(self) -> frozenset[str]:
+        return frozenset()
+
     def schema(self, rules: "SchemaRules") -> "Schema":
         if not rules.output:
             return object_schema(self.members, rules)
@@ -489,9 +503,7 @@ class Record(Kind):
         try:
             return self.make(**members)
         except (AgentFSError, TypeError, ValueError) as error:
-            for place, message in _problems(error):
-                reader.add_problem(f"{where}{place}", f"`{where}{place}`: {message.rstrip('.')}")
-            return None
+            return reader.add_failure(where, error)
 
 
 class UnionOf(Kind):
@@ -618,11 +630,18 @@ class Parameter(NamedTuple):
         """Return the JSON Schema, with the description."""
         null = self.takes_null or (rules.every_required and not self.required)
         schema = self.value_kind.nullable(rules) if null else self.value_kind.schema(rules)
-        text = self.full_description(choices="enum" not in schema, formats=not rules.formats)
+        text = self.full_description(
+            choices="enum" not in schema, formats=not rules.formats, keywords=rules.keywords
+        )
         return {**schema, "description": text} if text else schema
 
-    def full_description(self, *, choices: bool = False, formats: bool = False) -> str:
-        """Return the description, with default, choices and formats added unless it states them."""
+    def full_description(
+        self, *, choices: bool = False, formats: bool = False, keywords: frozenset[str] = frozenset()
+    ) -> str:
+        """Return the description, with default, choices and formats added unless it states them.
+
+        Constraints are added unless the schema has the keywords for all of them.
+        """
         parts = [self.description] if self.description else []
         values = self.kind.choices if choices else ()
         if values and not all(str(value) in self.description for value in values):
@@ -630,6 +649,8 @@ class Parameter(NamedTuple):
         times = [kind for kind in self.kind.walk() if isinstance(kind, TimeOf)] if formats else []
         if times and "ISO" not in self.description:
             parts.append(f"Write {times[0].description}.")
+        if not self.kind.keywords <= keywords:
+            parts.append(f"Must be {self.value_kind.description}.")
         default = "" if self.required or self.default is None else _json_or_empty(self.default)
         if default and not re.search(r"\bdefault", self.description, re.IGNORECASE):
             parts.append(f"Default {default}.")
@@ -681,7 +702,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _problems(error: Exception) -> list[tuple[str, str]]:
-    """Return the problems of making a record, each with its place below the record."""
+    """Return the problems of a value, each with its place in the value."""
     if isinstance(error, AgentFSError):
         return [("", error.message)]
     listed = getattr(error, "errors", None)  # of Pydantic

@@ -17,11 +17,20 @@ from agentfs.base.lazy import asyncio, futures, signal
 from agentfs.errors import DeadlineExceededError
 
 _R = TypeVar("_R")
+POLL = 0.1  # seconds between two looks at the time left, because a question to the user adds time
 _REPORT_EVERY = 500  # entries between two reports of progress
 
 
-class Cancelled(BaseException):
-    """Raised in a cancelled call. It is a BaseException, so that `except Exception` does not swallow it."""
+class Interruption(BaseException):
+    """Raised to leave a call. It is a BaseException, so that `except Exception` does not swallow it."""
+
+
+class Cancelled(Interruption):
+    """Raised in a cancelled call."""
+
+
+class OverTimeError(Exception):
+    """The time of a tool of the program's own is over."""
 
 
 class Execution:
@@ -52,6 +61,11 @@ class Execution:
         self._changing = False
         self._question: Any = None
         self._forward: Callable[[], bool] | None = None
+
+    @property
+    def is_abandoned(self) -> bool:
+        """True if the call was cancelled."""
+        return self._abandoned
 
     @property
     def reports_progress(self) -> bool:
@@ -125,17 +139,23 @@ class Execution:
 
 
 class _Deadline:
-    """The time by `time.monotonic()` when a call must end, and the seconds that it was given."""
+    """The time by `time.monotonic()` when a call must end, and the seconds that it was given.
 
-    __slots__ = ("at", "seconds")
+    `outer` is the deadline of the program's own tool that made the call, if any.
+    """
 
-    def __init__(self, seconds: float) -> None:
+    __slots__ = ("at", "outer", "seconds")
+
+    def __init__(self, seconds: float, outer: "_Deadline | None" = None) -> None:
         self.seconds = seconds
-        self.at = time.monotonic() + seconds
+        self.at: float = min(time.monotonic() + seconds, math.inf if outer is None else outer.at)
+        self.outer = outer
 
 
 current: ContextVar[Execution | None] = ContextVar("agentfs_call", default=None)
 _deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_deadline", default=None)
+# The deadline of the program's own tool that runs. Methods that it calls get deadlines of their own.
+_tool_deadline: ContextVar[_Deadline | None] = ContextVar("agentfs_tool_deadline", default=None)
 # In a rehearsal, True if the call goes on after a method that only reads; else None.
 _rehearsal: ContextVar[bool | None] = ContextVar("agentfs_rehearsal", default=None)
 
@@ -157,7 +177,7 @@ class limited:  # noqa: N801 - used as a function, like contextlib.suppress
         if enclosing is None:
             requested = self._requested
             seconds = self._seconds if requested is None else granted(requested, self._seconds)
-            self._token = _deadline.set(_Deadline(seconds))
+            self._token = _deadline.set(_Deadline(seconds, _tool_deadline.get()))
         elif self._requested is not None and not _is_models():
             enclosing.at = max(enclosing.at, time.monotonic() + self._requested)
 
@@ -180,23 +200,39 @@ def _is_models() -> bool:
 
 
 @contextmanager
+def tool_limited(seconds: float) -> Generator[Callable[[], float]]:
+    """Give a tool of the program's own its time; the block gets a function that returns the seconds left."""
+    enclosing = _tool_deadline.get()
+    limit = _Deadline(seconds, enclosing)
+    token = _tool_deadline.set(limit)
+    shadowed = _deadline.set(None)
+    try:
+        yield lambda: limit.at - time.monotonic()
+    finally:
+        _deadline.reset(shadowed)
+        _tool_deadline.reset(token)
+
+
+@contextmanager
 def uncounted() -> Generator[None]:
     """Stop the clock while the block runs, for example while a user is asked."""
-    deadline = _deadline.get()
-    if deadline is None:
-        yield
-        return
-    began, at = time.monotonic(), deadline.at
-    deadline.at = math.inf
+    began = time.monotonic()
+    stopped: list[tuple[_Deadline, float]] = []
+    each = _deadline.get() or _tool_deadline.get()
+    while each is not None:
+        stopped.append((each, each.at))
+        each.at = math.inf
+        each = each.outer
     try:
         yield
     finally:
-        deadline.at = at + time.monotonic() - began
+        for each, at in stopped:
+            each.at = at + time.monotonic() - began
 
 
 def deadline(seconds: float = math.inf) -> float:
     """Return the `time.monotonic()` in some seconds, or that of the end of the call if it is earlier."""
-    found = _deadline.get()
+    found = _deadline.get() or _tool_deadline.get()
     at = time.monotonic() + seconds
     return at if found is None else min(at, found.at)
 

@@ -24,12 +24,12 @@ from typing import Any
 
 _OPEN = "⟦"
 _MOST_LITERAL = 200
-_IGNORABLE = (  # Default_Ignorable_Code_Point of Unicode 16, except the joiners and selectors of emoji
+IGNORABLE = (  # Default_Ignorable_Code_Point of Unicode 16, except the joiners and selectors of emoji
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
-_HIDDEN_CLASS = f"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff{_IGNORABLE}"
+_HIDDEN_CLASS = f"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff{IGNORABLE}"
 _EMOJI = (  # Extended_Pictographic of Unicode 16, and all symbols from 2600 to 27BF
     "\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u231a\u231b\u2328\u23cf\u23e9-\u23f3\u23f8-\u23fa"
     "\u24c2\u25aa\u25ab\u25b6\u25c0\u25fb-\u25fe\u2600-\u27bf\u2934\u2935\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
@@ -39,7 +39,7 @@ _JOINED = (  # blocks of scripts written with joiners: Arabic to Sinhala, Myanma
     "\u0620-\u0dff\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff\u1820-\u18af\u1a20-\u1bff\ua840-\ua87f\ua8e0-\ua8ff"
     "\uaa60-\uaa7f\uabc0-\uabff\U00011000-\U00011fff"
 )
-_JOINERS = "\u200c\u200d\ufe0e\ufe0f"
+JOINERS = "\u200c\u200d\ufe0e\ufe0f"
 _KEPT_AFTER = (  # matches after a joiner or selector that is not hidden
     f"(?<=[{_EMOJI}][\ufe0e\ufe0f])"  # an emoji shown as text or as a picture
     "|(?<=[0-9#*]\ufe0f)(?=\u20e3)"  # a keycap
@@ -55,8 +55,8 @@ def _hidden(*, name: bool, bracket: bool) -> re.Pattern[str]:
     """Return a pattern for hidden characters; optionally also for tab and line feed, and for a bracket."""
     # A pattern that begins with one class is searched many times faster than alternatives.
     return re.compile(
-        f"[{_HIDDEN_CLASS}{_JOINERS}{chr(9) + chr(10) if name else ''}{_OPEN if bracket else ''}]"
-        f"(?:(?<![{_JOINERS}{_OPEN}])|(?<=[{_JOINERS}])(?!{_KEPT_AFTER})|(?<={_OPEN})(?=U\\+[0-9A-F]{{4,6}}⟧))"
+        f"[{_HIDDEN_CLASS}{JOINERS}{chr(9) + chr(10) if name else ''}{_OPEN if bracket else ''}]"
+        f"(?:(?<![{JOINERS}{_OPEN}])|(?<=[{JOINERS}])(?!{_KEPT_AFTER})|(?<={_OPEN})(?=U\\+[0-9A-F]{{4,6}}⟧))"
     )
 
 

@@ -27,6 +27,10 @@ class CommandOptions:
         limit: Most steps to show (default: all).
         since: Only changes after this checkpoint (default: all).
         paths: Only what changed at or below this path; may be repeated.
+        words: The command, after `--` if it has options; one word is a text for the shell.
+        mode: How it runs (default: staged).
+        preview: Show what it would change, and apply nothing.
+        timeout: Seconds until it is stopped (default: 3600).
         read_only: Change nothing.
         tools: The tools to offer, separated by commas.
         prefix: A prefix for each tool's name.
@@ -62,6 +66,10 @@ class CommandOptions:
     limit: int | None = None
     since: str | None = None
     paths: Sequence[str] | None = None
+    words: Sequence[str] = ()
+    mode: Literal["staged", "recorded"] = "staged"
+    preview: bool = False
+    timeout: float = 3600.0
     read_only: bool = False
     tools: str = ""
     prefix: str = ""

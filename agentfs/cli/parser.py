@@ -24,6 +24,7 @@ from agentfs.arguments.kinds import (
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.history_commands import show_diff, show_log
 from agentfs.cli.output import FAILED, print_error
+from agentfs.cli.run_command import run_command
 from agentfs.cli.servers import serve_mcp, serve_stdio
 from agentfs.cli.tool_commands import (
     PATH_COMMANDS,
@@ -33,6 +34,7 @@ from agentfs.cli.tool_commands import (
     run_tool,
     show_schemas,
 )
+from agentfs.policy import Policy
 from agentfs.text.nearest import nearest
 from agentfs.tools.spec import Tool, exposable, make_tool
 from agentfs.workspace import Workspace
@@ -56,6 +58,11 @@ _COMMANDS: dict[str, tuple[_Run, str, str]] = {
         serve_stdio,
         "serve a client of agentfs.connect on standard input and output, which can only narrow the options",
         "root state session read_only any_policy",
+    ),
+    "run": (
+        run_command,
+        "run a command, staged on an overlay: agentfs run -- make test",
+        "WORDS mode preview timeout root state",
     ),
     "log": (show_log, "list the steps, the latest first", "limit json state root"),
     "diff": (show_diff, "print all changes as one patch for git apply", "since paths json color state root"),
@@ -102,12 +109,18 @@ def parse_command_line(argv: Sequence[str]) -> tuple[_Run, CommandOptions]:
             parser.error(what + (f" Did you mean {near!r}?" if near else ""))
         parser.parse_args(argv)
     command = commands[name]
+    words: Sequence[str] = ()
+    if name == "run" and "--" in argv:  # the rest is the command's own
+        at = [*argv].index("--")
+        argv, words = argv[:at], argv[at + 1 :]
     # Options may follow paths. The method for that drops the argument after a `--`.
     parse_known = command.parse_known_args if "--" in argv else command.parse_known_intermixed_args
     namespace, unknown = parse_known(argv[1:])
     if unknown:
         command.error(_unknown(command, unknown))
     found = vars(namespace)
+    if words:
+        found["words"] = words
     if name != "serve":  # what it serves is for its command line to say
         for option, variable in _VARIABLES.items():
             found.setdefault(option, os.environ.get(variable) or None)
@@ -151,6 +164,7 @@ def _parser(wanted: str) -> tuple[_Parser, dict[str, _Parser]]:
     parser.add_argument("-V", "--version", action="version", version=f"agentfs {agentfs.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND")
     unopened = object.__new__(Workspace)
+    unopened.policy = Policy()
     names = [name for name in unopened.tool_names() if name != "changes"]
     chosen = [name for name in names if name == wanted.replace("-", "_")] or names
     for method in (getattr(unopened, name) for name in chosen):
@@ -203,10 +217,12 @@ def _add_options(command: Any, name: str, options: str) -> None:
 
 def _add_parameter(command: Any, name: str, parameter: Parameter, *, positional: bool) -> None:
     text = parameter.full_description().replace("%", "%%")
-    settings = _settings(parameter.value_kind, parameter.name)
+    settings: dict[str, Any] = _settings(parameter.value_kind, parameter.name)
     if positional:
         is_list = bool(settings.pop("action", None))
-        if parameter.name == "path" and name in PATH_COMMANDS:
+        if name == "run":  # the parser does not see the words after `--`
+            settings = {"nargs": "*", "default": list[str]()}
+        elif parameter.name == "path" and name in PATH_COMMANDS:
             settings |= {"nargs": "*", "default": []}
         elif is_list:
             settings |= {"nargs": "+", "action": _OneOrMore}

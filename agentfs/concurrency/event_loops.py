@@ -9,6 +9,10 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeAlias
 
+from agentfs.base import call_context
+
+_GRACE = 1.0  # seconds that a cancelled coroutine gets to end
+
 
 class AsyncioLoop:
     """The event loop of asyncio that runs in this thread; raises RuntimeError without one."""
@@ -33,10 +37,26 @@ class AsyncioLoop:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
             waits = cancel()
+            # Nobody gets an error of the work, so asyncio would log it.
+            done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             while waits and not done.done():
                 with suppress(asyncio.CancelledError):  # cancelled again
-                    await asyncio.shield(done)
+                    await asyncio.wait([done])
             raise
+
+    async def run_until(self, seconds_left: Callable[[], float], coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Await a coroutine; if its time is over, cancel it and raise call_context.OverTimeError."""
+        task = asyncio.ensure_future(coroutine)
+        try:
+            while not task.done():
+                await asyncio.wait([task], timeout=min(max(seconds_left(), 0), call_context.POLL))
+                if seconds_left() <= 0 and not task.done():
+                    raise call_context.OverTimeError
+            return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=_GRACE)
 
     async def run_tasks(self, functions: Sequence[Callable[[], Coroutine[Any, Any, Any]]]) -> list[Any]:
         """Await several coroutine functions at the same time; return ordered results."""
@@ -91,6 +111,29 @@ class TrioLoop:
                     await done.wait()
             raise
         return work.result()
+
+    async def run_until(self, seconds_left: Callable[[], float], coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Await a coroutine; if its time is over, cancel it and raise call_context.OverTimeError."""
+        scope, failure, result = self._trio.CancelScope(), None, None
+        async with self._trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                while (seconds := seconds_left()) > 0:
+                    await self._trio.sleep(min(seconds, call_context.POLL))
+                scope.cancel()
+
+            nursery.start_soon(watch)
+            with scope:
+                try:
+                    result = await coroutine
+                except Exception as error:  # noqa: BLE001 - raised below, because a nursery makes a group of it
+                    failure = error
+            nursery.cancel_scope.cancel()
+        if scope.cancelled_caught:
+            raise call_context.OverTimeError
+        if failure is not None:
+            raise failure
+        return result
 
     async def run_tasks(self, functions: Sequence[Callable[[], Coroutine[Any, Any, Any]]]) -> list[Any]:
         """Await several coroutine functions at the same time; return ordered results."""

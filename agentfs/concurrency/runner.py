@@ -134,6 +134,34 @@ def _unless_cancelled(function: Callable[..., _R], *arguments: Any) -> _R | None
         return None  # nobody uses the result
 
 
+def run_until(seconds_left: Callable[[], float], function: Callable[[], _R]) -> _R:
+    """Run a function in a thread of its own; after its time leave it running and raise OverTimeError."""
+    context, ended = copy_context(), threading.Event()
+    outcome: list[_R] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(context.run(function))
+        except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
+            failure.append(error)
+        ended.set()
+
+    threading.Thread(target=work, name="agentfs-tool", daemon=True).start()
+    while not ended.wait(min(max(seconds_left(), 0), call_context.POLL)):
+        call_context.step(0)
+        if seconds_left() <= 0 and not ended.is_set():
+            raise call_context.OverTimeError
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+async def run_until_on_loop(seconds_left: Callable[[], float], coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Await a coroutine on the event loop of this thread; if its time is over, raise OverTimeError."""
+    return await _event_loop().run_until(seconds_left, coroutine)
+
+
 def has_event_loop() -> bool:
     """Return True if an event loop runs in this thread."""
     return concurrency.event_loops.running() is not None

@@ -4,7 +4,7 @@ import os
 import posixpath
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from agentfs import Limits, Policy, Toolset, Workspace
 from agentfs.arguments.docstrings import read_docstring as read_docstring
@@ -27,14 +27,15 @@ from agentfs.editing.match import occurrences as occurrences
 from agentfs.editing.match import tolerant_matches as tolerant_matches
 from agentfs.errors import AgentFSError, PastEndError, UnknownToolError
 from agentfs.fs import quote as quote
+from agentfs.permissions import Effect
 from agentfs.permissions import Mode as Mode
-from agentfs.permissions import Permission as Permission
+from agentfs.permissions import OnAsk as OnAsk
 from agentfs.results import GlobResult, GrepResult, Match, ReadResult, Skipped, ToolResult
 from agentfs.search.diagnose import skip_report as skip_report
+from agentfs.search.excerpts import without_marks as without_marks
 from agentfs.search.glob_readings import globs_below
 from agentfs.search.options import parse_filesize as parse_filesize
 from agentfs.search.options import parse_types as parse_types
-from agentfs.search.searcher import without_marks as without_marks
 from agentfs.text import count_lines as count_lines
 from agentfs.text import cut_line as cut_line
 from agentfs.text import estimate_tokens as estimate_tokens
@@ -42,6 +43,7 @@ from agentfs.text import most_that_fit as most_that_fit
 from agentfs.text import newline_of as newline_of
 from agentfs.text import plural as plural
 from agentfs.text.nearest import nearest as nearest
+from agentfs.tools.declaration import declarations
 from agentfs.tools.result import AFTER_AN_EXCEPTION
 from agentfs.tools.result import first_line as first_line
 from agentfs.tools.spec import RenderContext as RenderContext
@@ -57,8 +59,9 @@ class Dialect:
 
     Attributes:
         name: The name that `Workspace.tools(dialect=…)` takes.
-        specs: Returns the tools of a workspace, in order: methods under other names, or functions that call
-            methods.
+        specs: Returns the tools of a workspace, in order: methods under other names, or functions that do
+            everything by calling methods, which check their own calls. A function that does more declares the
+            effect "execute".
         limits: Fields of `Limits` that replace the defaults.
         policy: Fields of `Policy` that replace the defaults; never those that confine or protect.
         render: Makes the final result of every call, even of one that fails or names an unknown tool. It runs
@@ -101,12 +104,11 @@ class Dialect:
                 raise UnknownToolError(f"The dialect {self.name} has no tool {name!r}.", hint=hint)
         render = self.render
         return Toolset(
-            [specs[name] for name in (specs if names is None else names)],
+            [_calling_methods(specs[name]) for name in (specs if names is None else names)],
             expose=expose,
             prefix=prefix,
-            on_event=workspace.on_event,
             render=None if render is None else lambda context: render(context, view),
-            timeout=view.limits.timeout,
+            workspace=view,
         )
 
     def view(self, workspace: Workspace) -> Workspace:
@@ -122,6 +124,15 @@ class Dialect:
         # The other product decides whether lines are numbered.
         policy = replace(with_preset(workspace.policy, self.policy, Policy()), line_numbers=True)
         return workspace.view(limits=limits, policy=policy)
+
+
+def _calling_methods(spec: ToolSpec) -> ToolSpec:
+    """Return the spec of a function that only calls methods, with the strongest of their effects."""
+    declared = declarations(Workspace)
+    methods = spec.methods or {getattr(spec.target, "__name__", ""): {}}
+    effects = [declared[method].effect for method in methods if method in declared]
+    effect = spec.effect or max(effects, key=get_args(Effect).index, default=None)
+    return replace(spec, effect=effect, calls_methods=effect not in (None, "execute"))
 
 
 class Problem(NamedTuple):

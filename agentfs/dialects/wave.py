@@ -13,7 +13,7 @@ from agentfs import AgentFSError, Edit, PermissionRequest, Policy, ToolResult, T
 from agentfs.dialects.toolkit import (
     Dialect,
     Mode,
-    Permission,
+    OnAsk,
     RenderContext,
     ToolSpec,
     first_line,
@@ -39,6 +39,13 @@ _MODES: dict[str, Mode] = {
     "acceptEdits": "accept_edits",
     "plan": "plan",
     "bypassPermissions": "bypass",
+}
+# The rules that make the callbacks of a context decide about every call that its mode does not decide.
+_ASKED: dict[Mode, Sequence[str]] = {
+    "default": ("*",),
+    "accept_edits": ("read", "search", "manage", "execute"),
+    "plan": ("read", "search"),
+    "bypass": (),
 }
 _COMPACT_CHARS = 120
 # The parameters of Grep by their names in the contract.
@@ -183,7 +190,7 @@ class ToolContext:
 
     Attributes:
         workdir: The directory inside the root in which relative paths start. The boundary stays the root.
-        permission_manager: A callback as for `Policy.permission`, or None.
+        permission_manager: A callback as for `Policy.on_ask`, or None.
         permission_mode: `default`, `acceptEdits`, `plan` or `bypassPermissions`; any other mode denies every
             call. A workspace in plan mode stays in plan mode.
         can_use_tool_callback: A function of the tool's name and arguments, or None. Only `True` allows the
@@ -192,7 +199,7 @@ class ToolContext:
     """
 
     workdir: str = "."
-    permission_manager: Permission | None = None
+    permission_manager: OnAsk | None = None
     permission_mode: str | None = None
     can_use_tool_callback: CanUseTool | None = None
     others: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -295,19 +302,18 @@ def plugins(workspace: Workspace) -> list[ToolPlugin]:
 
 def _policy(policy: Policy, context: ToolContext, mode: Mode, call: tuple[str, Any]) -> Policy:
     """Return the policy of one call, with the callbacks and the mode of its context."""
-    permissions = list(policy.permissions)
-    if context.permission_manager is not None:
-        permissions.append(context.permission_manager)
+    callbacks = [] if context.permission_manager is None else [context.permission_manager]
     callback = context.can_use_tool_callback
     if callback is not None:
 
         def can_use_tool(_: PermissionRequest) -> bool | Awaitable[bool]:
             return callback(*call)
 
-        permissions.append(can_use_tool)
+        callbacks.append(can_use_tool)
     if context.permission_mode is None or policy.mode == "plan":
         mode = policy.mode
-    return replace(policy, mode=mode, permission=permissions)
+    asked = _ASKED[mode] if callbacks else ()
+    return replace(policy, mode=mode, on_ask=[*policy.askers, *callbacks], ask=[*policy.ask, *asked])
 
 
 def _failure(code: str, message: str) -> WaveResult:

@@ -38,13 +38,13 @@ def _append(target: EditTarget, content: str) -> WriteResult:
         view = draft.view
         if not view.text:
             draft.view = view.after(content)  # there is no line end to follow
-            return draft.edited("offset")
+            return draft.finish("offset")
         end = len(view.text)
         lines = view.lf(content)
         starts = lines and not view.text.endswith("\n")
         draft.replace([Replacement(end, end, f"\n{lines}" if starts else lines)])
         notes = ("the last line of the file had no line end; one was added before the text",)
-        return draft.edited("offset")._replace(notes=notes if starts else ())
+        return draft.finish("offset")._replace(notes=notes if starts else ())
 
     def render(changed: Changed, made: FileEdit) -> WriteResult:
         result = WriteResult(

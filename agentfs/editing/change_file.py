@@ -253,7 +253,7 @@ class Draft:
             "The encoding of the file is not known. If you know it, name it first, as in ", read, "."
         )
 
-    def edited(self, applied_via: str, lines: int | None = None) -> Edited:
+    def finish(self, applied_via: str, lines: int | None = None) -> Edited:
         """Encode the text and return the edit. Refuse an edit that changes nothing or breaks the file."""
         path, before, text = self.path, self.current.data or b"", self.view.source
         decoded = self.decoded
@@ -426,8 +426,9 @@ def change_file(
             head = Advice(Joined("; ", head, *found_by), ".")
         else:
             head += "."
-        known = edited.replacements > 1 and not diff_if_many and not preview
-        return with_diff(result, limits, head, "" if known else shown.diff, external.diff if external else ())
+        hides_diff = edited.replacements > 1 and not diff_if_many and not preview
+        shown_diff = "" if hides_diff else shown.diff
+        return with_diff(result, limits, head, shown_diff, external.diff if external else ())
 
     return make_change(target, compute, render)
 

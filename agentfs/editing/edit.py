@@ -137,7 +137,7 @@ def splice_file(
         if not wanted:
             raise InvalidArgumentError("spans is empty.", details={"parameter": "spans"})
         draft.replace(_ordered(view, wanted, draft.path))
-        return draft.edited("offset")._replace(notes=tuple(notes))
+        return draft.finish("offset")._replace(notes=tuple(notes))
 
     return change_file(target, compute, unit="replacement")
 
@@ -224,7 +224,7 @@ def apply_edits(
         if len(failed) == _MOST_FAILED:
             break
     if not failed:
-        return draft.edited(", ".join(steps) or "exact")
+        return draft.finish(", ".join(steps) or "exact")
     try:
         raise _failed(failed, tried, last)
     finally:

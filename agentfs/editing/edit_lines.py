@@ -92,7 +92,7 @@ def edit_lines_file(target: EditTarget, changes: Sequence[LineChange]) -> EditRe
         draft.replace(_replacements(view, lines, ranges, texts))
         given = [text.removesuffix("\n").count("\n") + 1 if text else 0 for text in texts]
         counts = zip(ranges, given, strict=True)
-        return draft.edited("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
+        return draft.finish("line_id", sum(max(last + 1 - first, count) for (first, last), count in counts))
 
     return change_file(target, compute, unit="change")
 

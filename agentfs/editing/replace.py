@@ -37,7 +37,7 @@ from agentfs.errors import (
     TooLargeError,
     must_be,
 )
-from agentfs.fs import Change, Current, FileNode, Root, quote, watched
+from agentfs.fs import Change, Current, FileNode, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.history.report import changed_meanwhile, patch_lines
 from agentfs.history.storage.contents import Contents
@@ -47,10 +47,10 @@ from agentfs.patterns.syntax import MAX_CHARACTERS, has_character
 from agentfs.reading.notebook import AS_JSON, is_named_notebook
 from agentfs.results import Edit, ReplaceResult
 from agentfs.search.diagnose import Reading, explain_glob_path, other_reading, skip_report
-from agentfs.search.glob_readings import with_meant_globs
+from agentfs.search.glob_readings import reinterpret_globs
 from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
-from agentfs.shown.workspace_context import Context
+from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import (
     Hunk,
     Replacement,
@@ -148,12 +148,12 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
     given = options.search
     try:
         pattern = given.compile(captures=True)
-        wanted, glob_note = watched(with_meant_globs)(root, limits, given)
-        found = watched(search)(root, limits, wanted, encodings=tracker.encodings())
+        wanted, glob_note = watched(reinterpret_globs)(context, given)
+        found = watched(search)(context, wanted)
     except InvalidPatternError as error:
         raise _about_old_string(error) from None
     except NotFoundError as error:
-        explain_glob_path(root, limits, given, error, matching=True)
+        explain_glob_path(context, given, error, matching=True)
         raise
     _check_complete(found, limits)
     matcher = LineSearch(pattern, call_context.deadline()) if options.regex or options.word else None
@@ -165,7 +165,7 @@ def replace_in_files(context: Context, options: ReplaceOptions) -> ReplaceResult
     if in_json and not files:
         raise NoMatchError(f"{_in_json(in_json)} Nothing was changed.", hint=_CHANGE_JSON)
     if not files:
-        raise _nothing_found(root, limits, options, wanted, glob_note, found)
+        raise _nothing_found(context, options, wanted, glob_note, found)
     total = sum(file.replacements for file in files)
     if options.expect not in {None, total}:
         raise _unexpected(options, files, total)
@@ -249,7 +249,7 @@ def _changed_file(
             return apply_edits(draft, [options.edit], "exact")
         new = draft.view.lf(options.new_string)
         draft.replace(_replacements(draft, matcher, draft.view.text, new, options))
-        return draft.edited("exact")
+        return draft.finish("exact")
 
     current = Current(path, real_path, node.load(), node.digest)
     made = compute_edit(EditTarget(context, path, raw=options.raw, by_cell=True), current, compute)
@@ -319,8 +319,8 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
     """Return the error for files that cannot be changed. It suggests a glob that leaves them out."""
     first = next(iter(faults.values()))
     hint: str = first.hint
-    below = "" if paths_of(options.path) == ["."] else None
-    if below is not None and len(faults) <= _MOST_NAMED and len(faults) < total:
+    searches_top = paths_of(options.path) == ["."]
+    if searches_top and len(faults) <= _MOST_NAMED and len(faults) < total:
         globs = ["!/" + _GLOB_SPECIAL.sub(r"\\\1", path) for path in faults]
         hint = Advice("To leave them out, ", Retry({"glob": [*as_list(options.glob), *globs]}), ".")
     details = {
@@ -334,13 +334,13 @@ def _refused(options: ReplaceOptions, faults: dict[str, AgentFSError], total: in
 
 
 def _nothing_found(
-    root: Root, limits: Limits, options: ReplaceOptions, wanted: GrepOptions, note: str, found: Finding
+    context: Context, options: ReplaceOptions, wanted: GrepOptions, note: str, found: Finding
 ) -> AgentFSError:
     if found.total_matches:
         return NoChangeError("The replacement would leave every file as it is; nothing was changed.")
     where = first_names([*map(quote, paths_of(options.path))], _MOST_NAMED)
     searched = f"{where} ({plural(found.searched, 'file')} searched)"
-    reading = watched(other_reading)(root, limits, wanted, found)
+    reading = watched(other_reading)(context, wanted, found)
     hints = [] if reading is None else [_hint_of(reading)]
     return NoMatchError(
         Advice(OLD, f" is not in {searched}; nothing was changed."),

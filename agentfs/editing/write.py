@@ -60,9 +60,9 @@ def write_file(
         raise nul_error(ParameterName("content"))
     if len(content) > limits.file_bytes:
         raise _too_large(path, limits.file_bytes)
-    replaced: Overwrite = root.policy.overwrite
+    may_overwrite: Overwrite = root.policy.overwrite
     if overwrite is not None:
-        replaced = "always" if overwrite else "never"
+        may_overwrite = "always" if overwrite else "never"
 
     def compute(current: Current) -> tuple[bytes, tuple[_Content, str]]:
         named = tracker.encoding_of(current.real_path, current.data or b"", current.revision)
@@ -71,7 +71,7 @@ def write_file(
         if len(data) > limits.file_bytes:
             raise _too_large(current.path, limits.file_bytes)
         if current.data is not None and current.data != data:
-            _check_overwrite(current, tracker, replaced)
+            _check_overwrite(current, tracker, may_overwrite)
             if not raw:
                 check_notebook(current.path, current.data, data)
         call_context.check()
@@ -124,9 +124,9 @@ def _fitted(
             notes.append("the byte order mark of the file was removed")
     elif present.bom:
         notes.append(f"the byte order mark of the file was kept ({present.encoding})")
-    elif (named := declared_encoding(content)) not in {None, present.encoding}:
-        target = Decoded("", named or "", b"")
-        notes += [] if content.isascii() else [f"the file is in the encoding that it names ({named})"]
+    elif (declared := declared_encoding(content)) not in {None, present.encoding}:
+        target = Decoded("", declared or "", b"")
+        notes += [] if content.isascii() else [f"the file is in the encoding that it names ({declared})"]
     elif present.encoding != "utf-8":
         notes.append(f"the encoding of the file was kept ({present.encoding})")
     text = content.removeprefix("\ufeff") if target.bom else content

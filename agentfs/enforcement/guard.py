@@ -7,6 +7,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from operator import methodcaller
 from os import PathLike, fspath
 from typing import Any, Protocol, TypeVar
@@ -17,13 +18,13 @@ from agentfs.arguments.hints import resolve_hints
 from agentfs.base import call_context
 from agentfs.errors import InvalidArgumentError, NotFoundError
 from agentfs.events import reports_calls
-from agentfs.fs import Root, quote
+from agentfs.fs import Change, Root, quote
 from agentfs.history import Journal
 from agentfs.limits import Limits
 from agentfs.permissions import CHANGING, Effect
 from agentfs.policy import Policy
 from agentfs.shown.outputs import OutputStore
-from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context
 from agentfs.tools.declaration import declaration_of, declarations, declare
 
 _C = TypeVar("_C", bound=type)
@@ -36,9 +37,12 @@ class Guarded(Protocol):
     limits: Limits
     _root: Root
     _journal: Journal
-    _read_tracker: ReadTracker
     _outputs: OutputStore
     _guarded_by: str
+    _staged_calls: list[str] | None
+
+    @property
+    def _context(self) -> Context: ...
 
     def _check_open(self) -> None: ...
 
@@ -68,6 +72,7 @@ def guard_methods(cls: _C) -> _C:
             checked = check_arguments(method) if effect == "none" else _check_call(method, effect)
             checked = checked if declared is None else reports_calls(checked)
             checked.__dict__["_agentfs_guarded"] = True
+            checked.__dict__["_agentfs_plannable"] = not inherited  # it changes files by `Root.apply` alone
             setattr(cls, name, checked)
     return cls
 
@@ -114,11 +119,32 @@ def view_of(
     return other
 
 
+def host_policy(policy: Policy) -> Policy:
+    """Return a policy without mode, rules and callback, whose `write` needs no read before."""
+    free: dict[str, Any] = {"mode": "default", "on_ask": None, "allow": (), "ask": (), "deny": ()}
+    return replace(policy, read_only=False, overwrite="always", **free)
+
+
+def host_of(workspace: _G) -> _G:
+    """Return a copy of a workspace for `Workspace.host`."""
+    other = copy(workspace)
+    other.policy = host_policy(workspace.policy)
+    other._root = workspace._root.for_host(other.policy)
+    other._guarded_by = ""
+    other._staged_calls = None
+    return other
+
+
 def may_show_recorded(workspace: Guarded) -> Callable[[str], bool]:
     """Return a test that is True for a path whose recorded contents may be shown without asking the user."""
     if not workspace.policy.guards:
         return workspace._root.may_show_recorded
     return enforcement.permission_check.may_show_unasked(workspace)
+
+
+def ask_about_transaction(workspace: Guarded, changes: Sequence[Change]) -> None:
+    """Ask about all changes of a transaction before they are made; raise `refused` without permission."""
+    enforcement.permission_check.ask_about(workspace, changes)
 
 
 def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,13 +166,13 @@ def _check_call(method: Callable[..., Any], effect: Effect) -> Callable[..., Any
             given = checker.signature.bind(self, *positional, **named).arguments
             for parameter in ("path", "to") if "path" in given else ("paths",):
                 _refuse_kept_names(self, given.get(parameter) or ())
-        timeout = named.get("timeout")
+        timeout = None if effect == "execute" else named.get("timeout")  # a command's time is its own
         seconds = timeout if isinstance(timeout, (int, float)) else None
         with call_context.limited(self.limits.timeout, seconds):
             if self.policy.guards and self._guarded_by != method.__name__:
                 bound = checker.signature.bind(self, *positional, **named)
                 return enforcement.permission_check.GuardedCall(self, method, effect, bound, checker).run()
-            return perform(self, method, positional, named, changes=changes)
+            return perform(self, method, positional, named, effect)
 
     return checked
 
@@ -168,11 +194,17 @@ def perform(
     method: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
+    effect: Effect,
     *,
-    changes: bool,
+    planned: bool = False,
 ) -> Any:
-    """Run a method, and add the nearest names to the error for a path that does not exist."""
-    if call_context.is_rehearsed(changes=changes) and kwargs.get("preview") is not True:
+    """Run a method, and add the nearest names to the error for a path that does not exist.
+
+    A `planned` call ends before its first change, so it is not held back by a rehearsal.
+    """
+    changes = effect in CHANGING
+    previews = planned or kwargs.get("preview") is True
+    if call_context.is_rehearsed(changes=changes) and not previews:
         raise call_context.Cancelled
 
     def work() -> Any:
@@ -180,11 +212,11 @@ def perform(
             return method(workspace, *args, **kwargs)
         except NotFoundError as error:
             _refuse_kept_names(workspace, str(error.details.get("path", "")))
-            seen = workspace._root, workspace.limits, workspace._read_tracker
-            search.diagnose.explain_missing(*seen, method.__name__, error)
+            search.diagnose.explain_missing(workspace._context, method.__name__, error)
             raise
         finally:
             if changes:
                 workspace._journal.flush()
 
-    return call_context.run_to_end(work) if changes else work()
+    to_end = changes and effect != "execute"  # a command can be interrupted
+    return call_context.run_to_end(work) if to_end else work()

@@ -11,15 +11,14 @@ import functools
 import inspect
 import os
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 
-from agentfs import search
+from agentfs import history, search
 from agentfs.arguments.checks import ArgumentChecker
 from agentfs.base import call_context
 from agentfs.base.visible import one_line, visible
@@ -28,29 +27,34 @@ from agentfs.errors import (
     AccessError,
     AgentFSError,
     InvalidArgumentError,
-    NotFoundError,
     OperationalError,
     PathError,
     RefusedError,
     StaleError,
     UnreadError,
 )
-from agentfs.fs import Root, quote, revision_of
-from agentfs.fs.protect import fold_letters
+from agentfs.fs import Change, Root, quote
 from agentfs.permissions import (
     CHANGING,
+    DO_NOT_RETRY,
     GROUPS,
-    Allow,
-    Deny,
     Effect,
-    Permission,
     PermissionRequest,
     Rule,
+    check_path_rule,
     parse_rule,
 )
 from agentfs.policy import Policy
-from agentfs.results import DeleteResult, ReplaceResult
-from agentfs.text.nearest import nearest
+from agentfs.tools.rules import (
+    Subject,
+    ask_user,
+    first_covering,
+    matches_path,
+    not_permitted,
+    path_and_parents,
+    rule_catches,
+    rules_allow,
+)
 from agentfs.tree.globs import compile_globs, expand
 
 _R = TypeVar("_R")
@@ -74,26 +78,24 @@ def check_rules(policy: Policy, names: Sequence[str], root: Root | None) -> Poli
 
 
 def _checked_rule(rule: Rule, names: Sequence[str], root: Root | None) -> Rule:
+    """Return a rule with a relative path; the toolset judges a rule about a tool of the program's own."""
     if rule.name not in names and rule.name not in GROUPS:
-        near = nearest(rule.name, (*names, *GROUPS))
-        groups = (group for group in GROUPS if group not in names)
-        raise InvalidArgumentError(
-            f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",
-            hint=f"The tools are {', '.join(names)}; groups of them are {', '.join(groups)}.",
-            details={"rule": rule.text, "nearest": near},
-        )
+        return rule
+    check_path_rule(rule)
     if rule.glob is None:
         return rule
     try:
         alternatives = expand(rule.glob)
-        _compiled(rule.glob)
+        compile_globs([rule.glob])
     except AgentFSError as error:
         raise InvalidArgumentError(
             f"The rule `{rule.text}` has a wrong glob. {error.message}",
             hint="" if isinstance(error, AccessError) else error.hint,  # the hint is for a search
         ) from None
     for each in alternatives:
-        if parse_rule(f"{rule.name}({each})").glob != each or each[0] == "/" != rule.glob[0]:
+        alternative = parse_rule(f"{rule.name}({each})")
+        check_path_rule(alternative)
+        if alternative.glob != each or each[0] == "/" != rule.glob[0]:
             raise InvalidArgumentError(
                 f"The rule `{rule.text}` has {quote(each)} in its braces, not a plain relative path.",
                 hint="Write a rule for each path.",
@@ -147,15 +149,21 @@ class _Grant(NamedTuple):
     unasked: Sequence[Rule] = ()  # rules that ask about files; the call was made without asking
 
 
-class _Preview(NamedTuple):
+class _Planned(call_context.Interruption):
+    """Raised before the first change of a call that is only planned."""
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        super().__init__()
+        self.changes = changes
+
+
+class _Plan(NamedTuple):
     """The effect of a call before it is made, for a permission request."""
 
-    revision: str | None  # of the file to change, if the method has `expect_revision`
-    diff: str
-    paths: tuple[str, ...]
-    grant: _Grant  # the access of the call if these paths are allowed
+    request: PermissionRequest
+    grant: _Grant  # the access of the call if this request is allowed
+    changes: Sequence[Change]
     error: AgentFSError | None  # raised by the call
-    files: int | None = None  # the number of files to delete
 
 
 class GuardedCall:
@@ -179,6 +187,9 @@ class GuardedCall:
         self.changes = effect in CHANGING
         # The steps of `undo` may have changed any file: each is checked when it is opened.
         self.names_files = "path" in self.arguments or self.name == "read_many"
+        # A method of a subclass may change something before its first file, so it is not run to plan it.
+        defined = (vars(cls).get(self.name) for cls in type(workspace).__mro__)
+        self._can_plan = any(getattr(each, "_agentfs_plannable", False) for each in defined)
         # `replace` finds its own files, so rules about changes must not hide files from its search.
         self.finds_files = self.changes and "glob" in self.arguments
         self.paths: tuple[str, ...] = ()  # in the arguments, as `_decide` has resolved them
@@ -188,7 +199,17 @@ class GuardedCall:
 
     def run(self) -> Any:
         """Ask for permission unless a rule decides, and run the method with the granted access."""
-        return self._call(Access(self, self._to_end(self._decide) or self._ask_permission()))
+        if self.effect == "execute":
+            return self._call(self._judge_command())
+        grant = self._to_end(self._decide)
+        if grant is not None:
+            return self._call(Access(self, grant))
+        staged = self.workspace._staged_calls
+        reads = self._granted("read", self.paths)
+        if staged is not None and self.changes and self.workspace.policy.askers and reads is not None:
+            staged.append(self.name)  # the end of the transaction asks about all of its changes
+            return self._call(Access(self, _Grant()))
+        return self._call(self._ask_permission())
 
     def _decide(self) -> _Grant | None:
         """Return the granted access, or None to ask.
@@ -199,13 +220,52 @@ class GuardedCall:
         for rule in self.deny_rules:
             anywhere = rule.glob is None or (self.changes and self.names_files and not paths)
             if self.is_about(rule) and (
-                anywhere or _denying([rule], paths, self.workspace._root.ignores_case)
+                anywhere or first_covering([rule], paths, self.workspace._root.ignores_case)
             ):
                 raise self._refusal(f"The rule `{rule.text}` denies this call.")
         effect = self._present_effect()
         if effect in CHANGING and self.workspace.policy.mode == "plan":
             raise self._refusal("Nothing is changed in plan mode.", "Tell the user what you would change.")
         return self._granted(effect, paths)
+
+    def _judge_command(self) -> "Access":
+        """Judge a command by its text, and return the access that judges its changes path by path.
+
+        A staged command is asked about with its changes, unless a rule asks about its text.
+        """
+        policy, staged = self.workspace.policy, self.workspace.policy.run == "staged"
+        subject = Subject(command=self.arguments["command"])
+        for rule in self._about_command(policy.deny_rules):
+            if rule_catches(rule, subject, lambda _: True):
+                raise self._refusal(f"The rule `{rule.text}` denies this call.")
+        if policy.mode == "plan" and self.arguments.get("preview") is not True:
+            raise self._refusal("Nothing is changed in plan mode.", "Tell the user what you would change.")
+        asks = any(
+            rule_catches(rule, subject, lambda _: True) for rule in self._about_command(policy.ask_rules)
+        )
+        allowed = policy.mode == "bypass" or rules_allow(self._about_command(policy.allow_rules), subject)
+        unanswered = not allowed and bool(policy.allow or (policy.askers and not policy.ask))
+        if not policy.askers and (asks or unanswered):
+            raise self._refusal("This call needs permission, and there is nobody to ask.")
+        if asks or (unanswered and not staged):
+            self.ask_about(())
+            unanswered = False
+        return _CommandAccess(self, _Grant(unasked=self.ask_rules), asks_always=unanswered, asked=asks)
+
+    def _about_command(self, rules: Iterable[Rule]) -> list[Rule]:
+        """Return the rules about commands; a group with a text in parentheses is about paths."""
+        return [
+            rule
+            for rule in rules
+            if rule.name == self.name or (rule.subject is None and rule.names(self.name, self.effect))
+        ]
+
+    def ask_about(self, changes: Sequence[Change]) -> None:
+        """Ask about a command, or about the changes that it has made."""
+        request = self._request(changes)
+        for asker in self.workspace.policy.askers:
+            if ask_user(asker, request, request.paths).arguments:
+                raise InvalidArgumentError("The arguments of a command cannot be changed.")
 
     def _present_effect(self) -> Effect:
         """Return the effect of the call; a preview of a change only reads."""
@@ -237,12 +297,12 @@ class GuardedCall:
             if rule.names(*judged) or rule.names(judged[0], effect):
                 if rule.glob is None:
                     return _Grant(unasked=asking)
-                if paths and all(_matches(rule.glob, path) for path in paths):
-                    test = functools.partial(_matches, rule.glob)
+                if paths and all(matches_path(rule.glob, path) for path in paths):
+                    test = functools.partial(matches_path, rule.glob)
                     return _Grant(test, test, asking)
-        unanswered = effect in CHANGING and policy.allow
-        asks_always = policy.permissions and not asking
-        return None if asks_always or unanswered else _Grant(unasked=asking)
+        if effect in CHANGING and (policy.allow or (policy.askers and not asking)):
+            return None
+        return _Grant(unasked=asking)
 
     def _is_asked_by(self, rule: Rule, effect: Effect, paths: Sequence[str]) -> bool:
         """Return True if an ask rule covers the call, or a file that it names and would read."""
@@ -254,105 +314,75 @@ class GuardedCall:
             return covers or not {*CHANGING}.isdisjoint(GROUPS.get(rule.name, ()))
         if covers and effect in CHANGING and self.finds_files:
             return True
-        names_one = _denying([rule], paths, self.workspace._root.ignores_case) is not None
+        names_one = first_covering([rule], paths, self.workspace._root.ignores_case) is not None
         return names_one and (covers or rule.names("read", "read"))
 
-    def _ask_permission(self) -> _Grant:
+    def _ask_permission(self) -> "Access":
         """Ask, apply changed arguments, and make sure that the call does what the request showed."""
-        preview = self._to_end(self._preview)
-        if not self.workspace.policy.permissions:
+        plan = self._to_end(self._plan)
+        if not self.workspace.policy.askers:
             raise self._refusal("This call needs permission, and there is nobody to ask.")
-        for permission in self.workspace.policy.permissions:
-            answer = self._answer(permission, preview)
-            if isinstance(answer, Deny):
-                raise self._refusal(answer.reason or "The user did not allow this call.")
+        for asker in self.workspace.policy.askers:
+            answer = ask_user(asker, plan.request, self.paths)
             if answer.arguments is None:
                 continue
             if unknown := answer.arguments.keys() - self.arguments.keys():
                 raise InvalidArgumentError(f"{self.name} has no parameter {', '.join(sorted(unknown))}.")
             _, changed = self._checker.check((), dict(answer.arguments))
             self.arguments |= changed
-            self._to_end(self._decide)  # before the preview, which could show denied contents
-            preview = self._to_end(self._preview)
-        if preview.error is not None:
-            raise preview.error
-        if preview.revision is not None:
-            self.arguments["expect_revision"] = preview.revision
-        elif preview.files is not None:
-            self.arguments["expect"] = preview.files
-        elif (now := self._preview()).error is not None or now.diff != preview.diff:
-            raise now.error or StaleError(
-                "The files have changed since the call was allowed; nothing was changed.",
-                hint="Read the file again, then decide again.",
-            )
-        return preview.grant
+            self._to_end(self._decide)  # before the plan, which could show denied contents
+            plan = self._to_end(self._plan)
+        if plan.error is not None:
+            raise plan.error
+        return Access(self, plan.grant, plan.changes)
 
-    def _answer(self, permission: Permission, preview: _Preview) -> Allow | Deny:
-        context = call_context.current.get()
-        tool = one_line(context.tool) if context and context.tool else None
-        arguments = {name: value for name, value in self.arguments.items() if name != "preview"}
-        shown, diff = tuple(map(one_line, preview.paths)), visible(preview.diff)
-        effect = self._present_effect()
-        request = PermissionRequest(self.name, effect, arguments, shown, diff, tool, preview.files)
-        answer = call_context.call_back(permission, request)
-        if answer is True:
-            return Allow()
-        return answer if isinstance(answer, (Allow, Deny)) else Deny()
-
-    def _call(self, access: "Access", *, preview: bool = False) -> Any:
+    def _call(self, access: "Access") -> Any:
         """Run the method on a root that enforces the grant and the deny rules."""
         workspace = copy(self.workspace)
         workspace._root = self.workspace._root.for_call(access)
         workspace._guarded_by = self.name  # an override may call the method that it overrides
-        arguments = {**self.arguments, **({"preview": True} if preview else {})}
-        return perform(workspace, self.method, (), arguments, changes=self.changes)
+        planned = access.is_planned
+        return perform(workspace, self.method, (), self.arguments, self.effect, planned=planned)
 
     def _to_end(self, work: Callable[[], _R]) -> _R:
         return call_context.run_to_end(work) if self.changes else work()
 
-    def _preview(self) -> _Preview:
-        paths, globs = self.paths, self._globs()
+    def _plan(self) -> _Plan:
+        """Run the call up to its first change, and return what it is about to do."""
         # Without a test, the diff or the error could show any other file.
-        test = _within(paths, globs) if paths else None
-        grant, shown = _Grant(test, test), paths
-        revision, diff, error, files = None, "", None, None
-        try:
-            if self.arguments.get("preview", True):  # False only if the method can preview and does not
-                with suppress(NotFoundError):  # the call may create the file
-                    revision = self._revision()
-            else:
-                access = Access(self, grant)
-                result = self._call(access, preview=True)
-                if self.arguments.get("expect_revision", "") is None:
-                    revision = access.replaced.get(paths[-1] if paths else "")
-                if isinstance(result, DeleteResult):
-                    files = result.files
-                else:
-                    diff = result.diff
-                if isinstance(result, ReplaceResult):
-                    shown = self._resolved(result.files)
-                    grant = _Grant(test, _within(shown))
-        except _UNASKED:
-            raise
-        except AgentFSError as raised:
-            if self._granted("read", paths) is None:
-                error = raised  # it may quote contents that need permission
-            else:
+        test = _within(self.paths, self._globs()) if self.paths else None
+        grant = _Grant(test, test)
+        changes: Sequence[Change] = ()
+        error = None
+        if self._can_plan and self._present_effect() in CHANGING:
+            try:
+                self._call(Access(self, grant, planned=True))
+            except _Planned as planned:
+                changes = planned.changes
+            except _UNASKED:
                 raise
-        return _Preview(revision, diff, shown, grant, error, files)
+            except AgentFSError as raised:
+                if self._granted("read", self.paths) is not None:
+                    raise
+                error = raised  # it may quote contents that need permission
+        if self.finds_files:
+            grant = _Grant(test, _within(self._resolved(change.path for change in changes)))
+        return _Plan(self._request(changes), grant, changes, error)
 
-    def _revision(self) -> str | None:
-        """Return the current revision of the file, if the method has `expect_revision` and needs it."""
-        if self.arguments.get("expect_revision", "") is not None:  # passed by the caller, or not a parameter
-            return None
-        limit = self.workspace.limits.file_bytes
-        with self.workspace._root.open_file(self.arguments["path"]) as file:
-            data = file.read(limit + 1)
-        # The preview refuses a larger file.
-        return revision_of(data) if len(data) <= limit else None
+    def _request(self, changes: Sequence[Change]) -> PermissionRequest:
+        arguments = {name: value for name, value in self.arguments.items() if name != "preview"}
+        root = self.workspace._root.for_call(Access(self, _Grant()))
+        for change in changes:  # a change that would be refused is not asked about
+            root.check_may_change(change.path)
+        request = request_about(changes, self.name, self._present_effect(), arguments, root)
+        named = () if self.finds_files else map(one_line, self.paths)
+        files = None
+        if self.name == "delete":
+            files = sum(not change.of_directory for change in changes)
+        return replace(request, paths=tuple(dict.fromkeys((*named, *request.paths))), files=files)
 
-    def _refusal(self, reason: str, hint: str = "") -> RefusedError:
-        return _refusal(reason, self.name, self.paths, hint)
+    def _refusal(self, reason: str, hint: str = DO_NOT_RETRY) -> RefusedError:
+        return not_permitted(reason, self.name, self.paths, hint)
 
     def _paths(self) -> tuple[str, ...]:
         """Return the paths in the arguments, in every spelling that leads to them, relative to the root."""
@@ -398,9 +428,12 @@ class GuardedCall:
 class Access:
     """The access of one call to each file, by the file's canonical path."""
 
-    def __init__(self, call: GuardedCall, grant: _Grant) -> None:
+    def __init__(
+        self, call: GuardedCall, grant: _Grant, expected: Sequence[Change] = (), *, planned: bool = False
+    ) -> None:
         # A file that may not be read is closed to every method. A rule without a glob was checked before.
-        self.replaced: dict[str, str | None] = {}  # the revision of each file that the call replaces
+        self._expected = _by_path(expected)
+        self.is_planned = planned
         self._read: list[Rule] = []
         self._change: list[Rule] = []
         changes = CHANGING if call.changes and not call.names_files else ()
@@ -417,11 +450,17 @@ class Access:
 
     def denies_reading(self, real_path: str) -> bool:
         """Return True if a rule denies this call the contents of a file."""
-        return _denying(self._read, [real_path], self._ignores_case) is not None
+        return first_covering(self._read, [real_path], self._ignores_case) is not None
 
-    def note_change(self, real_path: str, revision: str | None) -> None:
-        """Note the revision of a file that the call replaces."""
-        self.replaced[real_path] = revision
+    def begin(self, changes: Sequence[Change]) -> None:
+        """End a call that is only planned; raise `stale` if the changes are not those that were allowed."""
+        if self.is_planned:
+            raise _Planned(changes)
+        if self._expected and _by_path(changes) != self._expected:
+            raise StaleError(
+                "The files have changed since the call was allowed; nothing was changed.",
+                hint="Read the file again, then decide again.",
+            )
 
     def check_read(self, real_path: str) -> None:
         """Raise `refused` if a rule denies reading a file, or reading it was not granted."""
@@ -432,14 +471,35 @@ class Access:
         self._check(real_path, self._change, self._grant.change)
 
     def _check(self, real_path: str, rules: Sequence[Rule], granted: _Test | None) -> None:
-        if rule := _denying(rules, [real_path], self._ignores_case):
+        if rule := first_covering(rules, [real_path], self._ignores_case):
             if rule in self._grant.unasked:
                 reason = f"The rule `{rule.text}` asks the user before {self._name} uses {quote(real_path)}."
-                raise _refusal(reason, self._name, [real_path], "Call it with this path alone.")
-            raise _refusal(f"The rule `{rule.text}` denies {self._name} here.", self._name, [real_path])
+                raise not_permitted(reason, self._name, [real_path], "Call it with this path alone.")
+            raise not_permitted(f"The rule `{rule.text}` denies {self._name} here.", self._name, [real_path])
         if granted is not None and not granted(real_path):
             reason = f"{quote(real_path)} is not one of the files that {self._name} was allowed to use."
-            raise _refusal(reason, self._name, [real_path])
+            raise not_permitted(reason, self._name, [real_path])
+
+
+class _CommandAccess(Access):
+    """The access of a command, which is asked about when its changes are known."""
+
+    def __init__(self, call: GuardedCall, grant: _Grant, *, asks_always: bool, asked: bool) -> None:
+        super().__init__(call, grant)
+        self._call, self._asks_always, self._asked = call, asks_always, asked
+        rules = [rule for rule in self._change if rule.name != call.name]
+        self._asking = [rule for rule in rules if rule in grant.unasked]
+        self._change = [rule for rule in rules if rule not in grant.unasked]
+        self._read = [rule for rule in self._read if rule.name != call.name]
+
+    def begin(self, changes: Sequence[Change]) -> None:
+        """Ask about the changes, unless rules allow them all; raise `refused` for a rule."""
+        paths = [change.path for change in changes]
+        for path in paths:
+            self.check_change(path)
+        asks = self._asks_always or first_covering(self._asking, paths, self._ignores_case)
+        if asks and not self._asked:
+            self._call.ask_about(changes)
 
 
 def may_show_unasked(workspace: Guarded) -> Callable[[str], bool]:
@@ -453,9 +513,28 @@ def may_show_unasked(workspace: Guarded) -> Callable[[str], bool]:
     return workspace._root.for_call(Access(call, _Grant(unasked=call.ask_rules))).may_show_recorded
 
 
-def _refusal(reason: str, method: str, paths: Sequence[str], hint: str = "") -> RefusedError:
-    hint = hint or "Do not try again in any way; tell the user, or go on without it."
-    return RefusedError(f"{reason.rstrip('.')}.", hint=hint, details={"method": method, "paths": list(paths)})
+def request_about(
+    changes: Sequence[Change], name: str, effect: Effect, arguments: Mapping[str, Any], root: Root
+) -> PermissionRequest:
+    """Return the question about some changes; contents that may not be shown are left out."""
+    context = call_context.current.get()
+    tool = one_line(context.tool) if context and context.tool else None
+    diff, shown = history.report.proposed_changes(changes, root.may_show_recorded, root.display_path)
+    paths = tuple(dict.fromkeys(one_line(change.path) for change in changes))
+    return PermissionRequest(name, effect, arguments, paths, visible(diff), tool, changes=shown)
+
+
+def ask_about(workspace: Guarded, changes: Sequence[Change]) -> None:
+    """Ask about all changes of a transaction before they are made."""
+    root = workspace._root
+    request = request_about(changes, "transaction", "write", {}, root)
+    for asker in workspace.policy.askers:
+        if ask_user(asker, request, request.paths).arguments:
+            raise InvalidArgumentError("The arguments of a transaction cannot be changed.")
+
+
+def _by_path(changes: Iterable[Change]) -> dict[str, Change]:
+    return {change.path: change for change in changes}
 
 
 def _through_links(rules: Sequence[Rule], root: Root) -> tuple[Rule, ...]:
@@ -477,43 +556,14 @@ def _through_links(rules: Sequence[Rule], root: Root) -> tuple[Rule, ...]:
     return tuple(found)
 
 
-def _denying(rules: Sequence[Rule], paths: Sequence[str], ignores_case: Callable[[str], bool]) -> Rule | None:
-    """Return the first rule that covers one of the paths, in any spelling that the file system accepts."""
-    for rule in rules:
-        glob = rule.glob or ""
-        for path in paths if glob else ():
-            if (
-                _matches(glob, path)
-                or _matches(unicodedata.normalize("NFC", glob), unicodedata.normalize("NFC", path))
-                or (_matches(fold_letters(glob), fold_letters(path)) and ignores_case(path))
-            ):
-                return rule
-    return None
-
-
 def _within(paths: Iterable[str], globs: Iterable[tuple[str, str]] = ()) -> Callable[[str], bool]:
     """Return a test for canonical paths at or below `paths`, or matched by one of `globs`."""
     known = frozenset(paths)
     matchers = [(f"{above}/" if above else "", compile_globs([pattern])) for above, pattern in globs]
 
     def granted(real_path: str) -> bool:
-        return not known.isdisjoint((".", *_path_and_parents(real_path))) or any(
+        return not known.isdisjoint((".", *path_and_parents(real_path))) or any(
             real_path.startswith(above) and matches(real_path[len(above) :]) for above, matches in matchers
         )
 
     return granted
-
-
-def _matches(glob: str, path: str) -> bool:
-    """Return True if a glob matches a path or a directory above it."""
-    return any(map(_compiled(glob), _path_and_parents(path)))
-
-
-def _path_and_parents(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
-
-
-@functools.lru_cache(maxsize=256)  # for the globs of rules only, not for those that models send
-def _compiled(glob: str) -> Callable[[str], bool]:
-    return compile_globs([glob])

@@ -4,7 +4,7 @@
 
 Each makes the framework's own tools of a `Toolset`: our schemas, images as images, errors as the framework's
 failed results. Calls that need approval wait for it by the framework's own mechanism, if `ask` is the
-`Policy.permission` of the workspace.
+`Policy.on_ask` of the workspace.
 """
 
 from types import ModuleType

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
+from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
@@ -19,10 +20,10 @@ _Output = tuple[str | list[dict[str, Any]], dict[str, Any]]
 def tools(toolset: Toolset) -> list[BaseTool]:
     """Return tools as LangChain's, for `create_agent(tools=...)`, a `ToolNode` or `bind_tools`.
 
-    A call that fails becomes a `ToolMessage` whose status is "error". With the `Policy.permission` `ask`, a
+    A call that fails becomes a `ToolMessage` whose status is "error". With the `Policy.on_ask` `ask`, a
     call that needs approval is an interrupt like that of `HumanInTheLoopMiddleware`: its value is a
     `HITLRequest`, and a `HITLResponse` or one decision, "approve" or "reject", resumes it. The description
-    shows the diff. The graph needs a checkpointer.
+    shows the diff. The graph needs a checkpointer. `CallContext.context` of a tool is the `RunnableConfig`.
 
     Args:
         toolset: The tools. Pass their `instructions()` as the system prompt.
@@ -53,12 +54,12 @@ class _FileTool(BaseTool):
     def _run(self, /, *args: Any, **arguments: Any) -> _Output:
         del args
         with answering(_interrupts(self.name, arguments)):
-            return _output(self._toolset.call(self.name, arguments))
+            return _output(self._toolset.call(self.name, arguments, context=ensure_config()))
 
     async def _arun(self, /, *args: Any, **arguments: Any) -> _Output:
         del args
         with answering(_interrupts(self.name, arguments)):
-            return _output(await self._toolset.acall(self.name, arguments))
+            return _output(await self._toolset.acall(self.name, arguments, context=ensure_config()))
 
 
 def _output(result: ToolResult) -> _Output:

@@ -18,9 +18,9 @@ from agentfs.tools.toolset import Toolset
 def tools(toolset: Toolset) -> list[Tool]:
     """Return tools as those of the MCP SDK, for `MCPServer(tools=...)`.
 
-    A call that fails is a result with `is_error`. With the `Policy.permission` `ask`, a call that needs
+    A call that fails is a result with `is_error`. With the `Policy.on_ask` `ask`, a call that needs
     approval is an elicitation that shows the diff; without that capability of the client it is refused.
-    Long searches report progress.
+    Long searches report progress. `CallContext.context` of a tool is the SDK's `Context`.
 
     Args:
         toolset: The tools. Pass their `instructions()` to the server.
@@ -62,7 +62,7 @@ class _FileTool(Tool):
         questions = Questions(context.request_context, context)
         with answering(questions.permission):
             progress = progress_reporter(context)
-            result = await self._toolset.acall(self.name, arguments, on_progress=progress)
+            result = await self._toolset.acall(self.name, arguments, on_progress=progress, context=context)
         if questions.required is not None:
             return questions.required
         return types.CallToolResult.model_validate(call_result(result))

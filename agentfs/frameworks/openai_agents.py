@@ -19,9 +19,9 @@ def tools(toolset: Toolset, *, strict: bool = False, approval: bool = False) -> 
     """Return tools as those of the OpenAI Agents SDK, for `Agent(tools=...)`.
 
     The SDK shows a model a failure as text. It is also an error of the call's span, and the item's
-    `custom_data` has `success` and the `code` of the error. With `approval` and the `Policy.permission`
+    `custom_data` has `success` and the `code` of the error. With `approval` and the `Policy.on_ask`
     `ask`, a call that needs approval is an interruption of the run, which `RunState.approve` or
-    `RunState.reject` answers.
+    `RunState.reject` answers. `CallContext.context` of a tool is the `ToolContext`.
 
     Args:
         toolset: The tools. Pass their `instructions()` to the agent.
@@ -46,7 +46,7 @@ def _tool(toolset: Toolset, tool: Tool, schema: dict[str, Any], approval: bool) 
             return Deny("The user must be asked before this call, and was not.")
 
         with answering(answer):
-            result = results[context] = await toolset.acall(tool.name, arguments)
+            result = results[context] = await toolset.acall(tool.name, arguments, context=context)
         return _output(result)
 
     async def needs_approval(_: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:

@@ -27,8 +27,9 @@ def toolset(tools: Toolset, *, id: str | None = None) -> AbstractToolset[Any]:  
     """Return tools as a toolset of pydantic-ai, for `Agent(toolsets=[...])`.
 
     It adds the instructions of the tools. A call that fails returns `ToolFailed`'s result, and does not count
-    as a retry. With the `Policy.permission` `ask`, a call that needs approval becomes an approval of
-    `DeferredToolRequests`, with the method, the paths and the diff as its metadata.
+    as a retry. With the `Policy.on_ask` `ask`, a call that needs approval becomes an approval of
+    `DeferredToolRequests`, with the method, the paths and the diff as its metadata. `CallContext.context`
+    of a tool is the `RunContext`.
 
     Args:
         tools: The tools.
@@ -82,7 +83,7 @@ class _FileToolset(AbstractToolset[Any]):
             raise Paused(request, ApprovalRequired(shown))
 
         with answering(answer):
-            result = await self._tools.acall(name, tool_args)
+            result = await self._tools.acall(name, tool_args, context=ctx)
         text = result.content_with_notes
         if not result.success:
             raise ToolFailed(text)

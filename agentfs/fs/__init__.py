@@ -2,7 +2,7 @@
 # pyright: reportUnusedImport=false
 
 from agentfs.fs.directory import Directory, DirEntry, unicode_duplicates_among
-from agentfs.fs.file import BINARY, KeptText, OpenFile, ReadBuffer
+from agentfs.fs.file import OpenFile
 from agentfs.fs.node import (
     Change,
     Changed,
@@ -20,6 +20,7 @@ from agentfs.fs.node import (
 from agentfs.fs.oserrors import typed
 from agentfs.fs.path import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, display_name, quote
 from agentfs.fs.pieces import incremental_decoder, join_returns, text_pieces
-from agentfs.fs.plan import directories_above, is_second_name
+from agentfs.fs.plan import directories_above, is_temporary_name
 from agentfs.fs.protect import name_matcher
-from agentfs.fs.root import Root, watched
+from agentfs.fs.read_buffer import BINARY, KeptText, ReadBuffer
+from agentfs.fs.root import Root

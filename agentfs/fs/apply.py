@@ -1,89 +1,18 @@
-"""Apply a batch of changes, all of them or none, and undo the unfinished batches of dead processes.
+"""Apply a batch of changes, all of them or none: lock the files, check the changes, and make them."""
 
-The steps that are likely to fail come first: new contents are written to temporaries, and files that will be
-replaced or removed get a hard link as backup. After that, only renames and removals remain. If one of them
-fails, or the process dies, the backups restore the old files.
-"""
-
-import errno
-import os
-import stat
-import time
-from collections.abc import Callable, Container, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import partial
-from operator import attrgetter
-from typing import ClassVar, NamedTuple
 
-from agentfs.base import call_context
-from agentfs.base.advice import Joined
-from agentfs.errors import AgentFSError, NotDirectoryError, NotFoundError, ProtectedError
-from agentfs.fs import oserrors, syscalls
+from agentfs.fs import oserrors
+from agentfs.fs.batch import Applied, Batch, NotRenamed, Terms
 from agentfs.fs.context import RootContext
-from agentfs.fs.file import (
-    apply_metadata,
-    create_temporary,
-    node_at,
-    node_in,
-    remove_stale_temporaries,
-    sync_directory,
-    unicode_duplicate_notes,
-)
+from agentfs.fs.file import node_at
 from agentfs.fs.lock import ATTEMPTS, file_locks
-from agentfs.fs.node import (
-    Change,
-    Conflict,
-    DirectoryNode,
-    FileNode,
-    LinkNode,
-    Metadata,
-    Node,
-    Recorder,
-    StagedNodes,
-)
-from agentfs.fs.path import quote
-from agentfs.fs.plan import (
-    PlannedChange,
-    RecoveryLog,
-    directories_above,
-    is_second_name,
-    is_single,
-    new_temporary,
-    plan_changes,
-    plan_single,
-    recovery_log,
-    steps_of,
-    unfinished_batches,
-)
+from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Node, Recorder, StagedNodes
+from agentfs.fs.plan import directories_above, is_single, plan_changes, plan_single
+from agentfs.fs.recovery_log import recovery_log
 from agentfs.fs.resolve import ResolvedPath, resolve_real
-
-_NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
-_RETRY_SECONDS = 0.5  # how long a failed batch retries to undo its steps
-_RETRY_PAUSE = 0.001
-_NOTED_PATHS = 5
-_REPAIR_BYTES = 200 * 1024 * 1024
-
-
-class Terms(NamedTuple):
-    """The arguments of `Root.apply`. `held` is the path of a single change that the caller has locked."""
-
-    max_bytes: int
-    conflict: Conflict
-    recorder: Recorder | None = None
-    undoing: bool = False
-    held: ResolvedPath | None = None
-
-
-class Applied(NamedTuple):
-    """The outcome of `Root.apply`."""
-
-    remaining: tuple[str, ...] = ()  # directories that were not removed because they have other entries
-    notes: tuple[str, ...] = ()
-
-
-class NotRenamed(Exception):  # noqa: N818 - caught by `apply_changes`
-    """A directory cannot be renamed with its entries, so the changes must be made one by one."""
 
 
 def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change], terms: Terms) -> Applied:
@@ -101,11 +30,13 @@ def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change
         return context if path in gone.nodes else cleared
 
     files = [change.path for change in changes if not change.of_directory]
-    with _lock_files(cleared, root_path, files), _alone(terms.recorder):
+    with lock_files(cleared, root_path, files), _excluding_others(terms.recorder):
         changes = _with_parents(cleared, changes, terms.max_bytes)
         changes = _checked(context_at, changes, terms)
         if is_single(changes):
-            return Batch(context, plan_single(changes), terms, single=True).apply(changes)
+            path = max((change.path for change in changes), key=len)
+            with resolve_real(context, path, create_parents=True) as held:
+                return Batch(context, plan_single(changes), terms._replace(held=held)).apply(changes)
         for rename_directories in (True, False):
             plans = plan_changes(context, changes, rename_directories=rename_directories)
             with suppress(NotRenamed), recovery_log(context, root_path, plans) as log:
@@ -119,28 +50,30 @@ def _apply_held(context: RootContext, held: ResolvedPath, changes: Sequence[Chan
     if held.missing:
         made = [Change(path, None, DirectoryNode()) for path in held.missing_directories]
         changes = [*made, *changes]
-    with _alone(terms.recorder if creates else None):
-        return Batch(context, plan_single(changes), terms, single=True).apply(changes)
+    with _excluding_others(terms.recorder if creates else None):
+        return Batch(context, plan_single(changes), terms).apply(changes)
 
 
-def _alone(recorder: Recorder | None) -> AbstractContextManager[object]:
+def _excluding_others(recorder: Recorder | None) -> AbstractContextManager[object]:
     # Directories have no locks, so keep other threads from adding or removing entries.
-    return nullcontext() if recorder is None else recorder.alone()
+    return nullcontext() if recorder is None else recorder.exclusive()
 
 
 @contextmanager
-def _lock_files(context: RootContext, root_path: str, paths: Sequence[str]) -> Generator[None]:
+def lock_files(context: RootContext, root_path: str, paths: Sequence[str]) -> Generator[None]:
+    """Lock the files at some real paths for the block."""
     for _ in range(ATTEMPTS):
-        keys = {_lock_key(context, path): path for path in paths}
+        keys = {lock_key(context, path): path for path in paths}
         with file_locks(keys, root_path) as waited:
             # If a path now leads to another file, these are the wrong locks.
-            if not waited or keys == {_lock_key(context, path): path for path in paths}:
+            if not waited or keys == {lock_key(context, path): path for path in paths}:
                 yield
                 return
     raise oserrors.kept_changing(paths[0])
 
 
-def _lock_key(context: RootContext, path: str) -> str:
+def lock_key(context: RootContext, path: str) -> str:
+    """Return the key of the lock of the file at a real path."""
     with resolve_real(context, path, create_parents=True) as resolved:
         return resolved.lock_key
 
@@ -201,521 +134,3 @@ def _checked(
             before = replace(before, metadata=present.metadata)
         wanted.append(Change(path, present if isinstance(present, DirectoryNode) else before, after))
     return wanted
-
-
-def repair(context: RootContext, root_path: str) -> list[str]:
-    """Undo the unfinished changes of dead processes; return notes on them."""
-    notes: list[str] = []
-    for plans, left, log in unfinished_batches(context, root_path):
-        notes += _repair_batch(context, root_path, plans, left, log)
-    return notes
-
-
-def _repair_batch(
-    context: RootContext, root_path: str, plans: Sequence[PlannedChange], paths: set[str], log: RecoveryLog
-) -> list[str]:
-    """Undo the changes of a batch at some paths, if these can be reached; return notes on them."""
-    blocked: dict[str, Exception] = {}
-    lockable: list[str] = []
-    batch = Batch(context, plans, Terms(_REPAIR_BYTES, _no_conflict), log)
-    for plan in sorted(plans, key=lambda plan: plan.change.path):
-        path, second_names = plan.change.path, [name for name in (plan.temporary, plan.backup) if name]
-        second_names += filter(is_second_name, {os.path.dirname(name) for name in second_names})
-        error = _protection(context, [path, *second_names, *filter(None, [plan.source])])
-        if error is None:
-            batch.staged.update(second_names)  # the process may have created any of them
-        if path not in paths:
-            continue
-        try:
-            if error is not None:
-                raise error
-            _lock_key(context, path)
-            lockable.append(path)
-        except NotDirectoryError:
-            continue  # a part of the path is a file, so the path does not exist and needs no lock
-        except (AgentFSError, OSError) as reason:
-            blocked[path] = reason
-    batch.not_undone.update(blocked)
-    changed_by_others: tuple[str, ...] = ()
-    try:
-        with _lock_files(context, root_path, lockable):
-            changed_by_others = batch.undo(paths - blocked.keys())
-    except (AgentFSError, OSError) as error:
-        blocked |= dict.fromkeys(paths - blocked.keys(), error)
-        batch.not_undone.update(paths)
-    batch.keep_log_if_needed()
-    left = sorted(batch.not_undone)
-    reasons = {path: f": {getattr(error, 'message', str(error))}" for path, error in blocked.items()}
-    notes = [f"{_unfinished(path)} could not be undone{reasons.get(path, '')}" for path in left]
-    if undone := sorted(paths.difference(left)):
-        notes.append(f"{_unfinished(*undone)} was undone")
-    if changed_by_others:
-        changed = ", ".join(map(quote, changed_by_others))
-        notes.append(f"later changes of {changed} by another program were kept")
-    return notes
-
-
-def _no_conflict(change: Change, _: Node | None) -> AgentFSError:
-    return NotFoundError(change.path)  # never raised: undoing a batch does not call `conflict`
-
-
-def _protection(context: RootContext, paths: Sequence[str]) -> ProtectedError | None:
-    """Return the error for the first protected path, if any."""
-    for path in paths:
-        try:
-            with resolve_real(context, path, create_parents=True) as resolved:
-                resolved.check_may_change()
-        except ProtectedError as error:
-            return error
-        except (AgentFSError, OSError):
-            continue  # unreachable: changing it fails later
-    return None
-
-
-def _unfinished(*paths: str) -> str:
-    return f"an unfinished change of {', '.join(map(quote, paths))}"
-
-
-class Batch:
-    """The planned changes of one batch, to apply or to undo."""
-
-    def __init__(
-        self,
-        context: RootContext,
-        plans: Sequence[PlannedChange],
-        terms: Terms,
-        log: RecoveryLog | None = None,
-        *,
-        single: bool = False,
-    ) -> None:
-        """Prepare a batch; `single` means that the plans come from `plan_single`."""
-        self._context = context
-        self._plans = sorted(plans, key=attrgetter("change.path"))
-        self._terms = terms
-        self._log = log
-        self._renamed: set[str] = set()  # paths whose temporary was renamed without a hard link
-        self._retry_until = 0.0
-        self.staged: set[str] = set()  # temporaries and backups that may exist
-        self.not_undone: set[str] = set()  # paths whose old node could not be restored
-        self._is_single = single
-        self._kept_directories: list[str] = []
-        self._begun: set[str] = set()  # paths whose change may have been made
-        self._settled: dict[str, Change] = {}  # changes that create files, with their actual modes
-
-    def apply(self, changes: Sequence[Change]) -> Applied:
-        """Make the changes, or undo those that were made."""
-        notes: dict[str, list[str]] = {}  # each with the paths it is about
-        recorder = self._terms.recorder
-        try:
-            if recorder is not None:
-                recorder.prepare(changes)
-            steps = steps_of(self._plans)
-            # The temporary of a single file lies in the directory of the file, which is created first.
-            first = steps[:-1] if self._is_single else []
-            for step, plan in first:
-                self._METHODS[step](self, plan)
-            for plan in self._plans:
-                call_context.check()
-                for note in self._prepare(plan):
-                    notes.setdefault(note, []).append(plan.change.path)
-            if self._settled:
-                changes = [self._settled.get(change.path, change) for change in changes]
-            with nullcontext() if recorder is None else recorder.recording(tuple(changes)):
-                try:
-                    call_context.begin_commit()  # a call cancelled during the recording changes nothing
-                    for step, plan in steps[len(first) :]:
-                        for note in self._METHODS[step](self, plan):
-                            notes.setdefault(note, []).append(plan.change.path)
-                except BaseException:
-                    self._undo_begun()  # before the journal looks at the outcome
-                    raise
-        except BaseException as error:
-            self._undo_begun()
-            typed = self._typed(error)
-            if typed is error:
-                raise
-            raise typed from None
-        unsynced = self._sync() if self._context.durability == "full" else []
-        if self._log is not None:
-            self._log.note_left(())
-        if self.staged:
-            self._remove_staged()
-        self.keep_log_if_needed()
-        if self._is_single:
-            return Applied(tuple(self._kept_directories), (*notes, *unsynced))
-        about = [f"{note}: {self._names(paths)}" for note, paths in notes.items()]
-        return Applied(tuple(self._kept_directories), (*about, *unsynced))
-
-    def _undo_begun(self) -> None:
-        with call_context.uncounted():
-            if self._is_single:
-                self._remove_staged()  # it may lie in a directory that `undo` removes
-            self.undo(self._begun)
-            self.keep_log_if_needed()
-
-    def _typed(self, error: BaseException) -> BaseException:
-        if isinstance(error, NotRenamed) and self.not_undone and error.__cause__ is not None:
-            error = error.__cause__
-        path = self._plans[0].change.path if self._plans else "."
-        known = oserrors.from_oserror(error, path) if isinstance(error, OSError) else error
-        if self.not_undone and isinstance(known, AgentFSError):
-            paths = ", ".join(map(quote, sorted(self.not_undone)))
-            hint = f"{paths} could not be restored; opening the workspace again retries it."
-            known.hint = Joined(" ", known.hint, hint)
-        return known
-
-    def _names(self, paths: Sequence[str]) -> str:
-        names = ", ".join(quote(self._context.display_path(path)) for path in sorted(paths)[:_NOTED_PATHS])
-        more = len(paths) - _NOTED_PATHS
-        return f"{names} and {more} more" if more > 0 else names
-
-    def _prepare(self, plan: PlannedChange) -> list[str]:
-        """Back up the old file and write the new one to its temporary; return notes on lost metadata."""
-        path, before, after = plan.change.path, plan.change.before, plan.change.after
-        if plan.inode:
-            self._check_entries(plan)
-            return []
-        is_new = isinstance(after, FileNode) and after.metadata is None
-        metadata = before.metadata if isinstance(before, FileNode) and not is_new else None
-        replaced: os.stat_result | None = None
-        if isinstance(before, FileNode) and after is not None:
-            with self._at(path) as target:
-                replaced = target.stat()  # before the backup adds a hard link
-        if plan.backup and isinstance(before, FileNode | LinkNode):
-            self._make_place(plan)
-            with self._at(plan.backup) as backup, self._changing(path) as target:
-                self.staged.add(plan.backup)
-                if not syscalls.link_into(target.parent, target.name, backup.parent, backup.name):
-                    self._create(backup, before, None, None)
-        if not isinstance(after, FileNode | LinkNode):
-            return []
-        if plan.backup:
-            self._make_place(plan)
-        with self._changing(plan.temporary, os.path.basename(path)) as temporary:
-            self.staged.add(plan.temporary)
-            if plan.source:
-                with self._at(plan.source) as source:
-                    if syscalls.link_into(source.parent, source.name, temporary.parent, temporary.name):
-                        return []
-                    replaced = source.stat()
-            if self._is_single:
-                remove_stale_temporaries(self._context, temporary.parent)
-            notes = self._create(temporary, after, replaced, metadata)
-            if is_new and isinstance(after, FileNode):
-                mode = syscalls.lstat(temporary.parent, temporary.name).st_mode & 0o777
-                settled = replace(after, mode=mode, metadata=Metadata(mode))
-                plan.change = self._settled[path] = Change(path, before, settled)
-        return notes
-
-    def _check_entries(self, plan: PlannedChange) -> None:
-        """Raise NotRenamed if the directory has an unplanned entry, or a part of it is on another device."""
-        with resolve_real(self._context, plan.change.path, create_parents=True) as target:
-            device = syscalls.lstat(target.parent, ".").st_dev
-        directories = [""]
-        while directories:
-            below = directories.pop()
-            with self._at(f"{plan.source}/{below}" if below else plan.source) as directory:
-                fd = syscalls.open_directory(directory.parent, directory.name)
-            try:
-                entries = {os.path.join(below, name): type_ for name, type_ in syscalls.typed_names(fd)}
-                if os.fstat(fd).st_dev != device or not entries.keys() <= plan.entries:
-                    raise NotRenamed
-            finally:
-                syscalls.close(fd)
-            directories += [path for path, type_ in entries.items() if type_ == "d"]
-
-    def _make_place(self, plan: PlannedChange) -> None:
-        """Create the private directory for second names, if the plan has one."""
-        place = os.path.dirname(plan.temporary)
-        if is_second_name(place) and place not in self.staged:
-            with self._changing(place, os.path.basename(plan.change.path)) as target:
-                self.staged.add(place)
-                os.mkdir(target.name, 0o700, dir_fd=target.parent)
-
-    def _put(self, plan: PlannedChange) -> list[str]:
-        change = plan.change
-        with self._at(plan.temporary) as temporary, self._changing(change.path) as target:
-            if isinstance(change.before, FileNode | LinkNode):
-                self._check_unchanged(change, target)
-                self._begun.add(change.path)
-                syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
-                self.staged.discard(plan.temporary)
-                return []
-            self._begun.add(change.path)
-            try:
-                if self._is_single:
-                    syscalls.rename_new(temporary.parent, temporary.name, target.name)
-                    self.staged.discard(plan.temporary)
-                elif not syscalls.link_into(temporary.parent, temporary.name, target.parent, target.name):
-                    # Without hard links, this may replace a file that was created just now.
-                    self._renamed.add(change.path)
-                    syscalls.replace(temporary.parent, temporary.name, target.name, to=target.parent)
-            except FileExistsError:
-                raise self._terms.conflict(change, self._node_in(target)) from None
-            return [] if plan.source else unicode_duplicate_notes(target.parent, target.name)
-
-    def _remove(self, plan: PlannedChange) -> list[str]:
-        with self._changing(plan.change.path) as target:
-            self._check_unchanged(plan.change, target)
-            self._begun.add(plan.change.path)
-            os.unlink(target.name, dir_fd=target.parent)
-        return []
-
-    def _check_unchanged(self, change: Change, target: ResolvedPath) -> None:
-        # Other programs do not take our lock and may have written.
-        present = self._node_in(target)
-        if present != change.before:
-            raise self._terms.conflict(change, present)
-
-    def _rename_directory(self, plan: PlannedChange) -> list[str]:
-        with self._at(plan.source) as source, self._at(plan.change.path) as target:
-            if self._inode_at(plan.source) != plan.inode:
-                raise self._terms.conflict(Change(plan.source, plan.change.after, None), None)
-            self._begun.add(plan.change.path)
-            try:
-                syscalls.rename_directory(source.parent, source.name, target.parent, target.name)
-            except FileExistsError:
-                raise self._terms.conflict(plan.change, self._node_at(plan.change.path)) from None
-            except OSError as error:
-                # A mount or overlay prevents the rename. After any other cause, single changes fail too.
-                raise NotRenamed from error
-        return []
-
-    def _make_directory(self, plan: PlannedChange) -> list[str]:
-        """Create a directory, or change the mode of an existing one."""
-        path, before, after = plan.change.path, plan.change.before, plan.change.after
-        self._begun.add(path)
-        try:
-            notes = self._set_directory(path, before, after)
-        except FileExistsError:
-            self._begun.discard(path)
-            raise self._terms.conflict(plan.change, self._node_at(path)) from None
-        if self._terms.held is not None:
-            self._terms.held.enter_made()
-        return notes
-
-    def _remove_directory(self, plan: PlannedChange) -> list[str]:
-        with self._changing(plan.change.path) as target:
-            self._begun.add(plan.change.path)
-            try:
-                os.rmdir(target.name, dir_fd=target.parent)
-            except OSError as error:
-                if error.errno not in _NOT_EMPTY:
-                    raise
-                if plan.change.after is not None or not self._terms.undoing:
-                    # Another program has added an entry.
-                    raise self._terms.conflict(plan.change, plan.change.before) from None
-                self._kept_directories.append(plan.change.path)
-        return []
-
-    def _sync(self) -> list[str]:
-        """Sync the directories of the changes; return a note if that fails."""
-        notes: list[str] = []
-        paths = [path for plan in self._plans for path in (plan.change.path, plan.source) if path]
-        # Sync each directory once, through one of its entries. Removed directories are skipped.
-        for path in {os.path.dirname(path): path for path in paths}.values():
-            with suppress(NotFoundError, NotDirectoryError), self._at(path) as target:
-                notes += sync_directory(target.parent)
-        return notes[:1]
-
-    def undo(self, paths: Container[str]) -> tuple[str, ...]:
-        """Restore the old nodes of some paths; return the paths that another program has changed since."""
-        changed_by_others: list[str] = []
-        undone: set[str] = set()
-        for _, plan in reversed(steps_of(self._plans)):
-            path = plan.change.path
-            if path in undone or path not in paths:
-                continue
-            undone.add(path)
-            restored = self._retry(partial(self._restore, plan))
-            if restored is None:
-                self.not_undone.add(path)
-            elif not restored:
-                changed_by_others.append(path)
-        self._remove_staged()
-        return tuple(changed_by_others)
-
-    def keep_log_if_needed(self) -> None:
-        """Keep the log if a path could not be restored, or a second name could not be removed."""
-        if self._log is not None:
-            self._log.keep = bool(self.not_undone or self.staged)
-            if self._log.keep:
-                self._log.note_left(self.not_undone)
-
-    def _at(self, path: str) -> AbstractContextManager[ResolvedPath]:
-        held = self._terms.held
-        open_here = None if held is None else held.other(path)
-        return resolve_real(self._context, path) if open_here is None else nullcontext(open_here)
-
-    @contextmanager
-    def _changing(self, path: str, name: str | None = None) -> Generator[ResolvedPath]:
-        """Resolve a path. OSErrors of the block become typed errors, with `name` as the last name."""
-        with self._at(path) as resolved:
-            try:
-                yield resolved
-            except FileExistsError:
-                raise
-            except OSError as error:
-                raise resolved.error(error, name) from None
-
-    def _node_in(self, resolved: ResolvedPath) -> Node | None:
-        return node_in(self._context, resolved, self._terms.max_bytes)
-
-    def _node_at(self, path: str) -> Node | None:
-        return node_at(self._context, path, self._terms.max_bytes)
-
-    def _create(
-        self,
-        at: ResolvedPath,
-        node: FileNode | LinkNode,
-        replaced: os.stat_result | None,
-        metadata: Metadata | None,
-    ) -> list[str]:
-        """Create a link or a file. Without `metadata`, a file gets that of its node."""
-        if isinstance(node, LinkNode):
-            os.symlink(node.target, at.name, dir_fd=at.parent)
-            return []
-        return create_temporary(self._context, at.parent, at.name, node, replaced, metadata or node.metadata)
-
-    def _set_directory(self, path: str, present: Node | None, wanted: Node | None) -> list[str]:
-        with self._changing(path) as target:
-            mode = wanted.mode if isinstance(wanted, DirectoryNode) else None
-            if not isinstance(present, DirectoryNode):
-                # Keep other users out until it has its owner and access control list.
-                os.mkdir(target.name, 0o777 if mode is None else 0o700, dir_fd=target.parent)
-            elif mode is None:
-                mode = syscalls.new_directory_mode(target.parent, new_temporary("part"))
-            if mode is None:
-                return []
-            metadata = wanted.metadata if isinstance(wanted, DirectoryNode) else None
-            fd = syscalls.open_directory(target.parent, target.name)
-            try:
-                return apply_metadata(fd, (metadata or Metadata(mode))._replace(mode=mode))
-            finally:
-                syscalls.close(fd)
-
-    def _restore(self, plan: PlannedChange) -> bool:
-        """Restore the old node of a path; return False if another program has changed the path."""
-        path, before, after = plan.change.path, plan.change.before, plan.change.after
-        if plan.inode:
-            return self._rename_back(plan)
-        if isinstance(before, FileNode | LinkNode):
-            return self._restore_from_backup(plan)
-        if before is None and isinstance(after, DirectoryNode):
-            return self._remove_made_directory(path)
-        present = self._node_at(path)
-        made = self._is_made(plan, present)
-        if isinstance(present, FileNode | LinkNode) and not (made and self._created(plan)):
-            return False
-        if isinstance(before, DirectoryNode):
-            if made or present is None:
-                if isinstance(present, FileNode | LinkNode):
-                    self._remove_at(path)
-                self._set_directory(path, present, before)
-            return True
-        if present is None or not made:
-            return present is None
-        self._remove_at(path)
-        return True
-
-    def _is_made(self, plan: PlannedChange, present: Node | None) -> bool:
-        after = plan.change.after
-        if isinstance(after, FileNode) and isinstance(present, FileNode) and after.metadata is None:
-            return present.digest == after.digest  # the umask decided the mode
-        return present == after
-
-    def _remove_made_directory(self, path: str) -> bool:
-        """Remove a directory unless it has entries. This takes few descriptors, in case they ran out."""
-        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as target:
-            if not stat.S_ISDIR(syscalls.lstat(target.parent, target.name).st_mode):
-                return False
-            with suppress(OSError):
-                os.rmdir(target.name, dir_fd=target.parent)
-        return True
-
-    def _rename_back(self, plan: PlannedChange) -> bool:
-        if self._inode_at(plan.source) == plan.inode:
-            return True
-        if self._inode_at(plan.change.path) != plan.inode:
-            return False
-        with self._at(plan.change.path) as target, self._at(plan.source) as source:
-            try:
-                syscalls.rename_directory(target.parent, target.name, source.parent, source.name)
-            except FileExistsError:
-                return False
-        return True
-
-    def _inode_at(self, path: str) -> int:
-        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as resolved:
-            return syscalls.lstat(resolved.parent, resolved.name).st_ino
-        return 0
-
-    def _created(self, plan: PlannedChange) -> bool:
-        """Return True if this batch created the file or link at a path: its temporary has the same inode."""
-        path = plan.change.path
-        if path in self._renamed:
-            return True
-        inode = self._inode_at(path)
-        return inode != 0 and inode == self._inode_at(plan.temporary)
-
-    def _restore_from_backup(self, plan: PlannedChange) -> bool:
-        path, before, after = plan.change.path, plan.change.before, plan.change.after
-        if not plan.backup or self._node_at(path) == before:
-            return True
-        saved, present = self._node_at(plan.backup), self._node_at(path)
-        if not isinstance(saved, FileNode | LinkNode) or saved != before or present not in (after, None):
-            return False
-        if isinstance(present, DirectoryNode):
-            self._remove_at(path, directory=True)
-        # If the directory of the path is missing, this fails, so that the only copy of the content is kept.
-        with self._at(plan.backup) as backup, self._at(path) as target:
-            try:
-                syscalls.replace(backup.parent, backup.name, target.name, to=target.parent)
-            except OSError as error:  # another file system: copy; the backup is removed later
-                if error.errno != errno.EXDEV:
-                    raise
-                self._create(target, saved, None, None)
-        return True
-
-    def _remove_at(self, path: str, *, directory: bool = False) -> None:
-        with self._at(path) as target:
-            (os.rmdir if directory else os.unlink)(target.name, dir_fd=target.parent)
-
-    def _remove_staged(self) -> None:
-        """Remove the second names, except those that are needed to restore a path."""
-        plans = [plan for plan in self._plans if plan.change.path in self.not_undone]
-        needed = {name for plan in plans for name in (plan.temporary, plan.backup)}
-        needed |= set(map(os.path.dirname, needed))
-        # Longest first: the entries of a private directory are removed before it.
-        self.staged = {
-            path
-            for path in sorted(self.staged, key=len, reverse=True)
-            if path in needed or not self._retry(partial(self._remove_staged_name, path))
-        }
-
-    def _remove_staged_name(self, path: str) -> bool:
-        with suppress(NotFoundError, NotDirectoryError, FileNotFoundError), self._at(path) as target:
-            directory = stat.S_ISDIR(syscalls.lstat(target.parent, target.name).st_mode)
-            (os.rmdir if directory else os.unlink)(target.name, dir_fd=target.parent)
-        return True
-
-    def _retry(self, act: Callable[[], bool]) -> bool | None:
-        """Repeat a step that fails because of a race; return None if it keeps failing."""
-        while True:
-            try:
-                return act()
-            except (OSError, AgentFSError):
-                now = time.monotonic()
-                self._retry_until = self._retry_until or now + _RETRY_SECONDS
-                if now > self._retry_until:
-                    return None
-                time.sleep(_RETRY_PAUSE)
-
-    # Unbound, because bound methods would keep the contents of each batch in a reference cycle.
-    _METHODS: ClassVar[dict[str, Callable[["Batch", PlannedChange], list[str]]]] = {
-        "make": _make_directory,
-        "rename": _rename_directory,
-        "put": _put,
-        "remove": _remove,
-        "unmake": _remove_directory,
-    }

@@ -4,14 +4,15 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.node import StagedNodes
+from agentfs.fs.node import Change, StagedNodes
 from agentfs.fs.own_directories import OwnDirectories
-from agentfs.fs.path import display_name, path_from
+from agentfs.fs.path import display_name, is_in, path_from
 from agentfs.fs.protect import NameMatcher
 
 TIME_RESOLUTION = 3_000_000_000  # nanoseconds: two changes this far apart get different file times
@@ -69,8 +70,8 @@ class FileAccess(Protocol):
     def check_change(self, real_path: str) -> None:
         """Raise RefusedError if the call may not change a file."""
 
-    def note_change(self, real_path: str, revision: str | None) -> None:
-        """Take the revision of a file that the call is about to replace; None for a new file."""
+    def begin(self, changes: Sequence[Change]) -> None:
+        """Called with all changes before the first is made. An exception prevents them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,11 +104,11 @@ class RootContext:
 
     def is_usable(self, real_path: str) -> bool:
         """Return True if the call may use a path."""
-        return self.only is None or any(_is_in(real_path, top) for top in self.only)
+        return self.only is None or any(is_in(real_path, top) for top in self.only)
 
     def contains_usable(self, real_path: str) -> bool:
         """Return True if a directory that the call may use lies below a path."""
-        return self.only is not None and any(_is_in(top, real_path) for top in self.only)
+        return self.only is not None and any(is_in(top, real_path) for top in self.only)
 
     def may_read(self, real_path: str) -> bool:
         """Return True if protected names and permission rules allow reading a file."""
@@ -160,7 +161,3 @@ class RootContext:
         if time.time_ns() - max(times) > TIME_RESOLUTION:
             self._identities[matcher] = times, found
         return found
-
-
-def _is_in(real_path: str, directory: str) -> bool:
-    return not directory or real_path == directory or real_path.startswith(f"{directory}/")

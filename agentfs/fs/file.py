@@ -6,48 +6,26 @@ import re
 import stat
 import time
 import unicodedata
-from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from typing import Final, Protocol, Self
+from typing import Self
 
 from agentfs.base import call_context
 from agentfs.errors import NotDirectoryError, NotFoundError, RefusedError
 from agentfs.fs import oserrors, syscalls
 from agentfs.fs.context import RootContext
+from agentfs.fs.lock import STALE
 from agentfs.fs.node import DirectoryNode, FileNode, LinkNode, Metadata, Node
 from agentfs.fs.path import display_name, quote
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
-BINARY: Final = "binary"  # the `KeptText.content` of a binary file, which no search reads
 _MAX_ATTEMPTS = 20  # at opening a path that other programs keep replacing
 _CHUNK = 64 * 1024  # bytes in each read; deadlines are checked between reads
 # Attributes that sign the old content or grant it rights. They are dropped, as the setuid bit is.
 _DROPPED_ATTRIBUTES = {"security.capability", "security.ima", "security.evm"}
-_BUFFER_SIZE = 256 * 1024
-STALE = 3600.0  # seconds after which a temporary belongs to a dead process; a change takes far less
 _TEMPORARY = re.compile(r"\.agentfs-[0-9a-f]{16}\.tmp")
 _MAX_CLEANED = 10_000
 _ACLS = {"system.posix_acl_access", "system.posix_acl_default"}
 _FATAL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
-
-
-class KeptText(Hashable, Protocol):
-    """A file of a watched tree whose text is kept in memory, or which is known to be binary."""
-
-    content: str  # the kind of content that a search found, such as BINARY; "" before the first search
-
-    def keep_as_binary(self) -> None:
-        """Drop the text and remember that it is binary."""
-        ...
-
-    def stat(self) -> os.stat_result:
-        """Return the status of the file as it is now."""
-        ...
-
-    @property
-    def text(self) -> memoryview:
-        """The bytes of the file."""
-        ...
 
 
 class OpenFile:
@@ -102,7 +80,7 @@ class OpenFile:
         try:
             while length < len(buffer):
                 call_context.check()
-                count = _read_at(self.fd, (buffer[length : length + _CHUNK],), position + length)
+                count = syscalls.read_at(self.fd, (buffer[length : length + _CHUNK],), position + length)
                 if not count:
                     break
                 length += count
@@ -222,105 +200,11 @@ def metadata_of(fd: int, status: os.stat_result) -> Metadata:
     return Metadata(status.st_mode & 0o777, (status.st_uid, status.st_gid), attributes)
 
 
-def read_start(fd: int, view: memoryview) -> int:
-    """Fill a buffer from the start of a file by one system call; return the number of bytes read."""
-    return _read_at(fd, (view,), 0)
-
-
-class ReadBuffer:
-    """A buffer into which files are read, one after the other.
-
-    `data` always stays the same object. It holds the `length` bytes of the current file, a NUL, and then old
-    bytes of earlier files.
-    """
-
-    __slots__ = ("_view", "_whole", "data", "length", "limit")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.length = 0
-        self.data = bytearray(min(_BUFFER_SIZE, limit + 1))
-        self._view = memoryview(self.data)
-        self._whole = (self._view,)
-
-    def copy(self) -> bytes:
-        """Return the bytes of the current file."""
-        return bytes(self._view[: self.length])
-
-    def fill(self, source: int | KeptText) -> int:
-        """Read a whole file or kept text; return its length in bytes, or -1 if that exceeds the limit.
-
-        The file is read by position, so that the system refuses FIFOs, sockets and terminals without taking
-        a byte from them.
-        """
-        if not isinstance(source, int):
-            return self._copy(source.text)
-        length = _read_at(source, self._whole, 0)
-        if length:
-            try:
-                size = os.lseek(source, 0, os.SEEK_END)  # takes half the time of `fstat`
-            except OSError:  # for example a file in procfs
-                size = -1
-            # A read may return less than the whole file, and some files report no size.
-            if length != size or length == len(self.data):
-                length = self._read_on(source, length)
-        self.length = length
-        if length >= 0:
-            self.data[length] = 0
-        return length
-
-    def _copy(self, text: memoryview) -> int:
-        length = len(text)
-        if length > self.limit:
-            self.length = -1
-            return -1
-        self._grow(length + 1)
-        self._view[:length] = text
-        self.length = length
-        self.data[length] = 0
-        return length
-
-    def _read_on(self, fd: int, length: int) -> int:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        if status.st_size > self.limit:
-            return -1
-        self._grow(status.st_size + 1)
-        while True:
-            if length == len(self.data):
-                if length > self.limit:
-                    return -1
-                self._grow(min(4 * length, self.limit + 1))
-            with self._view[length:] as rest:
-                count = _read_at(fd, (rest,), length)
-            if not count:
-                return length
-            length += count
-
-    def _grow(self, size: int) -> None:
-        if size <= len(self.data):
-            return
-        self._view.release()
-        self.data.extend(bytes(size - len(self.data)))
-        self._view = memoryview(self.data)
-        self._whole = (self._view,)
-
-
 def write_all(fd: int, content: bytes) -> None:
     """Write all bytes, however few the system accepts at a time."""
     view = memoryview(content)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def _pread_into(fd: int, views: Sequence[memoryview], position: int) -> int:
-    content = os.pread(fd, len(views[0]), position)
-    views[0][: len(content)] = content
-    return len(content)
-
-
-_read_at = getattr(os, "preadv", _pread_into)
 
 
 def create_temporary(

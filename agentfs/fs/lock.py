@@ -9,7 +9,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from weakref import WeakValueDictionary
@@ -21,7 +21,7 @@ from agentfs.fs.node import revision_of
 
 WAIT = 5.0  # seconds
 ATTEMPTS = 20  # at locking a path that keeps leading to another file
-STALE = 3600.0  # seconds after which a lock file belongs to a killed process; a change takes far less
+STALE = 3600.0  # seconds after which a lock or temporary belongs to a dead process; a change takes far less
 _LOCK_NAME = re.compile("[0-9a-f]{12}")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
 _CHECK_EVERY = 0.05  # seconds between two checks of the deadline
@@ -169,11 +169,15 @@ def lock_directory(root_path: str) -> str | None:
 
     It does not depend on environment variables, so that all processes of a user share it.
     """
+    return next(usable_directories(root_path), None)
+
+
+def usable_directories(root_path: str) -> Iterator[str]:
+    """Yield the directories for locks outside the root that are usable, created if missing."""
     user = os.geteuid()
     for directory in lock_directories(user):
         if _is_outside(directory, root_path) and _is_ours(directory, user):
-            return directory
-    return None
+            yield directory
 
 
 @lru_cache  # finding the real path would take longer than the lock
@@ -184,8 +188,10 @@ def _is_outside(directory: str, root_path: str) -> bool:
 def lock_directories(user: int) -> list[str]:
     """Return the candidates for the directory of a user's locks."""
     home = syscalls.home_of(user)
-    shared = f"/tmp/agentfs-{user}"  # noqa: S108 - used only if the user owns it
-    return [shared] if home is None else [os.path.join(home, ".cache", "agentfs", "locks"), shared]
+    shared = [f"/tmp/agentfs-{user}"]  # noqa: S108 - used only if the user owns it
+    if os.path.isdir("/dev/shm"):  # noqa: S108 - as above
+        shared.append(f"/dev/shm/agentfs-{user}")  # noqa: S108 - as above
+    return shared if home is None else [os.path.join(home, ".cache", "agentfs", "locks"), *shared]
 
 
 def _is_ours(directory: str, user: int) -> bool:

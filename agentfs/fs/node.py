@@ -120,21 +120,30 @@ class ConcurrentChange(Exception):  # noqa: N818 - caught by `Root.update`
 Conflict = Callable[[Change, Node | None], AgentFSError | ConcurrentChange]
 
 
+def begin_again(_change: Change, _found: Node | None) -> ConcurrentChange:
+    """Return the signal that a change must be computed again."""
+    return ConcurrentChange()
+
+
+# Records changes that a block will make; gives the same changes, with contents loaded from the store.
+LogStep = Callable[[tuple[Change, ...]], AbstractContextManager[tuple[Change, ...]]]
+
+
 class Recorder(Protocol):
     """Records changes before they are made."""
 
     def prepare(self, changes: Sequence[Change]) -> None:
-        """Called before anything is changed. `recording` then gets these changes as they were made."""
+        """Called before anything is changed. `logging_step` then gets these changes as they were made."""
         ...
 
-    def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
-        """Record changes that the block will make.
+    def logging_step(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
+        """LogStep changes that the block will make.
 
         Gives the same changes; their contents are now loaded from the store.
         """
         ...
 
-    def alone(self) -> AbstractContextManager[object]:
+    def exclusive(self) -> AbstractContextManager[object]:
         """Return a reentrant lock that blocks the recorded changes of other threads."""
         ...
 

@@ -11,7 +11,7 @@ from typing import cast
 from agentfs.base.lazy import tempfile
 from agentfs.errors import ClosedError, NotFoundError
 from agentfs.fs import oserrors, syscalls
-from agentfs.fs.apply import Applied, Terms
+from agentfs.fs.batch import Applied, Terms
 from agentfs.fs.context import RootContext
 from agentfs.fs.directory import Directory, DirEntry
 from agentfs.fs.file import OpenFile, node_at, open_regular, write_all
@@ -119,11 +119,6 @@ class OverlayDirectory(Directory):
 
         return open_name
 
-    def close(self) -> None:
-        """Close the directory. It may be closed twice."""
-        if self.handle != -1:
-            super().close()
-
 
 def check_directory(staged: StagedNodes, path: str, real_path: str) -> None:
     """Raise an error if the node staged at a path is not a directory."""
@@ -160,10 +155,6 @@ class OverlayRoot(Root):
         """Drop the staged changes and refuse later calls."""
         self._staged.close()
 
-    def is_staged(self, real_path: str) -> bool:
-        """Return True if a node is staged at a real path or below it."""
-        return self._staged.contains(real_path)
-
     def open_file(self, path: str) -> OpenFile:
         """Open a regular file for reading."""
         context = self._context
@@ -171,7 +162,7 @@ class OverlayRoot(Root):
             displayed, real_path = resolved.display_path, resolved.real_path
             if resolved.name == "." and not resolved.missing:
                 raise oserrors.not_a_file(path)
-            if not self.is_staged(real_path):
+            if not self._staged.contains(real_path):
                 return open_regular(context, resolved.open(syscalls.open_file), displayed, real_path)
         if context.access is not None:
             context.access.check_read(real_path)
@@ -198,7 +189,7 @@ class OverlayRoot(Root):
     @contextmanager
     def _locked(self, path: str, parsed: ParsedPath) -> Generator[ResolvedPath]:
         with (
-            self._alone(),
+            self._excluding_others(),
             ResolvedPath(self._context, path, parsed, follow_last=True, create_parents=True) as resolved,
         ):
             yield resolved
@@ -206,7 +197,7 @@ class OverlayRoot(Root):
     def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
         """Stage several changes, all of them or none; the commit writes them to the disk."""
         self.check_open()
-        with self._alone():
+        with self._excluding_others():
             removed = {change.path for change in changes if change.after is None}
             wanted: list[Change] = []
             kept: list[str] = []
@@ -226,7 +217,7 @@ class OverlayRoot(Root):
                     kept.append(change.path)
                     continue
                 wanted.append(change)
-            self._stage(tuple(reversed(wanted)), terms.recorder)
+            self._stage(tuple(reversed(wanted)), terms)
             return Applied(tuple(kept))
 
     def _has_others(self, directory: str, removed: set[str]) -> bool:
@@ -245,10 +236,10 @@ class OverlayRoot(Root):
         unknown = path not in staged.nodes and staged.is_directory(path)
         return unknown and node_at(replace(self._context, staged=None), path, max_bytes=0) is None
 
-    def _alone(self) -> AbstractContextManager[object]:
-        return nullcontext() if self.recorder is None else self.recorder.alone()
+    def _excluding_others(self) -> AbstractContextManager[object]:
+        return nullcontext() if self.recorder is None else self.recorder.exclusive()
 
-    def _stage(self, changes: tuple[Change, ...], recorder: Recorder | None) -> None:
+    def _stage(self, changes: tuple[Change, ...], terms: Terms) -> None:
         made = dict.fromkeys(change.path for change in changes)
         for change in changes:
             above = change.path if change.after is not None else ""
@@ -256,7 +247,7 @@ class OverlayRoot(Root):
                 if above not in made and self._staged.nodes.get(above, change) is None:
                     made[above] = None
                     changes = (*changes, Change(above, None, DirectoryNode()))
-        with nullcontext(changes) if recorder is None else recorder.recording(changes) as recorded:
+        with terms.recording(changes) as recorded:
             for change in recorded:
                 self._staged.add(change)
 

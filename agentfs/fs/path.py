@@ -111,6 +111,11 @@ def path_from(start: str, path: str) -> str:
     return "" if relative == "." else relative
 
 
+def is_in(path: str, directory: str) -> bool:
+    """Return True if a real path is a directory, or lies below it; "" is the root."""
+    return not directory or path == directory or path.startswith(f"{directory}/")
+
+
 def parse_display_name(name: str) -> str:
     r"""Return the name for its displayed form: `\xe9` is a byte and `⟦U+202E⟧` a character."""
     escaped = re.sub(r"\\x([89a-f][0-9a-f])", lambda found: chr(0xDC00 + int(found[1], 16)), unvisible(name))

@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, cached_property
 from typing import NamedTuple
 
+from agentfs.base.visible import IGNORABLE, JOINERS
+
 # Default ignorable code points of Unicode: some file systems ignore them when they compare names.
-_IGNORABLE = (
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
+_DEFAULT_IGNORABLE = f"[{IGNORABLE}{JOINERS}]"
 _SHORT_GIT = re.compile(r"git~[0-9]+")
 # Names that Emacs, Vim, nano, git, patch and merge tools give to backups.
 _BACKUP_ENDS = (".bak", ".backup", ".lock", ".old", ".orig", ".save", ".swp", ".swo", ".swn")
@@ -121,6 +120,20 @@ class NameMatcher:
         return False
 
 
+class ExemptingMatcher(NameMatcher):
+    """A matcher without some paths, which are not protected."""
+
+    def __init__(self, matcher: NameMatcher, exempt: Collection[str]) -> None:
+        self.__dict__.update(vars(matcher))
+        self._exempt = exempt
+        tops = {path.partition("/")[0] for path in exempt}
+        self.literals = tuple(name for name in matcher.literals if name not in tops)
+
+    def covers(self, real_path: str) -> bool:
+        """Return True if a path is protected."""
+        return real_path not in self._exempt and super().covers(real_path)
+
+
 def fold(name: str) -> str:
     """Return a form of a name that is equal for all names of one file on some file system."""
     name = fold_letters(name).lower()
@@ -132,7 +145,7 @@ def fold_letters(text: str) -> str:
     """Return a text in one case and Unicode form, without ignorable characters."""
     if text.isascii():
         return text.casefold()
-    text = unicodedata.normalize("NFC", re.sub(_IGNORABLE, "", text))
+    text = unicodedata.normalize("NFC", re.sub(_DEFAULT_IGNORABLE, "", text))
     return unicodedata.normalize("NFC", text.casefold())
 
 

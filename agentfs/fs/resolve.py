@@ -169,7 +169,7 @@ class ResolvedPath:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, name=name, real_path=real_path, missing=[], _real=above)
         other.__dict__.pop("display_path", None)
-        other.parent = self._directories[depth - 1] if depth else self._root.fd
+        other.parent = self._directory_at(depth)
         return other
 
     def stat(self) -> os.stat_result | None:

@@ -3,12 +3,12 @@
 import errno
 import os
 import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import fields, replace
-from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from functools import partial
+from typing import Any, Protocol, Self, TypeVar
 
 from agentfs.errors import (
     AgentFSError,
@@ -22,7 +22,8 @@ from agentfs.errors import (
     closed,
 )
 from agentfs.fs import oserrors, own_directories, syscalls
-from agentfs.fs.apply import Applied, Terms, apply_changes, repair
+from agentfs.fs.apply import apply_changes
+from agentfs.fs.batch import Applied, Terms
 from agentfs.fs.context import FileAccess, RootContext, RootHandle, SharedHandle
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
@@ -36,17 +37,19 @@ from agentfs.fs.node import (
     DirectoryNode,
     FileNode,
     LinkNode,
+    LogStep,
     Node,
     Recorder,
+    begin_again,
 )
 from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, quote, split_path
-from agentfs.fs.protect import name_matcher
+from agentfs.fs.protect import ExemptingMatcher, name_matcher
+from agentfs.fs.repair import repair
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 from agentfs.policy import VIEWED, Policy
 from agentfs.results import Containment, Entry, WatchReport
 
 _MAX_ABOVE = 5  # leading names that are dropped from an absolute path to find it inside the root
-_P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
@@ -151,12 +154,20 @@ class Root:
     def with_policy(self, policy: Policy) -> "Root":
         """Return a view of this root with another policy. Closing one closes both."""
         for field in fields(policy):
-            if field.name not in VIEWED and getattr(policy, field.name) != getattr(self.policy, field.name):
+            ours, theirs = getattr(self.policy, field.name), getattr(policy, field.name)
+            adds_rules = field.name == "ask" and set(ours) < set(theirs)
+            if field.name not in VIEWED and theirs != ours and not adds_rules:
                 raise InvalidArgumentError(
                     f"A view of a workspace cannot have another Policy.{field.name}.",
                     hint="Open a second workspace on the root.",
                 )
         other = copy(self)
+        other.policy = policy
+        return other
+
+    def for_host(self, policy: Policy) -> Self:
+        """Return a view without permission rules, with a policy that confines and protects alike."""
+        other = self._with(access=None)
         other.policy = policy
         return other
 
@@ -189,6 +200,28 @@ class Root:
     def for_call(self, access: FileAccess) -> Self:
         """Return a view with the permission rules of one call. Closing one closes both."""
         return self._with(access=access)
+
+    def is_protected(self, real_path: str) -> bool:
+        """Return True if the name of a path is protected from reading or from changes."""
+        return self._context.unreadable.covers(real_path) or self._context.unwritable.covers(real_path)
+
+    @property
+    def has_rules(self) -> bool:
+        """True if the permission rules of a call are checked for each file."""
+        return self._context.access is not None
+
+    def unreadable_names(self, directory: str, names: Sequence[str]) -> set[str]:
+        """Return the names in a directory that may not be read."""
+        found, access = set(self._context.unreadable.covered(directory, names)), self._context.access
+        if access is not None:
+            found.update(name for name in names if access.denies_reading(os.path.join(directory, name)))
+        return found
+
+    def exempting(self, real_paths: Collection[str]) -> Self:
+        """Return a view in which the names of some paths are not protected."""
+        matchers = self._context.unreadable, self._context.unwritable
+        unreadable, unwritable = (ExemptingMatcher(each, real_paths) for each in matchers)
+        return self._with(unreadable=unreadable, unwritable=unwritable, _identities={})
 
     def _with(self, **settings: Any) -> Self:
         other = copy(self)
@@ -438,17 +471,15 @@ class Root:
             raise oserrors.not_a_file(shown)
         data, revision = (None, None) if before is None else (before.load(), before.digest)
         after, found = compute(Current(shown, real_path, data, revision))
-        if self._context.access is not None:
-            self._context.access.note_change(real_path, revision)
         mode, metadata = (0o666, None) if before is None else (before.mode, before.metadata)
         node = FileNode.of(mode, after, metadata)
         notes: Sequence[str] = self.link_notes(shown, real_path)
         if after != data:
             resolved.check_replaceable(status)
             if not preview:
-                terms = Terms(max_bytes, _begin_again, self.recorder, held=resolved)
+                terms = Terms(max_bytes, begin_again, self.recorder, held=resolved)
                 try:
-                    notes = (*notes, *self._apply([Change(real_path, before, node)], terms).notes)
+                    notes = (*notes, *self._begin([Change(real_path, before, node)], terms).notes)
                 except NotFoundError:
                     if before is not None:
                         raise
@@ -462,15 +493,14 @@ class Root:
         for _ in range(ATTEMPTS):
             with target() as resolved:
                 key = resolved.lock_key
-                with file_locks({key: path}, self.path) as waited:
-                    if not waited:
-                        yield resolved
+                with (
+                    file_locks({key: path}, self.path) as waited,
+                    target() if waited else nullcontext(resolved) as current,
+                ):
+                    # If the path leads elsewhere after the wait, this is the wrong lock.
+                    if not waited or current.lock_key == key:
+                        yield current
                         return
-                    # If the path now leads elsewhere, this is the wrong lock.
-                    with target() as again:
-                        if again.lock_key == key:
-                            yield again
-                            return
         raise oserrors.kept_changing(path)
 
     def apply(
@@ -479,7 +509,7 @@ class Root:
         *,
         max_bytes: int,
         conflict: Conflict,
-        recorder: Recorder | None = None,
+        log_step: LogStep | None = None,
         undoing: bool = False,
     ) -> Applied:
         """Make several changes, all of them or none.
@@ -490,15 +520,20 @@ class Root:
             changes: At most one for each path. Missing directories above created nodes are created too.
             max_bytes: The limit for the content of a file.
             conflict: Makes the error if the node at a path differs from `before`.
-            recorder: Records the changes; by default `self.recorder`.
-            undoing: Accept paths that already have the wanted node, and keep directories with other entries.
+            log_step: Records the changes in place of a step of `self.recorder`.
+            undoing: Skip changes that are already made. Do not remove directories that have other entries.
         """
         if self.policy.read_only:
             raise oserrors.read_only()
         try:
-            return self._apply(changes, Terms(max_bytes, conflict, recorder or self.recorder, undoing))
+            return self._begin(changes, Terms(max_bytes, conflict, self.recorder, log_step, undoing))
         except OSError as error:
             raise oserrors.from_oserror(error, changes[0].path if changes else ".") from None
+
+    def _begin(self, changes: Sequence[Change], terms: Terms) -> Applied:
+        if self._context.access is not None:
+            self._context.access.begin(changes)
+        return self._apply(changes, terms)
 
     def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
         return apply_changes(self._context, self.path, changes, terms)
@@ -580,18 +615,3 @@ class Root:
         if not start or path.startswith("/"):
             return parsed
         return parsed._replace(parts=(*start.split("/"), *parsed.parts))
-
-
-def _begin_again(_change: Change, _found: Node | None) -> ConcurrentChange:
-    return ConcurrentChange()
-
-
-def watched(search: Callable[Concatenate[Root, _P], _R]) -> Callable[Concatenate[Root, _P], _R]:
-    """Decorate a search so that it uses the kept tree of a watched root."""
-
-    @wraps(search)
-    def call(root: Root, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        with root.watching() as current:
-            return search(current, *args, **kwargs)
-
-    return call

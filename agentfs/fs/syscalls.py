@@ -9,10 +9,11 @@ import errno
 import os
 import re
 import select
+import stat
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
@@ -67,6 +68,15 @@ def enter(handle: int, name: str) -> int:
 def open_directory(handle: int, name: str) -> int:
     """Open a directory to list it."""
     return os.open(name, _SCAN, dir_fd=handle)
+
+
+def open_to_owner(handle: int, name: str) -> None:
+    """Let the owner of a directory list, change and enter it, if its mode forbids that."""
+    mode = stat.S_IMODE(lstat(handle, name).st_mode) | stat.S_IRWXU
+    try:
+        os.chmod(name, mode, dir_fd=handle, follow_symlinks=False)
+    except ValueError:  # it has just become a link, or the system can change modes only through links
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name) from None
 
 
 def open_file(handle: int, name: str) -> int:
@@ -155,6 +165,15 @@ def access_errno(handle: int, name: str, mode: int) -> int:
     except FileNotFoundError:
         return errno.ENOENT
     return errno.EROFS if os.fstatvfs(handle).f_flag & os.ST_RDONLY else errno.EACCES
+
+
+def _pread_into(fd: int, views: Sequence[memoryview], position: int) -> int:
+    content = os.pread(fd, len(views[0]), position)
+    views[0][: len(content)] = content
+    return len(content)
+
+
+read_at = getattr(os, "preadv", _pread_into)  # reads from a position into buffers
 
 
 def replace(handle: int, source: str, name: str, *, to: int | None = None) -> None:

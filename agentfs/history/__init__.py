@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agentfs.history import report as report
     from agentfs.history import storage as storage
     from agentfs.history import transaction as transaction
+    from agentfs.history import undo as undo
 
 __all__ = ["Journal", "Timeline", "node_reader"]
 

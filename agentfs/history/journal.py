@@ -15,7 +15,7 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
 from agentfs.fs import Change, DirectoryNode, Node, Root, quote
 from agentfs.history.storage.contents import Contents
 from agentfs.history.storage.step_log import StepLog
-from agentfs.history.timeline import PendingMove, Step, Timeline
+from agentfs.history.timeline import PendingRewind, Step, Timeline
 from agentfs.limits import Limits
 from agentfs.text import plural
 
@@ -74,7 +74,7 @@ class Journal:
         """At the end of a call, write the outcomes that are not yet in the database."""
         self.contents.database.flush()
 
-    def alone(self) -> AbstractContextManager[object]:
+    def exclusive(self) -> AbstractContextManager[object]:
         """Return a context in which no other thread makes a recorded change."""
         return self._lock
 
@@ -86,27 +86,33 @@ class Journal:
                 self._drop_oldest()
 
     @contextmanager
-    def recording(self, changes: tuple[Change, ...]) -> Generator[tuple[Change, ...]]:
-        """Record the changes that the block makes as one step; none if it fails."""
+    def logging_step(
+        self, changes: tuple[Change, ...], *, label: str = "", lost: tuple[str, ...] = ()
+    ) -> Generator[tuple[Change, ...]]:
+        """Record the changes that the block makes as one step; none if it fails.
+
+        A command gives the step a label, and the changed paths whose contents are not kept.
+        """
         kept = tuple(map(self.contents.keep, changes))
         with self._lock:
             if not kept:
                 yield kept
                 return
-            timeline, made = self.timeline, Step(kept, time.time())
+            timeline, made = self.timeline, Step(kept, time.time(), label, lost)
             if self.log is not None:
                 self.log.begin_step(made)
             try:
                 yield kept
             except BaseException as error:
-                made = Step(self._made_before(error, kept), made.time)
+                made = made._replace(changes=self._made_before(error, kept))
                 raise
             finally:
                 # Order matters: after an interrupt here, the step must still be recorded as begun.
                 position = timeline.position
                 if made.changes:
                     timeline.add(made)
-                    self._observe(made.changes)
+                    if self._recordings is not None:
+                        self._recordings.observe(made.changes)
                 whole = len(made.changes) == len(kept) or (None if made.changes else False)
                 if self.log is not None:
                     self.log.finish_step(made if made.changes else None, position, whole=whole)
@@ -114,28 +120,32 @@ class Journal:
                 self._drop_oldest()
 
     @contextmanager
-    def moving(self, move: PendingMove, generation: int) -> Generator[tuple[Change, ...]]:
+    def rewinding(
+        self, rewind: PendingRewind, generation: int, _: tuple[Change, ...]
+    ) -> Generator[tuple[Change, ...]]:
         """Adopt the new order of steps when the block has made the changes of an undo or redo.
 
-        `generation` is the generation of the timeline from which the changes were computed.
+        `generation` is the generation of the timeline from which the changes were computed. The changes that
+        are made are those of `rewind`, except directories that exist already.
         """
         with self._lock:
             if self.timeline.generation != generation:
                 raise Overtaken
             if self.log is not None:
-                self.log.begin_move(move)
-            moved = True
+                self.log.begin_rewind(rewind)
+            made = True
             try:
-                yield move.changes
+                yield rewind.changes
             except BaseException as error:
-                moved = len(self._made_before(error, move.changes)) == len(move.changes) > 0
+                made = len(self._made_before(error, rewind.changes)) == len(rewind.changes) > 0
                 raise
             finally:
-                if moved:
-                    self.timeline.reorder(move.order)
-                    self._observe(move.changes)
+                if made:
+                    self.timeline.reorder(rewind.order)
+                    if self._recordings is not None:
+                        self._recordings.observe(rewind.changes)
                 if self.log is not None:
-                    self.log.finish_move(move if moved else None, whole=moved)
+                    self.log.finish_rewind(rewind if made else None, whole=made)
                 self.contents.drop_unneeded()
 
     @property
@@ -146,10 +156,6 @@ class Journal:
                 self.contents, self.log, self.timeline, self._lock
             )
         return self._recordings
-
-    def _observe(self, changes: Sequence[Change]) -> None:
-        if self._recordings is not None:
-            self._recordings.observe(changes)
 
     def begin_recording(self, root: Root, limits: Limits, label: str, *, ignored: bool) -> "OpenRecording":
         """Open a recording of changes that any process makes in the tree."""
@@ -186,9 +192,14 @@ class Journal:
     def steps_since(self, checkpoint: str | None) -> tuple[list[Step], int]:
         """Return the kept steps since a checkpoint, by default all, and how many before them were dropped."""
         with self._lock:
-            start, timeline = self._start(checkpoint), self.timeline
-            first = max(start, timeline.dropped)
-            return [*timeline.between(first, timeline.position)], first - start
+            start = self._start(checkpoint)
+            return self.steps_after(start), max(self.timeline.dropped - start, 0)
+
+    def steps_after(self, position: int) -> list[Step]:
+        """Return the kept steps that were made after a position."""
+        with self._lock:
+            timeline = self.timeline
+            return [*timeline.between(max(position, timeline.dropped), timeline.position)]
 
     def origin(self, path: str, node: Node | None, display: "Display") -> str:
         """Return a text that names the author of a node at a path."""

@@ -1,78 +1,25 @@
-"""The methods of a workspace that use its journal: undo, redo, rollback, checkpoint, changes, recording."""
+"""The methods of a workspace that look at its journal or record in it: checkpoint, changes, recording."""
 
-import os
 import time
-from collections.abc import Iterable, Sequence
 
 from agentfs.base import call_context
 from agentfs.errors import DeadlineExceededError, InvalidArgumentError, RefusedError
-from agentfs.fs import Change, FileNode, Node, Root, quote
+from agentfs.fs import Change, Root, quote
 from agentfs.fs.oserrors import read_only
 from agentfs.fs.overlay import OverlayRoot
+from agentfs.fs.path import is_in
 from agentfs.history.compare_disk import Present
 from agentfs.history.journal import Journal
 from agentfs.history.recordings.recording import MAX_LABEL, OpenRecording, recorded_result
-from agentfs.history.report import Marks, MayShow, Move, changes_result, undo_result
-from agentfs.history.timeline import is_in, moved_to_hidden, net_changes
-from agentfs.history.undo import redo_steps, roll_back, undo_steps
+from agentfs.history.report import Marks, MayShow, changes_result
+from agentfs.history.timeline import moved_to_hidden, net_changes
+from agentfs.history.undo import RequestedPaths, real_paths
 from agentfs.limits import Limits
-from agentfs.results import ChangesResult, CheckpointResult, RecordedResult, UndoResult
-from agentfs.shown.read_tracker import ReadTracker
+from agentfs.results import ChangesResult, CheckpointResult, RecordedResult
 from agentfs.shown.workspace_context import Context
 from agentfs.text import UNKNOWN_8BIT
 
 _MAX_NAME = 200
-
-_Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
-
-
-def undo(journal: Journal, context: Context, steps: int, paths: _Paths) -> UndoResult:
-    """Undo the last steps."""
-    journal.end_late_recordings()
-    root, max_bytes = context.root, context.limits.file_bytes
-    move = undo_steps(journal, root, steps, real_paths(root, paths), max_bytes=max_bytes)
-    return _result("Undid", move, journal, context)
-
-
-def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
-    """Redo steps that were undone."""
-    journal.end_late_recordings()
-    move = redo_steps(journal, context.root, steps, max_bytes=context.limits.file_bytes)
-    return _result("Redid", move, journal, context)
-
-
-def rollback(journal: Journal, context: Context, name: str, paths: _Paths) -> UndoResult:
-    """Take the files back to a checkpoint."""
-    journal.end_late_recordings()
-    root, max_bytes = context.root, context.limits.file_bytes
-    move = roll_back(journal, root, name, real_paths(root, paths), max_bytes=max_bytes)
-    return _result(f"Went to checkpoint {quote(name)}:", move, journal, context)
-
-
-def _result(done: str, move: Move, journal: Journal, context: Context) -> UndoResult:
-    record_restored(context.tracker, ((change.path, change.after) for change in move.changes))
-    undoable, redoable = len(journal.timeline.done_steps), len(journal.timeline.undone_steps)
-    return undo_result(done, move, undoable, redoable, context.root.display_path)
-
-
-def real_paths(root: Root, paths: _Paths) -> list[str] | None:
-    """Return the real paths of some paths; for a link, its own path and that of its target."""
-    if paths is None:
-        return None
-    named = [paths] if isinstance(paths, str | os.PathLike) else paths
-    found = [
-        root.resolve(os.fspath(path), follow_last=follow)[1] for path in named for follow in (False, True)
-    ]
-    if not found:
-        raise InvalidArgumentError("`paths` is empty.", details={"parameter": "paths"})
-    return list(dict.fromkeys(found))
-
-
-def record_restored(tracker: ReadTracker, nodes: Iterable[tuple[str, Node | None]]) -> None:
-    """Record that the files at some paths have an earlier version again."""
-    for path, node in nodes:
-        if isinstance(node, FileNode) and tracker.knows(path):
-            tracker.record_restore(path, node.digest)
 
 
 def checkpoint(journal: Journal, name: str | None) -> CheckpointResult:
@@ -125,7 +72,7 @@ def end_recording(
         return recorded_result(opened, root, may_show, limits)
 
 
-def changes(journal: Journal, context: Context, since: str | None, paths: _Paths) -> ChangesResult:
+def changes(journal: Journal, context: Context, since: str | None, paths: RequestedPaths) -> ChangesResult:
     """Return how the tree differs from its state at a checkpoint."""
     root, tracker, limits, _ = context
     journal.end_late_recordings()

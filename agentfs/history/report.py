@@ -7,23 +7,26 @@ from typing import Any, Literal, NamedTuple
 
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, NextCall, call
-from agentfs.errors import AgentFSError, ConflictError, StaleError
-from agentfs.fs import Change, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
+from agentfs.errors import AgentFSError, BinaryError, ConflictError, StaleError
+from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, display_name, entry_type, quote
 from agentfs.history.renames import renames
 from agentfs.history.take_back import Clash, Lines
 from agentfs.history.timeline import Step
-from agentfs.results import ChangesResult, FileChange, UndoResult
+from agentfs.permissions import ProposedChange
+from agentfs.results import ChangesResult, FileChange
 from agentfs.text import (
     bounded_lines,
     continuation,
+    decode,
     first_names,
     footer,
     hunks,
     line_ranges,
     plural,
     styled_diff,
-    with_text,
+    unified_diff,
 )
+from agentfs.text.diff import git_header
 from agentfs.text.git_patch import Blob, git_patch
 
 _PATCH_BYTES = 32 * 1024 * 1024
@@ -46,18 +49,6 @@ class Marks(NamedTuple):
 
 
 _NO_MARKS = Marks()
-
-
-class Move(NamedTuple):
-    """Steps that were undone or redone."""
-
-    changes: tuple[Change, ...]
-    steps: int
-    undone: bool  # False: redone
-    merged: tuple[str, ...] = ()  # paths with changes by another program, which are kept
-    remaining: tuple[str, ...] = ()  # directories that stay, because they are not empty
-    lost: tuple[str, ...] = ()  # paths whose content a recording could not keep
-    notes: tuple[str, ...] = ()  # metadata that was not restored, such as an owner
 
 
 def file_changes(
@@ -199,28 +190,48 @@ def bounded_patches(changes: Iterable[Change], may_show: MayShow) -> tuple[dict[
     return patches, 0
 
 
+def proposed_changes(
+    changes: Iterable[Change], may_show: MayShow, display: Display
+) -> tuple[str, tuple[ProposedChange, ...]]:
+    """Return the diff and the texts of planned changes, except those that may not be shown."""
+    proposed: list[ProposedChange] = []
+    diffs: list[str] = []
+    left = _PATCH_BYTES
+    for change, origin in _paired(changes):
+        path, before, after = change.path, change.before, change.after
+        if not (may_show(path) and (not origin or may_show(origin))):
+            diffs.append(f"{display(path)}: not shown, because reading is not allowed\n")
+            continue
+        left -= sum(node.size for node in (before, after) if isinstance(node, FileNode))
+        if left < 0 or _is_late():
+            diffs.append(f"{display(path)}: not shown, because the diff would be too large\n")
+            continue
+        old, new = _text_of(before), _text_of(after)
+        if origin:
+            proposed.append(ProposedChange(display(origin), old, None))
+        proposed.append(ProposedChange(display(path), None if origin else old, new))
+        was, will_be = _blob(before), _blob(after)
+        if not (was.mode or will_be.mode):  # a diff shows no directories
+            continue
+        turned = was.mode and will_be.mode and was.mode != will_be.mode
+        if origin or turned or (old is None and new is None):
+            diffs.append(git_header(path, was.mode, will_be.mode, origin))
+        if old is None and new is None and was.content != will_be.content:
+            diffs.append("Binary files differ\n")
+        diffs.append(unified_diff(old, new, path))
+    return "".join(diffs), tuple(proposed)
+
+
+def _text_of(node: Node | None) -> str | None:
+    """Return the text of a file or link, or None if there is none."""
+    try:
+        return None if node is None or isinstance(node, DirectoryNode) else decode(_blob(node).content).text
+    except BinaryError:
+        return None
+
+
 def _is_late() -> bool:
     return time.monotonic() > call_context.deadline()
-
-
-def undo_result(done: str, move: Move, undoable: int, redoable: int, display: Display) -> UndoResult:
-    """Return the result of `undo`, `redo` and `rollback`; its text begins with `done`."""
-    changed = [change for change in move.changes if change.path not in move.remaining]
-    files = file_changes(changed, count_lines=False, display=display)
-    remaining, merged, lost = ([*map(display, paths)] for paths in (move.remaining, move.merged, move.lost))
-    notes = [f"the directory {quote(path)} stays, because it is not empty" for path in remaining]
-    if merged:
-        notes.append(f"merged with changes by another program: {name_paths(sorted(merged))}")
-    if lost:
-        notes.append(
-            "left as it is, because the recording did not keep its content, or it may be older than the"
-            f" recording: {name_paths(lost)}"
-        )
-    notes += move.notes
-    back = " back" if move.undone and done.startswith("Went") else ""
-    head = f"{done} {plural(move.steps, 'step')}{back}." if move.steps else f"{done} nothing to do."
-    result = UndoResult(move.steps, files, undoable, redoable, notes=tuple(notes))
-    return with_text(result, head, below=file_lines(files))
 
 
 def file_lines(files: Sequence[FileChange]) -> list[str]:

@@ -195,6 +195,34 @@ def changed_lines_of(before: FileNode, after: FileNode) -> Lines:
     )
 
 
+def alike_clash(change: Change, present: Node | None) -> Clash | None:
+    """Return a clash if others have changed something in the same way.
+
+    Two programs that count up a number make the same change twice. Merged, one of the two would be lost.
+    """
+    before, after = change.before, change.after
+    if change.of_directory or present == before:
+        return None
+    lines: Lines = ()
+    if isinstance(before, FileNode) and isinstance(after, FileNode) and isinstance(present, FileNode):
+        lines = changed_lines_of(before, present)
+        if present != after and _replaced(before, after).isdisjoint(_replaced(before, present)):
+            return None
+    elif present != after:
+        return None
+    return Clash(change.path, before, present, lines)
+
+
+def _replaced(before: FileNode, after: FileNode) -> set[tuple[int, int, str]]:
+    """Return the replaced ranges of lines with the new lines."""
+    old, new = (node.load().decode("latin-1") for node in (before, after))
+    lines = new.split("\n")
+    return {
+        (each.old_start, each.old_end, "\n".join(lines[each.new_start : each.new_end]))
+        for each in line_changes(old, new)
+    }
+
+
 def is_same_node(one: Node | None, other: Node | None) -> bool:
     """Return True if nodes are equal; of directories, compare only modes, and take None as any mode."""
     if isinstance(one, DirectoryNode) and isinstance(other, DirectoryNode):

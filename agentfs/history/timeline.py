@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from agentfs.fs import Change, FileNode, Node
+from agentfs.fs.path import is_in
 from agentfs.history.renames import renames
 from agentfs.results import RecordedResult
 
@@ -68,7 +69,7 @@ class Order(NamedTuple):
     checkpoints: Mapping[str, int]
 
 
-class PendingMove(NamedTuple):
+class PendingRewind(NamedTuple):
     """An undo or redo that is under way: its changes, and the order of steps after it."""
 
     changes: tuple[Change, ...]
@@ -123,11 +124,6 @@ def moved_to_hidden(steps: Sequence[Step], is_hidden: Callable[[str], bool]) -> 
             if (moved := each.after is None and each.before in targets) or new_hidden
         }
     return {path for path, is_so in hidden.items() if is_so}
-
-
-def is_in(path: str, directory: str) -> bool:
-    """Return True if a path is a directory, or lies below it; "" is the root."""
-    return not directory or path == directory or path.startswith(f"{directory}/")
 
 
 class Timeline:
@@ -221,7 +217,7 @@ class Timeline:
         self.reorder(order._replace(checkpoints=dict(list(order.checkpoints.items())[-MAX_CHECKPOINTS:])))
 
 
-class Way:
+class UndoPlan:
     """The steps that one undo or redo takes, or their parts at some paths, and the order of steps after it.
 
     `numbers` are indexes of done steps for an undo, and of undone steps for a redo.
@@ -260,8 +256,8 @@ class Way:
             return [step.changes for step in self.taken]
         return [tuple(change.reversed() for change in step.changes) for step in reversed(self.taken)]
 
-    def move(self, changes: tuple[Change, ...], made: Sequence[tuple[Change, ...]]) -> PendingMove:
-        """Return the move with these changes; `made` has the changes of each step after the merge."""
+    def rewind(self, changes: tuple[Change, ...], made: Sequence[tuple[Change, ...]]) -> PendingRewind:
+        """Return the rewind with these changes; `made` has the changes of each step after the merge."""
         if self._undoing:
             made = [tuple(change.reversed() for change in step) for step in reversed(made)]
         now = iter(made)
@@ -287,7 +283,7 @@ class Way:
             number for number, step in enumerate(steps) if number >= len(old) or step is not old[number]
         )
         kept = next(replaced, len(steps))
-        return PendingMove(changes, Order(steps, position, checkpoints), kept, self._dropped + kept + 1)
+        return PendingRewind(changes, Order(steps, position, checkpoints), kept, self._dropped + kept + 1)
 
     def _checkpoint_at(self, at: int, before: int, parts: Sequence[Sequence[Step | None]]) -> int:
         """Return the new position of a checkpoint; among divided steps, after the steps that stay done."""

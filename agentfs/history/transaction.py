@@ -1,15 +1,21 @@
 """Transactions: changes are staged, and reach the tree together at the end, or not at all."""
 
 import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache, partial
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError, RefusedError
 from agentfs.fs import Change, FileNode, Node, Root
+from agentfs.fs.lock import ATTEMPTS
+from agentfs.fs.node import ConcurrentChange, begin_again
 from agentfs.fs.overlay import OverlayRoot
 from agentfs.history.journal import Journal
-from agentfs.history.operations import record_restored
-from agentfs.history.report import changed_meanwhile
+from agentfs.history.report import changed_meanwhile, clash_error, name_paths
+from agentfs.history.take_back import alike_clash, read_node, take_steps
 from agentfs.history.timeline import Timeline, effective_changes
+from agentfs.history.undo import record_restored
 from agentfs.limits import Limits
 from agentfs.shown.read_tracker import ReadTracker
 
@@ -40,15 +46,37 @@ class Transaction:
                 hint="Nothing was changed. Begin a transaction in this process.",
             )
         notes: tuple[str, ...] = ()
-        if changes := self._changes():
+        if changes := self.changes:
             with call_context.limited(self._limits.timeout):
-                notes = self._outer_root.apply(
-                    changes, max_bytes=self._limits.file_bytes, conflict=self._conflict
-                ).notes
+                notes = self._merge(changes)
         self._committed = True
         return notes
 
-    def _changes(self) -> list[Change]:
+    def _merge(self, changes: Sequence[Change]) -> tuple[str, ...]:
+        """Make the changes, merged by lines with what others have changed since the transaction began."""
+        root, max_bytes = self._outer_root, self._limits.file_bytes
+        for attempt in range(1, ATTEMPTS + 1):
+            read = cache(partial(read_node, root, max_bytes=max_bytes))  # one state of each file
+            outcome = take_steps([changes], read, lambda node: node)
+            clashes = outcome.clashes or tuple(
+                filter(None, (alike_clash(each, read(each.path)) for each in changes))
+            )
+            if clashes:
+                raise clash_error(clashes, self._origin, root, None, "changed")
+            conflict = self._conflict if attempt == ATTEMPTS else begin_again
+            with suppress(ConcurrentChange):
+                applied = root.apply(outcome.changes, max_bytes=max_bytes, conflict=conflict)
+                merged = name_paths([*map(root.display_path, outcome.merged)])
+                return (*([f"merged with later changes: {merged}"] if merged else []), *applied.notes)
+        raise AssertionError("the last attempt raises the conflict")
+
+    def _origin(self, path: str, node: Node | None, display: Callable[[str], str]) -> str:
+        recorder = self._outer_root.recorder
+        return "another program" if recorder is None else recorder.origin(path, node, display)
+
+    @property
+    def changes(self) -> list[Change]:
+        """The changes that the commit would make."""
         return effective_changes(self.journal.timeline.done_steps)
 
     def _conflict(self, change: Change, found: Node | None) -> AgentFSError:
@@ -57,7 +85,7 @@ class Transaction:
     def close(self) -> None:
         """End the transaction; drop changes that are not committed."""
         if not self._committed:
-            changes = self._changes()
+            changes = self.changes
             for change in changes:
                 path, before, after = change.path, change.before, change.after
                 if after is None or isinstance(after, FileNode):

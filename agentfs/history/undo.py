@@ -1,99 +1,109 @@
 """Undo, redo and rollback: the changes that take the tree to another position of the journal."""
 
+import os
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from agentfs.base.advice import Advice, NextCall, ParameterName, call
 from agentfs.errors import BusyError, ConflictError, InvalidArgumentError, RefusedError
-from agentfs.fs import Change, Node, Root
-from agentfs.fs.node import ConcurrentChange
+from agentfs.fs import FileNode, Node, Root, quote
+from agentfs.fs.node import ConcurrentChange, begin_again
+from agentfs.fs.path import is_in
 from agentfs.history.journal import Journal, Overtaken
-from agentfs.history.report import Move, clash_error, rest_of_call
+from agentfs.history.report import clash_error, file_changes, file_lines, name_paths, rest_of_call
 from agentfs.history.take_back import read_node, take_steps
-from agentfs.history.timeline import PendingMove, Step, Timeline, Way, effective_changes, is_in
-from agentfs.text import plural
+from agentfs.history.timeline import Step, Timeline, UndoPlan, effective_changes
+from agentfs.results import UndoResult
+from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context
+from agentfs.text import plural, with_text
 
 _RETRY_SECONDS = 5.0  # how long undo and redo retry while other calls change the journal
 
-_Paths = Sequence[str] | None
+RequestedPaths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
+_Chosen = Callable[[Timeline, list[str] | None], Sequence[int]]
 
 
-def undo_steps(journal: Journal, root: Root, steps: int, paths: _Paths, *, max_bytes: int) -> Move:
+def undo(journal: Journal, context: Context, steps: int, paths: RequestedPaths) -> UndoResult:
     """Undo the last steps, or with `paths` the last changes of these paths; all of them or none."""
 
-    def chosen(timeline: Timeline) -> Sequence[int]:
-        touching = _touching(timeline.done_steps, paths)
+    def chosen(timeline: Timeline, scope: list[str] | None) -> Sequence[int]:
+        touching = _touching(timeline.done_steps, scope)
         count = _available(len(touching), steps, "undo", journal.out_of_reach)
         return touching[-count:]
 
-    return _move(journal, root, chosen, paths, max_bytes, undoing=True, again=call("undo"))
+    return _rewind(journal, context, "Undid", chosen, paths, again=call("undo"))
 
 
-def redo_steps(journal: Journal, root: Root, steps: int, *, max_bytes: int) -> Move:
-    """Redo steps that were undone, all of them or none; raises as `undo_steps`."""
+def redo(journal: Journal, context: Context, steps: int) -> UndoResult:
+    """Redo steps that were undone, all of them or none; raises as `undo`."""
 
-    def chosen(timeline: Timeline) -> Sequence[int]:
+    def chosen(timeline: Timeline, _: list[str] | None) -> Sequence[int]:
         return range(_available(len(timeline.undone_steps), steps, "redo"))
 
-    return _move(journal, root, chosen, None, max_bytes, undoing=False)
+    return _rewind(journal, context, "Redid", chosen, None, undoing=False)
 
 
-def roll_back(journal: Journal, root: Root, checkpoint: str, paths: _Paths, *, max_bytes: int) -> Move:
-    """Undo or redo the steps up to a checkpoint; raises as `undo_steps`, and not_found for the checkpoint."""
-    with journal.alone():
+def rollback(journal: Journal, context: Context, checkpoint: str, paths: RequestedPaths) -> UndoResult:
+    """Undo or redo the steps up to a checkpoint; raises as `undo`, and not_found for the checkpoint."""
+    journal.end_late_recordings()
+    with journal.exclusive():
         undoing = journal.position_of(checkpoint) <= journal.timeline.position
 
-    def chosen(timeline: Timeline) -> Sequence[int]:
+    def chosen(timeline: Timeline, scope: list[str] | None) -> Sequence[int]:
         target = journal.position_of(checkpoint)
         if undoing:
-            done = _touching(timeline.done_steps, paths)
+            done = _touching(timeline.done_steps, scope)
             return [number for number in done if number >= target - timeline.dropped]
-        undone = _touching(timeline.undone_steps, paths)
+        undone = _touching(timeline.undone_steps, scope)
         return [number for number in undone if number < target - timeline.position]
 
+    done = f"Went to checkpoint {quote(checkpoint)}:"
     again = call("rollback", to=checkpoint)
-    return _move(journal, root, chosen, paths, max_bytes, undoing=undoing, again=again)
+    return _rewind(journal, context, done, chosen, paths, undoing=undoing, again=again)
 
 
-def _move(
+def _rewind(
     journal: Journal,
-    root: Root,
-    chosen: Callable[[Timeline], Sequence[int]],
-    paths: _Paths,
-    max_bytes: int,
+    context: Context,
+    done: str,
+    chosen: _Chosen,
+    paths: RequestedPaths,
     *,
-    undoing: bool,
+    undoing: bool = True,
     again: NextCall | None = None,
-) -> Move:
+) -> UndoResult:
+    """Undo or redo the chosen steps. The result begins with `done`; `again` is the call without its paths."""
+    journal.end_late_recordings()
+    root, max_bytes = context.root, context.limits.file_bytes
+    scope = real_paths(root, paths)
     deadline = time.monotonic() + _RETRY_SECONDS
     while True:
-        with journal.alone():
+        with journal.exclusive():
             generation = journal.timeline.generation
-            numbers = chosen(journal.timeline)
-            way = Way(journal.timeline, numbers, paths, undoing=undoing)
-        _check_usable(root, way.paths)
+            numbers = chosen(journal.timeline, scope)
+            plan = UndoPlan(journal.timeline, numbers, scope, undoing=undoing)
+        _check_usable(root, plan.paths)
         read = partial(read_node, root, max_bytes=max_bytes)
-        outcome = take_steps(way.changes, read, journal.contents.keep_node)
+        outcome = take_steps(plan.changes, read, journal.contents.keep_node)
         try:
             if outcome.clashes:
-                rest = again and rest_of_call(again, way.taken, outcome.clashes, root.display_path)
+                rest = again and rest_of_call(again, plan.taken, outcome.clashes, root.display_path)
                 raise clash_error(
                     outcome.clashes, journal.origin, root, rest, "undone" if undoing else "redone"
                 )
-            move = way.move(outcome.changes, outcome.steps)
+            rewind = plan.rewind(outcome.changes, outcome.steps)
             applied = root.apply(
-                move.changes,
+                rewind.changes,
                 max_bytes=max_bytes,
-                conflict=_begin_again,
-                recorder=_MoveRecorder(journal, move, generation),
+                conflict=begin_again,
+                log_step=partial(journal.rewinding, rewind, generation),
                 undoing=True,
             )
         except (Overtaken, ConcurrentChange, ConflictError):
             # If another thread has just recorded a step, compute the changes again.
-            with journal.alone():
+            with journal.exclusive():
                 is_final = outcome.clashes and journal.timeline.generation == generation
             if is_final:
                 raise
@@ -103,30 +113,51 @@ def _move(
                     hint="Try the same call again.",
                 ) from None
             continue
-        changed = tuple(effective_changes(Step(changes, 0.0) for changes in outcome.steps))
-        lost = tuple(dict.fromkeys(path for step in way.taken for path in step.lost))
-        return Move(changed, len(numbers), undoing, outcome.merged, applied.remaining, lost, applied.notes)
+        changes = effective_changes(Step(changes, 0.0) for changes in outcome.steps)
+        record_restored(context.tracker, ((change.path, change.after) for change in changes))
+        lost = dict.fromkeys(path for step in plan.taken for path in step.lost)
+        back = " back" if undoing and done.startswith("Went") else ""
+        head = f"{done} {plural(len(numbers), 'step')}{back}." if numbers else f"{done} nothing to do."
+        changed = [change for change in changes if change.path not in applied.remaining]
+        files = file_changes(changed, count_lines=False, display=root.display_path)
+        undoable, redoable = len(journal.timeline.done_steps), len(journal.timeline.undone_steps)
+        notes = (*_notes(root, applied.remaining, outcome.merged, [*lost]), *applied.notes)
+        result = UndoResult(len(numbers), files, undoable, redoable, notes=notes)
+        return with_text(result, head, below=file_lines(files))
 
 
-class _MoveRecorder(NamedTuple):
-    """The recorder of an undo or redo, which adds no step."""
+def _notes(root: Root, remaining: Sequence[str], merged: Sequence[str], lost: Sequence[str]) -> list[str]:
+    """Return notes on paths that are not as they were before the steps."""
+    remaining, merged, lost = ([*map(root.display_path, paths)] for paths in (remaining, merged, lost))
+    notes = [f"the directory {quote(path)} stays, because it is not empty" for path in remaining]
+    if merged:
+        notes.append(f"merged with changes by another program: {name_paths(sorted(merged))}")
+    if lost:
+        notes.append(
+            "left as it is, because the recording did not keep its content, or it may be older than the"
+            f" recording: {name_paths(lost)}"
+        )
+    return notes
 
-    journal: Journal
-    move: PendingMove
-    generation: int
 
-    def prepare(self, changes: Sequence[Change]) -> None:
-        """Do nothing: an undo is not a step, so none comes before it."""
+def real_paths(root: Root, paths: RequestedPaths) -> list[str] | None:
+    """Return the real paths of some paths; for a link, its own path and that of its target."""
+    if paths is None:
+        return None
+    named = [paths] if isinstance(paths, str | os.PathLike) else paths
+    found = [
+        root.resolve(os.fspath(path), follow_last=follow)[1] for path in named for follow in (False, True)
+    ]
+    if not found:
+        raise InvalidArgumentError("`paths` is empty.", details={"parameter": "paths"})
+    return list(dict.fromkeys(found))
 
-    def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
-        del changes  # the changes of `move`, except directories that exist already
-        return self.journal.moving(self.move, self.generation)
 
-    def alone(self) -> AbstractContextManager[object]:
-        return self.journal.alone()
-
-    def origin(self, path: str, node: Node | None, display: Callable[[str], str]) -> str:
-        return self.journal.origin(path, node, display)
+def record_restored(tracker: ReadTracker, nodes: Iterable[tuple[str, Node | None]]) -> None:
+    """Record that the files at some paths have an earlier version again."""
+    for path, node in nodes:
+        if isinstance(node, FileNode) and tracker.knows(path):
+            tracker.record_restore(path, node.digest)
 
 
 def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int:
@@ -148,14 +179,14 @@ def _available(count: int, steps: int, verb: str, out_of_reach: str = "") -> int
     return steps
 
 
-def _touching(steps: Sequence[Step], paths: _Paths) -> list[int]:
+def _touching(steps: Sequence[Step], scope: Sequence[str] | None) -> list[int]:
     """Return the indexes of the steps with a change at or below one of the paths."""
-    if paths is None:
+    if scope is None:
         return list(range(len(steps)))
     return [
         number
         for number, step in enumerate(steps)
-        if any(is_in(change.path, path) for change in step.changes for path in paths)
+        if any(is_in(change.path, path) for change in step.changes for path in scope)
     ]
 
 
@@ -165,7 +196,3 @@ def _check_usable(root: Root, paths: Sequence[str]) -> None:
             "These steps changed paths outside the directories of this view; nothing was done.",
             hint="Undo or redo fewer steps, or edit the files.",
         )
-
-
-def _begin_again(_change: Change, _found: Node | None) -> ConcurrentChange:
-    return ConcurrentChange()

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from agentfs.base.advice import plural
 from agentfs.base.visible import one_line, visible
 from agentfs.errors import RefusedError
-from agentfs.permissions import Allow, Deny, PermissionRequest
+from agentfs.permissions import CHANGING, Allow, Deny, PermissionRequest
 from agentfs.workspace import Workspace
 
 ROOTS_SECONDS = 10.0  # for a client to list its roots
@@ -168,7 +168,7 @@ def _text(request: PermissionRequest) -> str:
     if len(shown) > most:
         left_out = f"[{plural(len(shown) - most, 'character')} not shown]"
         shown = f"{left_out}\n{shown[:most]}\n{left_out}"
-    action = _ACTIONS.get(request.method, "change {named}" if request.changes else "use {named}")
+    action = _ACTIONS.get(request.method, "change {named}" if request.effect in CHANGING else "use {named}")
     steps = plural(request.arguments.get("steps", 1), "step")
     wants = action.format(named=_paths(request), steps=steps, to=one_line(repr(request.arguments.get("to"))))
     if request.files is not None:

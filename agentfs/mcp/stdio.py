@@ -1,7 +1,8 @@
 """MCP's frames over standard input and output, on the SDK's transport.
 
 `_Frames` replaces the SDK's own reader (2.3), which keeps a frame of any length, replaces bytes that are not
-UTF-8, does not answer a broken frame, and reads in a thread that no signal ends.
+UTF-8, does not answer a broken frame, and reads in a thread that no signal ends. `_Output` replaces its
+writer, which keeps a frame that a client did not take before it left; Python 3.13 reports that at its end.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
 from agentfs.errors import FileIOError
+from agentfs.fs.file import write_all
 
 # The largest file that may be edited fits, even with every character escaped.
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -31,19 +33,23 @@ _Streams = tuple[Any, Any]  # the SDK's generic types
 async def stdio() -> AsyncGenerator[_Streams]:
     """Open the streams for a server on standard input and output.
 
-    Until the end, file descriptor 0 is empty and 1 is standard error (by the SDK), so that no other output or
-    input mixes with the frames.
+    Until the end, file descriptor 0 is empty and 1 is standard error, so that no other output or input mixes
+    with the frames.
     """
     if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - None if it is closed
         raise FileIOError("The server needs standard input and output, and one of them is closed.")
-    with _private_stdin() as source:
-        frames = _Frames(source)
-        async with stdio_server(cast("anyio.AsyncFile[str]", frames)) as (incoming, outgoing):
-            frames.outgoing = outgoing
-            with _ended_by_interrupt(frames):
-                yield incoming, outgoing
-            sys.stdout.flush()  # while descriptor 1 is still standard error
-            frames.end()
+    async with await anyio.open_file(os.devnull, "r+b", 0) as file:
+        empty = file.wrapped.fileno()
+        stray = empty if sys.stderr is None else 2  # pyright: ignore[reportUnnecessaryComparison]
+        with _private(0, empty) as source, _private(1, stray) as sink:
+            frames = _Frames(os.fdopen(source, "rb", closefd=False))
+            streams: Any = frames, _Output(sink)
+            async with stdio_server(*streams) as (incoming, outgoing):
+                frames.outgoing = outgoing
+                with _ended_by_interrupt(frames):
+                    yield incoming, outgoing
+                sys.stdout.flush()  # while descriptor 1 is still standard error
+                frames.end()
 
 
 class _Frames:
@@ -91,6 +97,19 @@ class _Frames:
             self._loop.call_soon_threadsafe(self.end)
 
 
+class _Output:
+    """Writes the frames for a client at once."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    async def write(self, frame: str) -> None:
+        await anyio.to_thread.run_sync(write_all, self._fd, frame.encode())
+
+    async def flush(self) -> None:
+        """Do nothing: no frame is kept."""
+
+
 def _refusal(line: bytes) -> types.JSONRPCError:
     """Return the answer to an invalid frame, with the id of the frame if it can be read."""
     identity: Any = None
@@ -104,18 +123,14 @@ def _refusal(line: bytes) -> types.JSONRPCError:
 
 
 @contextlib.contextmanager
-def _private_stdin() -> Generator[BinaryIO]:
-    """Open a duplicate of standard input; descriptor 0 is empty during the block."""
-    private = os.dup(0)
-    empty, writable = os.pipe()
-    os.dup2(empty, 0)
-    os.close(empty)
-    os.close(writable)
+def _private(descriptor: int, other: int) -> Generator[int]:
+    """Duplicate a standard stream; during the block, its descriptor leads to another file."""
+    private = os.dup(descriptor)
+    os.dup2(other, descriptor)
     try:
-        # Never closed: a thread may still read it, and another file must not get its number.
-        yield os.fdopen(private, "rb", closefd=False)
+        yield private  # never closed: a thread may still use it, and another file must not get its number
     finally:
-        os.dup2(private, 0)
+        os.dup2(private, descriptor)
 
 
 @contextlib.contextmanager

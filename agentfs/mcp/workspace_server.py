@@ -76,8 +76,8 @@ class WorkspaceServer:
             watch: Keep names and texts, up to `Limits.watch_bytes`, in memory for searches.
         """
         policy = policy or Policy()
-        if policy.ask and policy.permission is None:
-            policy = replace(policy, permission=ask)
+        if policy.ask and policy.on_ask is None:
+            policy = replace(policy, on_ask=ask)
         self._policy = policy
         self._names = names
         self._prefix = prefix
@@ -141,7 +141,8 @@ class WorkspaceServer:
     def _toolset(self, workspace: Workspace) -> Toolset:
         names = self._names
         if names is None and self._dialect == "agentfs":
-            names = [*workspace.tools().names, *_MORE_TOOLS]
+            commands = [name for name in ("run", "output", "stop") if name in workspace.tool_names()]
+            names = [*workspace.tools().names, *_MORE_TOOLS, *commands]
         if self._policy.read_only or self._policy.mode == "plan":
             # Tools that only change files would always be refused. A dialect whose one tool does everything
             # keeps it, because some of its commands read.
@@ -185,7 +186,7 @@ class WorkspaceServer:
         with answering(questions.permission):
             try:
                 view = await self._view_of(context, questions)
-                return await self._files.run(function, view, params)
+                return await self._files.call(function, view, params)
             except InputRequired as required:
                 question = required.result
             except AgentFSError as error:

@@ -6,9 +6,9 @@ gigabytes. So length, depth and the product of the repeats are checked first.
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any
 
 from agentfs.base.advice import Advice, Retry, plural
 from agentfs.errors import InvalidPatternError
@@ -44,66 +44,38 @@ _ESCAPED_OR_ONE = re.compile(r"\\[^\w\s]|.", re.DOTALL)
 _LOOKS_LIKE_REGEX = re.compile(r"\\[A-Za-z]|[.\])][*+?]|\||^\^|\$$|\[[^\]]+\]|\(\?")
 
 
-class CompiledRegex(Protocol):
-    """The part of a compiled `regex` pattern that is used here."""
+class Expression:
+    """A compiled pattern. In ASCII text and without a timeout, `re` matches it if it can, as it is faster."""
 
-    def search(
-        self, text: str, /, *, timeout: float | None = None, concurrent: bool = False
-    ) -> re.Match[str] | None:
-        """Find the first match; TimeoutError after `timeout` seconds."""
-
-    def finditer(
-        self,
-        text: str,
-        position: int = 0,
-        end: int = sys.maxsize,
-        /,
-        *,
-        timeout: float | None = None,
-        concurrent: bool = False,
-    ) -> Iterator[re.Match[str]]:
-        """Find all matches between two positions; TimeoutError if they take more than `timeout` seconds."""
-        ...
-
-    def findall(self, text: str, /) -> list[Any]:
-        """Return all matches."""
-        ...
-
-
-class _AsciiExpression:
-    """A compiled pattern that `re` matches in ASCII text, unless a timeout is given; `re` is faster."""
-
-    def __init__(self, compiled: CompiledRegex, in_ascii: re.Pattern[str]) -> None:
-        self.search = compiled.search
+    def __init__(self, compiled: Any, in_ascii: re.Pattern[str] | None = None) -> None:
+        self.search: Callable[..., re.Match[str] | None] = compiled.search
         self._compiled = compiled
         self._in_ascii = in_ascii
 
     def finditer(
-        self,
-        text: str,
-        position: int = 0,
-        end: int = sys.maxsize,
-        /,
-        *,
-        timeout: float | None = None,
-        concurrent: bool = False,
+        self, text: str, position: int = 0, end: int = sys.maxsize, /, *, timeout: float | None = None
     ) -> Iterator[re.Match[str]]:
         """Find all matches between two positions; TimeoutError if they take more than `timeout` seconds."""
-        if timeout is None and text.isascii():
+        if timeout is None and self._in_ascii is not None and text.isascii():
             return self._in_ascii.finditer(text, position, end)
-        return self._compiled.finditer(text, position, end, timeout=timeout, concurrent=concurrent)
+        found: Iterator[re.Match[str]] = self._compiled.finditer(
+            text, position, end, timeout=timeout, concurrent=timeout is not None
+        )
+        return found
 
     def findall(self, text: str, /) -> list[Any]:
         """Return all matches."""
-        return self._in_ascii.findall(text) if text.isascii() else self._compiled.findall(text)
+        compiled = self._in_ascii if self._in_ascii is not None and text.isascii() else self._compiled
+        found: list[Any] = compiled.findall(text)
+        return found
 
 
 @dataclass(frozen=True)
 class Pattern:
     """A compiled pattern."""
 
-    expression: CompiledRegex  # matches one line or, with `multiline`, a full text
-    line_regex: CompiledRegex | None  # the line regex of the plan
+    expression: Expression  # matches one line or, with `multiline`, a full text
+    line_regex: Expression | None  # the line regex of the plan
     plan: Plan
     byte_pattern: str | None  # for `Automaton.of`; None for a literal, or if there is no translation
     multiline: bool
@@ -154,7 +126,7 @@ def compile_pattern(
     flags = engine.V0 | (engine.I if ignore_case else 0)
     mode = (engine.M | engine.S if dot_all else engine.M) if multiline else 0
     # Errors must show the pattern as the caller wrote it.
-    expression = _compile_valid(engine, syntax, flags | mode)
+    compiled = _compile_valid(engine, syntax, flags | mode)
     searched = syntax
     if any(around):
         if isinstance(_compile(engine, f"(?:{syntax.source})", flags), Exception):
@@ -163,7 +135,7 @@ def compile_pattern(
     if not captures:
         searched = searched.without_captures()
     if searched is not syntax:
-        expression = _compile_valid(engine, searched, flags | mode)
+        compiled = _compile_valid(engine, searched, flags | mode)
 
     def members(part: str) -> str:
         return "".join(found[0] for found in engine.compile(part, flags).finditer(_ASCII))
@@ -179,33 +151,31 @@ def compile_pattern(
                 "Or avoid references to groups, and repeats or choices inside repeated groups.",
             )
         max_length = min(max_length, plan.longest_line(MOST_STEPS_OF_RE))
-    line_regex = counters = None
+    is_same = plan.growth is not None and not captures and engine is not RE and _is_same_in_re(searched)
+    line_regex: Expression | None = None
     if plan.line_regex is not None and not multiline:
-        compiled = _compile(engine, plan.line_regex, flags | engine.M)
-        line_regex = None if isinstance(compiled, Exception) else compiled
-    if plan.growth is not None and not captures and engine is not RE and _is_same_in_re(searched):
-        expression = _faster_in_ascii(expression, searched.source, flags | mode)
-        if line_regex is not None and plan.line_regex is not None:
-            line_regex = _faster_in_ascii(line_regex, plan.line_regex, flags | engine.M)
-        counters = _counters_of_word(searched, plan)
+        by_line = _compile(engine, plan.line_regex, flags | engine.M)
+        if not isinstance(by_line, Exception):
+            line_regex = Expression(by_line, _in_re(plan.line_regex, flags | engine.M) if is_same else None)
     in_bytes = None
     if not plan.is_literal:
         in_bytes = byte_pattern(searched, members, ignore_case=ignore_case, multiline=multiline)
     return Pattern(
-        expression=expression,
+        expression=Expression(compiled, _in_re(searched.source, flags | mode) if is_same else None),
         line_regex=line_regex,
         plan=plan,
         byte_pattern=in_bytes,
         multiline=multiline,
         max_length=max_length,
-        counters=counters,
+        counters=_counters_of_word(searched, plan) if is_same else None,
     )
 
 
-def _compile(engine: Any, source: str, flags: int) -> CompiledRegex | Exception:
+def _compile(engine: Any, source: str, flags: int) -> Any:
+    """Compile a pattern, or return the exception."""
     try:
         # The engine's cache would keep every pattern that a model sends.
-        return cast("CompiledRegex", engine.compile(source, flags, cache_pattern=False))
+        return engine.compile(source, flags, cache_pattern=False)
     except Exception as error:  # noqa: BLE001 - the compiler raises ValueError and others besides its own error
         engine_trace = error.__traceback__ and error.__traceback__.tb_next
         while engine_trace is not None:
@@ -223,13 +193,13 @@ def _is_same_in_re(syntax: Syntax) -> bool:
     )
 
 
-def _faster_in_ascii(compiled: CompiledRegex, source: str, flags: int) -> CompiledRegex:
-    """Return an expression that `re` matches in ASCII text, if `re` can compile it."""
+def _in_re(source: str, flags: int) -> re.Pattern[str] | None:
+    """Compile a pattern for ASCII text with `re`; None if it cannot."""
     same = re.IGNORECASE | re.MULTILINE | re.DOTALL  # they have the same values in both modules
     try:
-        return _AsciiExpression(compiled, re.compile(source, re.ASCII | flags & same))
+        return re.compile(source, re.ASCII | flags & same)
     except (re.error, OverflowError, RecursionError):
-        return compiled
+        return None
 
 
 def _counters_of_word(syntax: Syntax, plan: Plan) -> tuple[re.Pattern[str], re.Pattern[str]] | None:
@@ -245,7 +215,7 @@ def _counters_of_word(syntax: Syntax, plan: Plan) -> tuple[re.Pattern[str], re.P
     return re.compile(source, re.ASCII), re.compile(f"{source}.*", re.ASCII)
 
 
-def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> CompiledRegex:
+def _compile_valid(engine: Any, syntax: Syntax, flags: int) -> Any:
     compiled = _compile(engine, syntax.source, flags)
     if isinstance(compiled, Exception):
         try:

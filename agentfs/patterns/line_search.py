@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from agentfs.base import call_context
 from agentfs.patterns.automaton import Automaton
-from agentfs.patterns.compile import CompiledRegex, Pattern
+from agentfs.patterns.compile import Expression, Pattern
 from agentfs.patterns.engine import UNTIMED_STEPS
 from agentfs.patterns.literals import Plan, count_literal, substring_finder
 
@@ -54,9 +54,14 @@ class Counts:
 
     def add(self, hit: LineMatch, line_ends: int) -> None:
         """Count a line match with this number of line ends inside."""
-        self.hits += 1
-        self.lines += 1 + line_ends
-        self.matches += hit.matches
+        self.add_lines(1, hit.matches)
+        self.lines += line_ends
+
+    def add_lines(self, lines: int, matches: int) -> None:
+        """Count line matches of a line each."""
+        self.hits += lines
+        self.lines += lines
+        self.matches += matches
 
 
 class LineSearch:
@@ -69,16 +74,12 @@ class LineSearch:
     """
 
     def __init__(self, pattern: Pattern, deadline: float, *, window: int = sys.maxsize) -> None:
+        self._pattern = pattern
         self._plan = plan = pattern.plan
-        self._expression = pattern.expression
         self._line_regex = pattern.line_regex
-        self._counters = pattern.counters
-        self._ignore_case = plan.ignore_case
-        self._multiline = pattern.multiline
         self._as_in_rg: _Matches = _without_repeats if plan.may_be_empty else iter
         self._deadline = deadline
         self._window = window
-        self._max_length = pattern.max_length
         self.too_long = 0  # number of lines (with `multiline`: texts) that were too long to search
         self._until_check = 0
         # A literal of one character is in too many lines to be useful.
@@ -91,14 +92,9 @@ class LineSearch:
         # A longer line than `_untimed_length` is searched without a timeout after a check of the clock.
         self._longest_untimed = min(plan.longest_line(_LINES_PER_CHECK * UNTIMED_STEPS), pattern.max_length)
 
-    @property
-    def max_length(self) -> int:
-        """The length of the longest line (with `multiline`: text) that is searched."""
-        return self._max_length
-
     def hits(self, text: str, position: int = 0) -> Iterator[LineMatch]:
         r"""Yield the matching lines of a text with `\n` for every line end, from a line start on."""
-        if self._multiline:
+        if self._pattern.multiline:
             if self._is_bounded(text):
                 yield from self._grouped(text, _spans(self._sliced(text, position)))
             return
@@ -117,7 +113,7 @@ class LineSearch:
 
     def matches(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
         """Yield each match in the lines of `hits`, with the offset of the searched part of the text."""
-        if self._multiline:
+        if self._pattern.multiline:
             yield from ((0, match) for match in (self._sliced(text) if self._is_bounded(text) else ()))
             return
         for hit in self.hits(text):
@@ -133,9 +129,9 @@ class LineSearch:
             self._count_in(text if end - start == len(text) else text[start:end], counts)
 
     def _hits_in(self, text: str) -> Iterator[LineMatch]:
-        is_short = len(text) <= self._max_length
+        is_short = len(text) <= self._pattern.max_length
         if is_short and self._is_literal(text):
-            folded = text.lower() if self._ignore_case else text
+            folded = text.lower() if self._plan.ignore_case else text
             return self._grouped(text, _occurrences(folded, self._plan.literals))
         if self._has_candidates(text):
             return self._confirmed(text, self._candidates(text))
@@ -145,14 +141,12 @@ class LineSearch:
 
     def _count_in(self, text: str, counts: Counts) -> None:
         line_regex = self._line_regex
-        if self._counters is not None and text.isascii() and not self._is_literal(text):
+        if self._pattern.counters is not None and text.isascii() and not self._is_literal(text):
             self._check_sometimes()
-            matches, lines = (len(each.findall(text)) for each in self._counters)
-            counts.hits += lines
-            counts.lines += lines
-            counts.matches += matches
+            matches, lines = (len(each.findall(text)) for each in self._pattern.counters)
+            counts.add_lines(lines, matches)
             return
-        if len(text) <= self._max_length:
+        if len(text) <= self._pattern.max_length:
             if self._is_literal(text):
                 self._count_literals(text, counts)
                 return
@@ -165,7 +159,7 @@ class LineSearch:
 
     def _is_bounded(self, text: str) -> bool:
         """Return True if a line or text can be searched in bounded memory; else count it as too long."""
-        bounded = len(text) <= self._max_length
+        bounded = len(text) <= self._pattern.max_length
         self.too_long += not bounded
         return bounded
 
@@ -174,7 +168,7 @@ class LineSearch:
 
     def _can_fold(self, text: str) -> bool:
         """Return True if a search for literals in the text, or in its lower case, finds every match."""
-        return not self._ignore_case or text.isascii() or not any(each in text for each in _OTHER_FORMS)
+        return not self._plan.ignore_case or text.isascii() or not any(each in text for each in _OTHER_FORMS)
 
     def _has_candidates(self, text: str) -> bool:
         return (self.automaton is not None and "\0" not in text) or (
@@ -185,13 +179,13 @@ class LineSearch:
         """Yield start and end of the lines that may match."""
         if self.automaton is not None and "\0" not in text:
             return self.automaton.lines(text)
-        folded = text.lower() if self._ignore_case else text
+        folded = text.lower() if self._plan.ignore_case else text
         lines = _occurrences(folded, self._plan.literals, lines=True)
         for extra in self._plan.extra_literals:
             lines = _lines_with(folded, extra, lines)
         return lines
 
-    def _line_regex_spans(self, text: str, line_regex: CompiledRegex) -> Iterator[tuple[int, int]]:
+    def _line_regex_spans(self, text: str, line_regex: Expression) -> Iterator[tuple[int, int]]:
         """Yield the matches of the line regex; if it takes too long, continue with each line alone."""
         longest = max(map(len, text.split("\n")))
         part = _untimed_part(self._plan, longest)
@@ -206,7 +200,7 @@ class LineSearch:
         seconds = min(self._seconds_left(), _FIRST_SLICE + len(text) / _CHARACTERS_PER_SECOND)
         span: tuple[int, int] | None = None
         try:
-            for match in self._as_in_rg(line_regex.finditer(text, timeout=seconds, concurrent=True)):
+            for match in self._as_in_rg(line_regex.finditer(text, timeout=seconds)):
                 span = match.span()
                 yield span
         except TimeoutError:
@@ -227,7 +221,7 @@ class LineSearch:
         while True:
             began, used = time.monotonic(), time.process_time()
             timeout = min(seconds, self._seconds_left() * pace)
-            found = self._expression.finditer(text, position, timeout=timeout, concurrent=True)
+            found = self._pattern.expression.finditer(text, position, timeout=timeout)
             try:
                 for number, match in enumerate(self._as_in_rg(found)):
                     if number >= done:
@@ -247,7 +241,7 @@ class LineSearch:
             self._seconds_left()  # the line may take as long as many others
         else:
             self._check_sometimes()
-        return self._as_in_rg(self._expression.finditer(line))
+        return self._as_in_rg(self._pattern.expression.finditer(line))
 
     def _confirmed(self, text: str, candidates: Iterable[tuple[int, int]]) -> Iterator[LineMatch]:
         """Match the pattern on each candidate line alone."""
@@ -297,17 +291,14 @@ class LineSearch:
         literals = self._plan.literals
         if len(literals) == 1:
             self._check_sometimes()
-            lines, matches = count_literal(text, literals[0], ignore_case=self._ignore_case)
-            counts.hits += lines
-            counts.lines += lines
-            counts.matches += matches
+            counts.add_lines(*count_literal(text, literals[0], ignore_case=self._plan.ignore_case))
         else:
-            folded = text.lower() if self._ignore_case else text
+            folded = text.lower() if self._plan.ignore_case else text
             self._count_spans(text, _occurrences(folded, literals), counts)
 
     def _count_lines(self, text: str, candidates: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count the matches in each candidate line alone."""
-        untimed, find_all = self._untimed_length, self._expression.findall
+        untimed, find_all = self._untimed_length, self._pattern.expression.findall
         may_be_empty = self._plan.may_be_empty
         for start, end in candidates:
             if end - start > untimed:
@@ -317,9 +308,7 @@ class LineSearch:
             self._check_sometimes()
             line = text[start:end]
             if matches := len(find_all(line)):
-                counts.hits += 1
-                counts.lines += 1
-                counts.matches += sum(1 for _ in self._matches_in(line)) if may_be_empty else matches
+                counts.add_lines(1, sum(1 for _ in self._matches_in(line)) if may_be_empty else matches)
 
     def _count_spans(self, text: str, spans: Iterable[tuple[int, int]], counts: Counts) -> None:
         """Count matches that do not span lines."""
@@ -331,8 +320,7 @@ class LineSearch:
                 self._check_sometimes()
                 if _is_behind_last_line(text, first):
                     return
-                counts.hits += 1
-                counts.lines += 1
+                counts.add_lines(1, 0)
                 end = text.find("\n", first)
                 end = len(text) if end < 0 else end
             counts.matches += 1

@@ -25,7 +25,10 @@ class Anthropic(Provider):
     """The messages API."""
 
     formats: ClassVar[Mapping[str, Format]] = {
-        "anthropic": Format(SchemaRules(), strict_rules=SchemaRules(closed_only=True, flags_required=True))
+        "anthropic": Format(
+            SchemaRules(),
+            strict_rules=SchemaRules(closed_only=True, flags_required=True, keywords=frozenset()),
+        )
     }
     merged = "content"
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentfs.providers.provider import (
+    GEMINI_KEYWORDS,
     Format,
     Message,
     Provider,
@@ -20,7 +21,11 @@ class Gemini(Provider):
     """The Gemini API and Vertex AI; the latter refuses `anyOf` beside a description."""
 
     formats: ClassVar[Mapping[str, Format]] = {
-        "gemini": Format(SchemaRules(unions=False, string_enums=True, formats=False, identifiers=True))
+        "gemini": Format(
+            SchemaRules(
+                unions=False, string_enums=True, formats=False, identifiers=True, keywords=GEMINI_KEYWORDS
+            )
+        )
     }
     merged = "parts"
 

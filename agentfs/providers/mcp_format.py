@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from agentfs.permissions import READING, Effect
 from agentfs.providers.provider import (
+    GEMINI_KEYWORDS,
     Format,
     Message,
     Provider,
@@ -18,7 +19,7 @@ from agentfs.providers.provider import (
 from agentfs.results import ToolResult
 
 # A client may pass a schema on to Gemini on Vertex.
-_RULES = SchemaRules(unions=False, formats=False)
+_RULES = SchemaRules(unions=False, formats=False, keywords=GEMINI_KEYWORDS)
 
 
 class MCP(Provider):

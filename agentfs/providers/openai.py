@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from agentfs.providers.provider import (
+    KEYWORDS,
     Format,
     Message,
     Provider,
@@ -16,7 +17,8 @@ from agentfs.providers.provider import (
 )
 from agentfs.results import ToolResult
 
-_FORMAT = Format(SchemaRules(), strict_rules=SchemaRules(every_required=True, closed_only=True))
+_STRICT = SchemaRules(every_required=True, closed_only=True, keywords=KEYWORDS - {"minLength", "maxLength"})
+_FORMAT = Format(SchemaRules(), strict_rules=_STRICT)
 _RESPONSES = {"function_call": "arguments", "custom_tool_call": "input"}
 
 

@@ -11,6 +11,14 @@ Schema = dict[str, Any]
 Message = dict[str, Any]
 
 
+# The keywords of constraints that Gemini takes, and all of them.
+GEMINI_KEYWORDS = frozenset({"minimum", "maximum", "minItems", "maxItems"})
+KEYWORDS = GEMINI_KEYWORDS | {
+    *("exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "pattern"),
+}
+
+
 class SchemaRules(NamedTuple):
     """The rules for the schemas of a format."""
 
@@ -21,6 +29,7 @@ class SchemaRules(NamedTuple):
     string_enums: bool = False  # only strings can be enumerated
     formats: bool = True  # `format` is allowed; if False, the description says how to write a value
     identifiers: bool = False  # parameter names consist of letters, digits and underscores
+    keywords: frozenset[str] = KEYWORDS  # of constraints; the description has the others
     output: bool = False  # for the data of a result: open objects with every member, without descriptions
 
 

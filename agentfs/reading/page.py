@@ -4,17 +4,18 @@ A page shows lines of a text, or sections: cells of a notebook, pages of a PDF, 
 before its `next` call was read.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
+from agentfs import patterns
 from agentfs.base.advice import Advice, FirstOf, Joined, NextCall, ParameterName, Retry, Style, Styled, call
 from agentfs.errors import InvalidArgumentError, must_be, past_end
 from agentfs.fs import quote, revision_of
 from agentfs.limits import Limits
-from agentfs.reading.large_file import slice_lines
-from agentfs.reading.slices import LineSlice
+from agentfs.reading.slices import LineSlice, slice_lines
 from agentfs.results import Newline, ReadResult
 from agentfs.text import (
     UNKNOWN_8BIT,
@@ -38,6 +39,7 @@ from agentfs.text import (
 
 _MAX_IMAGES = 10
 _UNKNOWN = "not UTF-8, and the encoding is not known: bytes above 7F are shown as Latin-1"
+_SEARCHED_CHARS = 200  # of a line that a search looks for
 _FULL = ", as many as one answer holds"
 _Reason = Literal["bytes", "tokens", "time"]
 
@@ -340,7 +342,7 @@ def _result(
         *notes,
         f"only {_MAX_IMAGES} of {len(images)} images are shown" if len(images) > _MAX_IMAGES else "",
         "there was no time for more" if truncated == "time" else "",
-        continuation(following),
+        continuation(following, _search_in_cell(lines, info, limits) if part else ""),
     )
     note = footer(*said)
     # Without numbers, the footer of a text goes above it so that no line can be mistaken for it.
@@ -394,6 +396,22 @@ def _range_note(lines: LineSlice, info: FileInfo, budget: str, request: ReadRequ
     if part is not None:
         shown += f": its {line_ranges([(part.skipped + 1, part.end)])} of {part.end + part.more}"
     return f"{shown}{budget}"
+
+
+def _search_in_cell(lines: LineSlice, info: FileInfo, limits: Limits) -> str:
+    """Return a note with a search that shows lines of a cut cell, for a tool without `column`, or ""."""
+    sources = [line[1:] for line in lines.bodies if line.startswith("|") and not line[1:].isspace()]
+    if info.kind != "notebook" or lines.part is None or not sources:
+        return ""
+    in_json = json.dumps(sources[-1][:_SEARCHED_CHARS], ensure_ascii=False)[1:-1]
+    found = call(
+        "grep",
+        pattern=patterns.syntax.escape(in_json),
+        path=info.path,
+        output_mode="content",
+        after=min(lines.part.more, limits.context_lines),
+    )
+    return Advice("more, as JSON: ", found)
 
 
 def _cut_notes(page: _Page, info: FileInfo, limit: int, request: ReadRequest) -> Iterator[str]:

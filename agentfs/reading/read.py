@@ -19,7 +19,7 @@ from agentfs.errors import (
     StaleError,
     must_be,
 )
-from agentfs.fs import OpenFile, Root, quote, revision_of, revision_of_stat
+from agentfs.fs import OpenFile, quote, revision_of, revision_of_stat
 from agentfs.limits import Limits
 from agentfs.reading.large_file import count_large_file, read_lines
 from agentfs.reading.media import Media, binary_result, read_media
@@ -59,7 +59,7 @@ _NO_IDS = "no line ids: the file is too large to keep them"
 
 def read_path(context: Context, path: str, request: ReadRequest) -> ReadResult:
     """Return one page of a file or of a stored result, or the list of a directory."""
-    root, _, limits, outputs = context
+    root, outputs = context.root, context.outputs
     if (ranged := _RANGE.fullmatch(path)) and not root.exists(path) and root.exists(ranged["path"]):
         path, first, last = ranged["path"], int(ranged["first"]), ranged["last"]
         if request.offset == 1 and request.limit is None:
@@ -69,7 +69,7 @@ def read_path(context: Context, path: str, request: ReadRequest) -> ReadResult:
     except NotAFileError:
         path = outputs.resolve(path, root).path or path
         options = search.options.ListOptions(path, limit=request.limit, offset=max(request.offset - 1, 0))
-        found = search.listing.list_directory(root, limits, options)
+        found = search.listing.list_directory(_without_history(context), options)
         return ReadResult(
             path=path,
             kind="directory",
@@ -135,10 +135,10 @@ def read_text(name: str, text: str, limits: Limits, request: ReadRequest) -> Rea
 
 def read_paths(context: Context, paths: str | Sequence[str], budget: int | None) -> ReadManyResult:
     """Read files in order until the token budget or the time is used up."""
-    root, tracker, limits, _ = context
+    limits = context.limits
     if budget is not None and budget < 1:
         raise must_be("budget", "a number of tokens from 1", budget, "Leave it out for the usual number.")
-    paths, patterns, notes = _expand_globs(root, limits, [paths] if isinstance(paths, str) else paths)
+    paths, patterns, notes = _expand_globs(context, [paths] if isinstance(paths, str) else paths)
     count = limits.count_tokens or estimate_tokens
     left = total = budget or limits.output_tokens
     results: list[ReadResult] = []
@@ -159,7 +159,7 @@ def read_paths(context: Context, paths: str | Sequence[str], budget: int | None)
             break
         except AgentFSError as error:
             if isinstance(error, NotFoundError):
-                search.diagnose.explain_missing(root, limits, tracker, "read_many", error)
+                search.diagnose.explain_missing(context, "read_many", error)
             failed[path] = error.code
             part = Joined("\n", head, error.text)
         else:
@@ -187,24 +187,28 @@ def read_paths(context: Context, paths: str | Sequence[str], budget: int | None)
     return ReadManyResult(tuple(results), failed, tuple(rest), text=text, notes=said, next=following)
 
 
-def _expand_globs(root: Root, limits: Limits, paths: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+def _expand_globs(context: Context, paths: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """Return the files that paths and globs name, the paths for which there was no time, and notes."""
-    until = call_context.deadline(limits.timeout / 2)  # the rest is for reading
+    until = call_context.deadline(context.limits.timeout / 2)  # the rest is for reading
     files: list[str] = []
     notes: list[str] = []
     for number, path in enumerate(paths):
         if time.monotonic() > until:
             return list(dict.fromkeys(files)), list(paths[number:]), notes
-        if search.options.is_glob(root, path):
-            found = search.listing.find_files(
-                root, limits, search.options.GlobOptions(path, limit=_MOST_MATCHES)
-            )
+        if search.options.is_glob(context.root, path):
+            options = search.options.GlobOptions(path, limit=_MOST_MATCHES)
+            found = search.listing.find_files(_without_history(context), options)
             files += [entry.path for entry in found.files]
             if found.truncated or not found.exact:
                 notes.append(f"more files match {quote(path)}; pass a narrower glob")
         else:
             files.append(path)
     return list(dict.fromkeys(files)), [], notes
+
+
+def _without_history(context: Context) -> Context:
+    """Return a context in which a skip report does not count as one that `ls` or `glob` has shown."""
+    return context._replace(tracker=ReadTracker())
 
 
 def _record(
@@ -252,7 +256,6 @@ def _read_large(
     context: Context, file: OpenFile, head: bytes, request: ReadRequest, notes: list[str], known: str | None
 ) -> ReadResult:
     _, tracker, limits, _ = context
-    revision = revision_of_stat(file.stat)
     seconds = limits.timeout * _COUNTING_SHARE
     named = request.encoding or known
     counted = count_large_file(file, head, named, seconds)
@@ -270,9 +273,7 @@ def _read_large(
                 details={"path": file.path, "total_lines": counted.total},
             )
         notes = [*notes, f"counting lines stopped after {seconds:g} s"]
-    size = max(counted.size, file.stat.st_size)
-    facts = (counted.total, counted.encoding, counted.newline, counted.bom, counted.exact)
-    info = FileInfo(file.path, revision, size, *facts)
+    info = counted._replace(size=max(counted.size, file.stat.st_size))
     first = request.first(file.path, counted.total)
     if counted.total == 0:
         return empty_result(info, ["empty file"])
@@ -294,5 +295,5 @@ def _read_large(
     if request.column == 1 and not changed:
         _record(tracker, file, result, None)
         if named is not None:
-            tracker.name_encoding(file.real_path, revision, counted.encoding, head)
+            tracker.name_encoding(file.real_path, info.revision, info.encoding or "", head)
     return result

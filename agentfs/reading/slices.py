@@ -1,9 +1,11 @@
 """The lines that a page may show: lines of a text, or those of sections such as the cells of a notebook."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, Self
 
+from agentfs.fs import join_returns
 from agentfs.results import Image
 from agentfs.text import first_names
 
@@ -134,3 +136,79 @@ class LineSlice(NamedTuple):
             for line in range(1, len(section.shown) + 1)
         ]
         return first_names([places[index] for index in indexes], _MAX_NAMED)
+
+
+def slice_lines(
+    texts: Iterator[str], end: str, first: int, count: int, column: int, most: float = math.inf
+) -> LineSlice:
+    r"""Return up to `count` lines of a text that comes in pieces.
+
+    Args:
+        texts: The pieces; the first begins with the first line.
+        end: The character that ends lines.
+        first: The number of the first line.
+        count: The number of lines.
+        column: The first character to return of each line, from 1. The `\r` of a `\r\n` always stays.
+        most: After this many characters, no further piece is loaded.
+    """
+    if column > 1:
+        texts = _skip_columns(texts, column - 1, end)
+    pieces: list[str] = []
+    ends = size = 0
+    complete = False
+    for text in texts:
+        pieces.append(text)
+        size += len(text)
+        ends += text.count(end)
+        if ends >= count or size >= most:
+            break
+    else:
+        complete = True
+    text = "".join(pieces)
+    if column > 1 and not text:  # the last line ends before the column, and without a line end
+        return LineSlice(first, [""], end, ended=False)
+    bodies = text.split(end, count)
+    rest = bodies.pop()
+    ended, not_loaded = True, 0
+    if len(bodies) < count and rest and (complete or not ends):
+        bodies, ended = [*bodies, rest], False
+        not_loaded = 0 if complete else _rest_of_line(texts, end)
+    if column > 1:
+        bodies = [*bodies[:1], *_drop_columns(bodies[1:], column, end, ended=ended)]
+    return LineSlice(first, bodies, end, ended=ended, not_loaded=not_loaded)
+
+
+def _drop_columns(bodies: Sequence[str], column: int, end: str, *, ended: bool) -> list[str]:
+    start = column - 1
+    rest = [body[start:] for body in bodies]
+    if end == "\n":
+        for index in range(len(bodies) if ended else len(bodies) - 1):
+            if not rest[index] and bodies[index].endswith("\r"):
+                rest[index] = "\r"
+    return rest
+
+
+def _skip_columns(texts: Iterator[str], count: int, end: str) -> Iterator[str]:
+    """Skip up to `count` characters of the first line, but not its line end."""
+    texts = join_returns(texts)
+    for text in texts:
+        found = text.find(end)
+        inside = min(count, found if found >= 0 else len(text))
+        # The `\r` before a `\n` belongs to the line end.
+        if 0 < inside == found and text[inside - 1] == "\r":
+            inside -= 1
+        count -= inside
+        if count == 0 or found >= 0:
+            return chain([text[inside:]] if inside < len(text) else [], texts)
+    return iter(())
+
+
+def _rest_of_line(texts: Iterator[str], end: str) -> int:
+    """Return the number of characters before the next line end."""
+    length = 0
+    for text in texts:
+        position = text.find(end)
+        if position >= 0:
+            return length + position
+        length += len(text)
+    return length

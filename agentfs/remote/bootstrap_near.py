@@ -41,6 +41,7 @@ _LEFT_OUT = (
     "agentfs/tools/approval.py",
     "agentfs/tools/binding.py",
     "agentfs/tools/functions.py",
+    "agentfs/tools/gate.py",
     "agentfs/tools/result.py",
     "agentfs/tools/spec.py",
     "agentfs/tools/toolset.py",

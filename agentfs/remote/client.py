@@ -6,6 +6,7 @@
 import contextlib
 import functools
 import inspect
+import math
 import time
 import typing
 import uuid
@@ -18,8 +19,10 @@ from typing import Any, Self, cast
 
 from agentfs.arguments.checks import ArgumentChecker
 from agentfs.base import call_context
-from agentfs.enforcement.guard import check_arguments
-from agentfs.errors import AgentFSError, InvalidArgumentError, closed
+from agentfs.commands.background import Command, not_ended
+from agentfs.commands.request import DEFAULT_SECONDS
+from agentfs.enforcement.guard import check_arguments, host_policy
+from agentfs.errors import AgentFSError, InvalidArgumentError, UnsupportedSystemError, closed
 from agentfs.events import OnEvent, reports_calls
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
@@ -28,11 +31,13 @@ from agentfs.policy import Policy
 from agentfs.remote import bootstrap_near, protocol
 from agentfs.remote.connection import Connection, PendingRequest, ReconnectingConnection, error_of
 from agentfs.remote.transport import CommandStream, Stream, disconnected
-from agentfs.results import Containment, RecordedResult, Result, WatchReport
+from agentfs.results import CommandOutput, Containment, RecordedResult, Result, RunResult, WatchReport
 from agentfs.tools.declaration import declaration_of
+from agentfs.tools.rules import NOT_ASKED, not_permitted
 from agentfs.workspace import Workspace
 
 Opener = Callable[[list[str]], Stream]
+_POLL_SECONDS = 0.05  # between two looks at a command in the background
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,14 @@ class RemoteWorkspace(Workspace):
         other._workdir = other._call("view", {}, str)
         return other
 
+    @property
+    def host(self) -> Self:
+        """This workspace for the program itself; see `Workspace.host`."""
+        other = copy(self)
+        other.policy = host_policy(self.policy)
+        other._views = [*self._views, protocol.to_wire({"host": True})]
+        return other
+
     @contextmanager
     def transaction(self) -> Generator[Self]:
         """Make several changes as one; see `Workspace.transaction`."""
@@ -207,8 +220,11 @@ class RemoteWorkspace(Workspace):
         asked = arguments.get("timeout")
         requested = max(0.0, float(asked)) if isinstance(asked, (int, float)) else None
         seconds = call_context.granted(requested, self.limits.timeout)
+        if method == "run":  # then its changes are applied
+            asked = DEFAULT_SECONDS if requested is None else requested
+            seconds += call_context.granted(asked, self.limits.run_timeout)
         left = call_context.deadline() - time.monotonic()
-        if left < float("inf"):
+        if left < float("inf") and method != "run":
             message["seconds"] = max(left, 0.0)
         seen = 0
 
@@ -216,9 +232,14 @@ class RemoteWorkspace(Workspace):
             function, arguments = _question(question, functions, self.policy)
             try:
                 return {"value": protocol.to_wire(call_context.call_back(function, *arguments))}
-            except AgentFSError as error:  # the remote side may act on it before the error is raised
-                return {"error": protocol.encode_error(error)}
             except BaseException as error:  # noqa: BLE001 - raised when the remote side has answered
+                if isinstance(error, Exception) and function in self.policy.askers:
+                    asked: PermissionRequest = arguments[0]
+                    refused = not_permitted(NOT_ASKED, asked.method, asked.paths)
+                    refused.__cause__ = error  # its text stays here
+                    request.raised = error = refused
+                if isinstance(error, AgentFSError):  # the remote side may act on it before it is raised
+                    return {"error": protocol.encode_error(error)}
                 request.raised = error
                 return {"raised": True}
 
@@ -241,6 +262,35 @@ class RemoteWorkspace(Workspace):
         raise error_of(answer)
 
 
+class _RemoteCommand(Command):
+    """A command in the background of the remote side."""
+
+    def __init__(self, workspace: Workspace, name: str) -> None:
+        self._workspace, self.id = workspace, name
+
+    @property
+    def running(self) -> bool:
+        """True until the command has ended."""
+        return self._workspace.output(self.id).running
+
+    def wait(self, timeout: float | None = None) -> RunResult:
+        """Wait until the command has ended, and return its result; see `Command.wait`."""
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while self.running:
+            if time.monotonic() > until:
+                raise not_ended(self.id, timeout)
+            time.sleep(_POLL_SECONDS)
+        return self.stop()
+
+    def stop(self) -> RunResult:
+        """End the command and all its processes, and return its result."""
+        return self._workspace.stop(self.id)
+
+    def output(self, offset: int = 0) -> CommandOutput:
+        """Return what the command has written from an offset on."""
+        return self._workspace.output(self.id, offset)
+
+
 def _question(
     question: Mapping[str, Any], functions: Sequence[Callable[..., Any]], policy: Policy
 ) -> tuple[Callable[..., Any], list[Any]]:
@@ -250,7 +300,7 @@ def _question(
         arguments: Any = protocol.from_wire(question.get("arguments"), lambda number: functions[number])
     except (TypeError, LookupError):
         raise protocol.ProtocolError("The remote side asked for an unknown function.") from None
-    wanted = PermissionRequest if function in policy.permissions else object
+    wanted = PermissionRequest if function in policy.askers else object
     if not arguments or not all(isinstance(each, wanted) for each in arguments):
         raise protocol.ProtocolError("The remote side asked an invalid question.")
     return function, arguments
@@ -275,7 +325,7 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         if makes_change and call_context.is_rehearsed(changes=True):
             # The remote side asks and acts in one request. So a rehearsal always asks, without a diff.
             request = PermissionRequest(name, effect, given, ())
-            for permission in self.policy.permissions:
+            for permission in self.policy.askers:
                 call_context.call_back(permission, request)
             raise call_context.Cancelled
         return self._call(name, given, returns(), changes=makes_change)  # pyright: ignore[reportPrivateUsage] - a method of the class
@@ -284,6 +334,26 @@ def _remote_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     return checked if declared is None else reports_calls(checked)
 
 
+def _start(
+    self: RemoteWorkspace,
+    command: str,
+    cwd: str | PathLike[str] = ".",
+    *,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes | str | None = None,
+    detach: bool = False,
+) -> Command:
+    """Start a recorded command in the background of the remote side; see `Workspace.start`."""
+    if detach:
+        raise UnsupportedSystemError(
+            "A command at a remote side ends with its workspace.", hint="Start it there with `nohup`."
+        )
+    started = self.run(command, cwd=cwd, env=env, stdin=stdin, background=True)
+    return _RemoteCommand(self, str(started.id))
+
+
+_start.__name__ = "start"
+setattr(RemoteWorkspace, "start", check_arguments(_start))  # noqa: B010 - as the others
 for _name in protocol.REMOTE_METHODS:
     setattr(RemoteWorkspace, _name, _remote_method(_name, vars(Workspace)[_name]))
 
@@ -309,7 +379,7 @@ def connect(
             or `["docker", "exec", "-i", "box"]`. Or a function that takes the command to run there and
             returns its standard input and output: an object with `write`, `readline` and `close`.
         root: The directory at the remote side.
-        policy: As for `Workspace`; its `permission` is called here.
+        policy: As for `Workspace`; its `on_ask` is called here.
         limits: As for `Workspace`.
         state: As for `Workspace`: a directory at the remote side.
         watch: Keep the tree in memory at the remote side; see `Workspace`.

@@ -49,7 +49,7 @@ from agentfs.base.advice import (
 from agentfs.base.visible import escape_controls, visible
 from agentfs.errors import AgentFSError, InvalidArgumentError, TooLargeError, UnsupportedSystemError
 from agentfs.limits import MIB, Limits
-from agentfs.permissions import Allow, Deny, PermissionRequest
+from agentfs.permissions import Allow, Deny, PermissionRequest, ProposedChange
 from agentfs.policy import Policy, Protect
 from agentfs.tools.declaration import declared_tools
 from agentfs.workspace import Workspace
@@ -83,7 +83,7 @@ CLASSES: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
         *(each for each in vars(results).values() if isinstance(each, type) and is_dataclass(each)),
-        *(PermissionRequest, Allow, Deny, Policy, Protect, Limits),
+        *(PermissionRequest, ProposedChange, Allow, Deny, Policy, Protect, Limits),
         *(ToolName, ParameterName, Retry, Advice, Joined, FirstOf, Note, Footer),
     )
 }
@@ -103,7 +103,7 @@ BLOCKS: dict[str, Callable[[Any], Any]] = {
 # Methods of `Workspace` that are one request each. `RemoteWorkspace` defines or inherits all others.
 REMOTE_METHODS = {
     name for name, each in vars(Workspace).items() if inspect.isfunction(each) and not name.startswith("_")
-} - {"tools", "tool_names", "view", "recorded", "close", *BLOCKS}
+} - {"tools", "tool_names", "view", "recorded", "close", "start", *BLOCKS}
 # Exceptions besides those of agentfs that a method may raise, each with a text.
 _EXCEPTIONS = {
     each.__name__: each

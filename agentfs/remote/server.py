@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import agentfs
 from agentfs.base import call_context
+from agentfs.enforcement.guard import host_policy
 from agentfs.errors import (
     AgentFSError,
     BusyError,
@@ -294,6 +295,8 @@ class Server:
         policy = replace(policy, read_only=policy.read_only or self._options.read_only)
         if self._options.any_policy:
             return policy
+        if policy.run is not None:
+            raise _not_allowed("let the client run commands")
         for each in fields(Limits):
             if each.type in (int, float) and getattr(limits, each.name) > each.default:
                 hint = "Start it with --any-policy; the presets of some dialects need that."
@@ -397,7 +400,8 @@ class Server:
         arguments = _decode(message["arguments"])
         if not isinstance(arguments, dict):
             raise protocol.ProtocolError("A call has no arguments.")
-        seconds, most = arguments.get("timeout"), workspace.limits.timeout
+        seconds, limits = arguments.get("timeout"), workspace.limits
+        most = limits.run_timeout if message["method"] == "run" else limits.timeout
         if isinstance(seconds, (int, float)) and not seconds <= most and not self._options.any_policy:
             raise _not_allowed(f"allow a timeout over {most:g} s")
         return arguments
@@ -431,6 +435,9 @@ class Server:
         if above:  # the same object as for calls in that view: it keeps texts
             workspace = self._cached_view(workspace, json.dumps(above))
         given: dict[str, Any] = {"policy": workspace.policy, "limits": workspace.limits, **_decode(last)}
+        if given.pop("host", False):
+            self._allowed(host_policy(workspace.policy), workspace.limits)
+            return workspace.host
         given["policy"] = self._allowed(given["policy"], given["limits"])
         return workspace.view(**given)
 

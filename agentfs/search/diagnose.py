@@ -18,7 +18,7 @@ from agentfs.base import call_context
 from agentfs.base.advice import Advice, FirstOf, Joined, ParameterName, Retry, call, plural
 from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError, NotFoundError
-from agentfs.fs import ReadBuffer, Root, display_name, quote, watched
+from agentfs.fs import ReadBuffer, Root, display_name, quote
 from agentfs.limits import Limits
 from agentfs.patterns.syntax import MAX_CHARACTERS, escape, from_basic_syntax, has_character
 from agentfs.results import Skipped
@@ -36,10 +36,12 @@ from agentfs.search.options import (
 )
 from agentfs.search.searcher import Finding, search
 from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import HEAD, first_names
 from agentfs.tree.ignore_sources import RuleReader, with_slash
 from agentfs.tree.visit import MAX_EXCLUDED, Excluded
-from agentfs.tree.walk import VCS_NAMES, Walk
+from agentfs.tree.walk import VCS_NAMES, path_order
+from agentfs.watch.kept_walk import search_walk
 
 _OPEN_IGNORED = Retry({"include_ignored": True})  # also includes hidden names
 _RULE_CHARS = 80
@@ -121,11 +123,11 @@ def skip_report(skipped: Skipped, *, can_open: bool, found: bool = False, repeat
     return Joined("; ", report, unread)
 
 
-def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker | None, *, found: bool) -> str:
+def report_of(options: SearchOptions, skipped: Skipped, tracker: ReadTracker, *, found: bool) -> str:
     """Return the skip report of a search; it is shorter after a find, and if it repeats the last one."""
     report = skip_report(skipped, can_open=not options.include_ignored, found=found)
     paths = paths_of(options.path)
-    if tracker is not None and tracker.was_said((options.method, *paths), str(report)) and found:
+    if tracker.was_said((options.method, *paths), str(report)) and found:
         return skip_report(skipped, can_open=False, found=True, repeated=True)
     return report
 
@@ -152,9 +154,8 @@ def stop_report(skipped: Skipped, options: SearchOptions, limits: Limits) -> str
 class Probe:
     """Short searches within one time budget; each returns None after an error or if no time is left."""
 
-    def __init__(self, root: Root, limits: Limits, seconds: float | None = None) -> None:
-        self._root = root
-        self._limits = replace(limits, walk_entries=min(PROBE_ENTRIES, limits.walk_entries))
+    def __init__(self, context: Context, seconds: float | None = None) -> None:
+        self._context = context
         self._ends = time.monotonic() + (PROBE_SECONDS if seconds is None else seconds)
 
     def lines(self, options: GrepOptions, among: Sequence[Excluded] | None = None) -> Finding | None:
@@ -163,26 +164,30 @@ class Probe:
         if seconds <= 0:
             return None
         options = replace(options, output_mode="content", limit=1, offset=0, timeout=None)
-        limits = replace(self._limits, timeout=seconds)
-        if among is not None:
-            limits = replace(limits, walk_entries=min(_SEARCHED_EXCLUDED, limits.walk_entries))
+        # The order of the paths must not decide which match a hint shows.
+        options = replace(options, path=sorted(paths_of(options.path), key=path_order))
+        if options.files is not None and options.listed is not None:
+            options = replace(options, files=sorted(options.listed, key=path_order))
+        most = PROBE_ENTRIES if among is None else _SEARCHED_EXCLUDED
+        context = _limited(self._context, most, timeout=seconds)
         try:
-            return search(self._root, limits, options, among=among)
+            return search(context, options, among=among)
         except AgentFSError:
             return None
 
     def files_with_returns(self, options: GrepOptions) -> list[str]:
         r"""Return the files of a search that end lines with `\r\n`."""
-        limits, buffer, found = self._limits, ReadBuffer(self._limits.file_bytes), list[str]()
+        root, _, limits, _ = _limited(self._context, PROBE_ENTRIES)
+        buffer, found = ReadBuffer(limits.file_bytes), list[str]()
 
         def has_returns(source: Any) -> bool:
             data, length = buffer.data, buffer.fill(source)
             return length >= 0 and data.find(b"\r\n", 0, length) >= 0 > data.find(0, 0, min(length, HEAD))
 
         with suppress(AgentFSError, TimeoutError):
-            for entries, reader in FileSource(self._root, limits, options, self._ends, None, {}).batches():
-                for entry, outcome in reader.read_files(entries, has_returns):
-                    if outcome is True:
+            for batch in FileSource(root, limits, options, self._ends, None, {}).batches():
+                for reader, entry in batch:
+                    if True in (outcome for _, outcome in reader.read_files([entry], has_returns)):
                         found.append(reader.path_of(entry))
                     if time.monotonic() > self._ends:
                         return found
@@ -195,14 +200,18 @@ class Probe:
         seconds, page = self._ends - time.monotonic(), Page(0, _MAX_NAMED, PAGE_BYTES)
         if seconds <= 0:
             return None
-        limits = self._limits
-        if options.include_ignored:
-            limits = replace(limits, walk_entries=min(_LISTED_EXCLUDED, limits.walk_entries))
+        context = _limited(self._context, _LISTED_EXCLUDED if options.include_ignored else PROBE_ENTRIES)
         try:
-            found = find_entries(self._root, limits, options, page=page, seconds=seconds, any_case=any_case)
+            found = find_entries(context, options, page=page, seconds=seconds, any_case=any_case)
         except AgentFSError:
             return None
         return found if found.total else None
+
+
+def _limited(context: Context, walk_entries: int, **limits: Any) -> Context:
+    """Return a context with other limits; its walks look at no more than so many entries."""
+    walk_entries = min(walk_entries, context.limits.walk_entries)
+    return context._replace(limits=replace(context.limits, walk_entries=walk_entries, **limits))
 
 
 class Reading(NamedTuple):
@@ -217,19 +226,18 @@ class Reading(NamedTuple):
         return _hint(self.fact, _retry(options, self.changes)) if self.changes else f"{self.fact}."
 
 
-def other_reading(root: Root, limits: Limits, options: GrepOptions, nothing: Finding) -> Reading | None:
+def other_reading(context: Context, options: GrepOptions, nothing: Finding) -> Reading | None:
     """Return how a search without a match would find one, or None.
 
     Short searches try the skipped hidden and ignored names first, then other readings of the arguments, up
     to the first match.
 
     Args:
-        root: The root of the search.
-        limits: The limits of the call.
+        context: The root and the limits of the search.
         options: The arguments of the search.
         nothing: The findings of the search, without a match.
     """
-    probe = Probe(root, limits)
+    probe, root = Probe(context), context.root
     excluded = nothing.excluded
     if not options.include_ignored and excluded:
         found = probe.lines(options, excluded)
@@ -297,15 +305,13 @@ def _directory_of(root: Root, options: GrepOptions) -> str | None:
     return None
 
 
-def explain_no_entries(
-    root: Root, limits: Limits, options: GlobOptions | FindOptions, nothing: FoundEntries
-) -> str:
+def explain_no_entries(context: Context, options: GlobOptions | FindOptions, nothing: FoundEntries) -> str:
     """Return a hint with the first change of arguments that lets `glob` or `find` find something, or ""."""
-    probe = Probe(root, limits)
+    probe = Probe(context)
     if not options.include_ignored and (nothing.skipped.hidden or nothing.skipped.ignored):
         found = probe.entries(replace(options, include_ignored=True))
         if found is not None:
-            why = why_skipped(root, found.entries[0].path) if found.entries else ""
+            why = why_skipped(context.root, found.entries[0].path) if found.entries else ""
             fact = f"{_or_more(found)} among hidden and ignored{f', as in {why}' if why else ''}"
             return Joined(": ", fact, _OPEN_IGNORED)
     if any(glob.lower() != glob.upper() for glob in options.globs):
@@ -376,9 +382,9 @@ def _or_more(found: FoundEntries) -> str:
     return f"{found.total}{'' if found.exact else ' or more'}"
 
 
-def count_left_out(root: Root, limits: Limits, options: ListOptions) -> str:
+def count_left_out(context: Context, options: ListOptions) -> str:
     """Return a text with the number of entries that `ignore` has excluded from a listing, or ""."""
-    found = Probe(root, limits).entries(replace(options, ignore=None))
+    found = Probe(context).entries(replace(options, ignore=None))
     if found is None:
         return ""
     least = "" if found.exact else "at least "
@@ -392,8 +398,7 @@ def count_of_glob(probe: Probe, options: GlobOptions) -> str:
 
 
 def explain_glob_path(
-    root: Root,
-    limits: Limits,
+    context: Context,
     options: GrepOptions | GlobOptions | FindOptions,
     error: NotFoundError,
     *,
@@ -402,8 +407,7 @@ def explain_glob_path(
     """Add a hint to the error for a missing path that is a glob: the call that searches its files.
 
     Args:
-        root: The root of the search.
-        limits: The limits of the call.
+        context: The root and the limits of the search.
         options: The arguments of the search.
         error: The error for the missing path.
         matching: Add the hint only if one of the files has a match.
@@ -411,7 +415,7 @@ def explain_glob_path(
     path = options.path
     if isinstance(options, FindOptions) or not isinstance(path, str) or not has_wildcard(path):
         return
-    probe, fact = Probe(root, limits), ""
+    probe, fact = Probe(context), ""
     for changes in _path_as_glob(options, path):
         if isinstance(options, GlobOptions):
             count = count_of_glob(probe, replace(options, **changes))
@@ -494,33 +498,32 @@ _SECONDS = 0.2
 _MAX_SUGGESTIONS = 3
 _MAX_CORRECTIONS = 4  # wrong names of one path that are corrected
 # Characters that models add to a path: quotes, `@`, `file://`, and a line number after it.
-_DECORATION = re.compile(r"^(?:file://)?[@\s\"'`]+|^file://|(?:[:#(]L?[0-9][-:,0-9L]*\)?)?[\s\"'`]*$")
+_DECORATION = re.compile(
+    r"^(?:file:(?://)?)?[@\s\"'`]+|^file:(?://)?|(?:[:#(]L?[0-9][-:,0-9L]*\)?)?[\s\"'`]*$"
+)
 _ALIAS = re.compile(r"^@/")  # of the source directory, in JavaScript projects
 _OF_DIRECTORIES = frozenset({"ls", "glob", "find"})  # methods whose `path` is a directory
 
 
 @watched
-def explain_missing(
-    root: Root, limits: Limits, tracker: ReadTracker, method: str, error: NotFoundError
-) -> None:
+def explain_missing(context: Context, method: str, error: NotFoundError) -> None:
     """Add a hint to the error for a missing path: its new name, a glob, other slashes, the name elsewhere.
 
     Args:
-        root: The root of the call.
-        limits: The limits of the call.
-        tracker: The source of paths that this workspace has moved.
+        context: The root, the limits, and the paths that this workspace has moved.
         method: The name of the method.
         error: The error for the missing path.
     """
     path = error.details.get("path")
     if not path or "as_glob" in error.details:
         return
+    root, tracker, *_ = context
     if (moved := _moved_to(root, tracker, path)) is not None:
         others = [each for each in error.details.get("similar", ()) if each != moved]
         error.details.update(moved_to=moved, similar=[moved, *others])
         error.hint = f"It was moved to {quote(moved)}."
         return
-    if has_wildcard(path) and (files := count_of_glob(Probe(root, limits, _SECONDS), GlobOptions(path))):
+    if has_wildcard(path) and (files := count_of_glob(Probe(context, _SECONDS), GlobOptions(path))):
         error.hint = Advice(
             f"As a glob it matches {files}: call ", call("glob", pattern=path), " to see them."
         )
@@ -528,13 +531,25 @@ def explain_missing(
     straight = _DECORATION.sub("", _ALIAS.sub("", path)).replace("\\", "/")
     given = error.details.get("similar", ())
     with suppress(AgentFSError):
-        is_there = straight != path and root.exists(straight)
-        found = [straight] if is_there else _alike(root, straight, method)
+        is_there = straight != path and _is_there(root, straight)
+        alike = _Alike([root.entry(straight).path]) if is_there else _alike(root, straight, method)
         # A link that leads nowhere has the name itself.
-        found = [each for each in found if each != path]
-        if found and found != list(given):
-            error.details["similar"] = found
-            meant = f"Did you mean {' or '.join(map(quote, found))}?"
+        found = [each for each in alike.paths if each != path]
+        if not found or (found == list(given) and method not in _OF_DIRECTORIES):
+            return
+        error.details["similar"] = found
+        meant = f"Did you mean {' or '.join(map(quote, found))}?"
+        is_dir = root.entry(found[0]).is_dir
+        if method in _OF_DIRECTORIES and not is_dir:
+            read = Advice(meant, " It is a file: call ", call("read", path=found[0]), ".")
+            error.hint = FirstOf(read, f"{meant} It is a file.")
+        elif alike.has_more:
+            name, more = posixpath.basename(straight), "More may have this name"
+            hints: list[str] = [f"{meant} {more}."]
+            if not is_dir and not has_wildcard(name):
+                hints.insert(0, Advice(f"{meant} {more}: call ", call("glob", pattern=f"**/{name}"), "."))
+            error.hint = FirstOf(*hints)
+        elif found != list(given):
             error.hint = meant if is_there or given else Joined(" ", meant, error.hint)
 
 
@@ -547,23 +562,52 @@ def _moved_to(root: Root, tracker: ReadTracker, path: str) -> str | None:
     return None
 
 
-def _alike(root: Root, path: str, method: str) -> list[str]:
-    """Return paths with similar names, else paths elsewhere with the same name; most similar first."""
+def _is_there(root: Root, path: str) -> bool:
+    with suppress(AgentFSError):  # it may lead outside
+        return root.exists(path)
+    return False
+
+
+class _Alike(NamedTuple):
+    """Existing paths that a missing path may mean, the most similar first."""
+
+    paths: list[str]
+    has_more: bool = False  # more paths have the same name, or there was no time to look for them
+
+
+def _alike(root: Root, path: str, method: str) -> _Alike:
+    """Return paths with similar names, else paths elsewhere with the same name."""
     began = time.monotonic()
     parts = [part for part in path.removeprefix(root.path).split("/") if part not in ("", ".", "..")]
-    found = _corrected(root, parts, _MAX_CORRECTIONS)
+    found = _corrected(root, parts, _MAX_CORRECTIONS) or _without_prefix(root, parts)
+    fitting = [each for each in found if root.entry(each).is_dir is (method in _OF_DIRECTORIES)]
     # If half of the time is gone, a walk would not end in time.
-    if found or not parts or time.monotonic() - began > _SECONDS / 2:
-        return found
+    if fitting or not parts or time.monotonic() - began > _SECONDS / 2:
+        return _Alike(fitting or found)
     wanted = [part.casefold() for part in reversed(parts)]
+    named, is_complete = _named(root, wanted[0])
     ranked: list[tuple[int, bool, str]] = []
-    for real_path, is_directory, is_link in _named(root, wanted[0]):
+    for real_path, is_directory, is_link in named:
         names = reversed(display_name(real_path).casefold().split("/"))
         same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(names, wanted, strict=False))))
         if same == len(parts) if is_directory else method not in _OF_DIRECTORIES:
             ranked.append((-same, is_link, root.display_path(real_path)))
     ranked.sort(key=itemgetter(0, 1))
-    return [path for *_, path in ranked[:_MAX_SUGGESTIONS]]
+    if ranked:
+        best = sum(same == ranked[0][0] for same, *_ in ranked)
+        elsewhere = [path for *_, path in ranked[:_MAX_SUGGESTIONS]]
+        return _Alike(elsewhere, best > _MAX_SUGGESTIONS or not is_complete)
+    is_file = posixpath.splitext(parts[-1])[1] and method not in _OF_DIRECTORIES
+    return _Alike([] if is_file else found)
+
+
+def _without_prefix(root: Root, parts: Sequence[str]) -> list[str]:
+    """Return the path without its first names, such as that of the project, if it exists then."""
+    for count, name in enumerate(parts[:-1], 1):
+        rest = "/".join(parts[count:])
+        if (name == posixpath.basename(root.path) or "/" in rest) and root.exists(rest):
+            return [rest]
+    return []
 
 
 def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
@@ -578,9 +622,12 @@ def _corrected(root: Root, parts: Sequence[str], most: int) -> list[str]:
     return [path]
 
 
-def _named(root: Root, name: str) -> Iterator[tuple[str, bool, bool]]:
-    """Yield the real path of each entry with this name in any case, is_directory, and is_link."""
-    walk = Walk(
+def _named(root: Root, name: str) -> tuple[list[tuple[str, bool, bool]], bool]:
+    """Return the entries with this name in any case, and False if there was no time for all.
+
+    Each entry is its real path, is_directory, and is_link.
+    """
+    walk = search_walk(root)(
         root.top,
         root.usable_directories,
         max_entries=_MAX_ENTRIES,
@@ -588,8 +635,12 @@ def _named(root: Root, name: str) -> Iterator[tuple[str, bool, bool]]:
         directories=True,
         others=True,
     )
+    found: list[tuple[str, bool, bool]] = []
     for visit in walk:
         prefix = with_slash(visit.directory.real_path)
-        for listed in (*visit.files, *filter(None, [visit.child])):
-            if listed.name.casefold() == name:
-                yield prefix + listed.name, listed is visit.child, listed.is_symlink()
+        found += [
+            (prefix + listed.name, listed is visit.child, listed.is_symlink())
+            for listed in (*visit.files, *filter(None, [visit.child]))
+            if listed.name.casefold() == name
+        ]
+    return found, walk.skipped.reached is None

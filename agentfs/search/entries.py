@@ -18,6 +18,7 @@ from agentfs.limits import Limits
 from agentfs.patterns.compile import compile_pattern
 from agentfs.patterns.engine import UNTIMED_STEPS
 from agentfs.results import Entry, Skipped
+from agentfs.search.first_paths import FirstPaths
 from agentfs.search.names import NameFilter, NameTest, bind_globs
 from agentfs.search.options import (
     FindOptions,
@@ -31,11 +32,13 @@ from agentfs.search.options import (
     parse_types,
     paths_of,
 )
+from agentfs.shown.workspace_context import Context
 from agentfs.text import most_characters
 from agentfs.tree.globs import compile_exclude
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Excluded, Visit, entry_name
-from agentfs.tree.walk import MAX_BATCH, Walk, path_order
+from agentfs.tree.walk import MAX_BATCH, path_order
+from agentfs.watch.kept_walk import SearchWalk, search_walk
 
 PAGE_BYTES = 64 * 1024 * 1024  # size of the typed data of one page
 ENTRY_BYTES = 560  # measured minimum for an entry and its bookkeeping
@@ -175,16 +178,15 @@ class FoundEntries:
         """True if the total is exact."""
         return self.skipped.reached is None
 
-    def add_skipped(self, skipped: Skipped, **more: int) -> None:
-        """Set the skipped counts: those of the walk, vanished entries, and `more` by reason."""
-        counts = {**more, "unreadable": self.vanished}
-        summed = {name: getattr(skipped, name) + count for name, count in counts.items()}
-        self.skipped = replace(skipped, reached=skipped.reached or self.reached, **summed)
+
+def with_counts(skipped: Skipped, more: Mapping[str, int], reached: str | None) -> Skipped:
+    """Add counts by reason to those of a walk; `reached` is the limit that ended the search, if any."""
+    summed = {name: getattr(skipped, name) + count for name, count in more.items()}
+    return replace(skipped, reached=reached or skipped.reached, **summed)
 
 
 def find_entries(
-    root: Root,
-    limits: Limits,
+    context: Context,
     options: ListOptions | GlobOptions | FindOptions,
     *,
     page: Page | None = None,
@@ -195,6 +197,7 @@ def find_entries(
 
     With `any_case` globs match letters in either case.
     """
+    root, _, limits, _ = context
     if seconds is None:
         seconds = call_context.granted(options.timeout, limits.timeout)
     deadline = call_context.deadline(seconds)
@@ -207,13 +210,16 @@ def find_entries(
 
 
 def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline: float) -> FoundEntries:
-    """List directories in order; if all levels of one do not fit on a page, small directories come first."""
+    """List directories in order; if all levels of one do not fit on a usual page, list it breadth first.
+
+    The order does not depend on the page, because the next call may have another limit.
+    """
     paths, exclude = paths_of(options.path), as_list(options.ignore)
     excludes = compile_exclude(bind_globs(root, exclude, paths, "ignore")) if exclude else None
-    size = page.end - page.first
+    usual = limits.list_entries
 
     def collect(page: Page, pick: _Pick, **more: Any) -> FoundEntries:
-        walk = Walk(
+        walk = search_walk(root)(
             root,
             paths,
             max_entries=limits.walk_entries,
@@ -230,7 +236,8 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
             **more,
         )
         found = _collect_in_order(pick(_listed_names(walk, several=len(paths) > 1)), page, deadline)
-        found.add_skipped(walk.skipped)
+        skipped = walk.skipped
+        found.skipped = with_counts(skipped, {"unreadable": found.vanished}, skipped.reached or found.reached)
         return found
 
     sizes: Counter[str] = Counter()  # by path below the start
@@ -243,8 +250,8 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
     again = copy(page)
     found = collect(page, count, filters=tuple(exclude))
     whole = set[str]()
-    if options.depth == 0 and len(paths) == 1 and found.exact and found.total > size:
-        whole = _that_fit(sizes, size)
+    if options.depth == 0 and len(paths) == 1 and found.exact and found.total > usual:
+        whole = _that_fit(sizes, usual)
     if not whole:
         return found
     first = sum(sizes[below] for below in whole)
@@ -265,34 +272,35 @@ def _list(root: Root, limits: Limits, options: ListOptions, page: Page, deadline
         yield root.entry, [], first
         yield from (names for visit, names in listed if visit.below not in whole)
 
+    rest, part = copy(again), FoundEntries(again)
     if again.first < first:
         again.end_before(first)
         part = collect(again, small, enter=is_whole, filters=None)
-    else:
-        part = collect(again, large, filters=None)
+    # Only a page of unusual size has both parts: the numbers of entries tell more than the first of them.
+    if again.first >= first or (again.end == first and rest.end - rest.first > usual):
+        entries = part.entries
+        part = collect(rest, large, filters=None)
+        part.entries[:0] = entries
     part.total, part.skipped, part.unlisted = found.total, found.skipped, unlisted
     return part
 
 
 def _that_fit(sizes: Mapping[str, int], room: int) -> set[str]:
-    """Return the directories to list with all their entries, level by level, as many as fit."""
-    whole: set[str] = set()
+    """Return the directories to list with all their entries: the start, then level by level what fits."""
+    whole = {""}
+    room -= sizes[""]
     for below in sorted(sizes, key=lambda each: (each.count("/"), path_order(each))):
         above = below[: below.rfind("/", 0, -1) + 1]
-        if sizes[below] <= room and (not below or above in whole):
+        if below and sizes[below] <= room and above in whole:
             whole.add(below)
             room -= sizes[below]
     return whole
 
 
-def _listed_names(walk: Walk, *, several: bool) -> Iterator[_Listed]:
+def _listed_names(walk: SearchWalk, *, several: bool) -> Iterator[_Listed]:
     """Yield the names in each directory; with `several` paths, each name once."""
-    if (kept := walk.whole()) is not None:
-        listed = kept.get(_LISTED)
-        if listed is None:
-            listed = [(each, _names_of(each)) for each in kept.visits]
-            kept.keep(_LISTED, listed)
-        yield from listed
+    if (kept := walk.replayable()) is not None:
+        yield from kept.derived(_LISTED, lambda visits: [(each, _names_of(each)) for each in visits])
         return
     seen: set[str] = set()
     for visit in walk:
@@ -379,9 +387,7 @@ class _EntrySearch:
         self.links = self.special = self.total = self.vanished = 0
         self.reached: str | None = None
         self.keyed: list[tuple[Any, str]] = []
-        self.seen: set[str] = set()
-        # By real path, the first path by which links lead to an entry, with its order and its sort key.
-        self.linked: dict[str, tuple[Any, Any, str]] = {}
+        self.first: FirstPaths[tuple[str, Any, str]] = FirstPaths()
         self.min_depth = options.min_depth or 1
 
         self.directory_path = ""  # of the names that are tested, with a trailing `/`
@@ -392,7 +398,7 @@ class _EntrySearch:
         )
         # Identifies the tests of names, so that their results can be reused.
         self.names_key = repr((replace(options, offset=0, limit=None), self.names.globs, any_case))
-        self.walk = Walk(
+        self.walk = search_walk(root)(
             root,
             self.paths,
             max_entries=limits.walk_entries,
@@ -417,10 +423,11 @@ class _EntrySearch:
         try:
             found = _collect_in_order(names, self.page, self.deadline)
             found.vanished += self.vanished
-            found.reached = found.reached or self.reached
-            found.add_skipped(self.walk.skipped, symlink=self.links, special=self.special)
+            more = {"unreadable": found.vanished, "symlink": self.links, "special": self.special}
+            skipped = self.walk.skipped
+            found.skipped = with_counts(skipped, more, skipped.reached or found.reached or self.reached)
         finally:  # a reference cycle would keep the root open until garbage is collected
-            self.walk.select = self.walk.reaches = None
+            self.walk.forget()
             self.names.forget()
         return found
 
@@ -459,22 +466,19 @@ class _EntrySearch:
 
     def _visits(self) -> Iterator[Visit]:
         """Walk; in an unchanged watched tree, reuse the names that passed in the last equal search."""
-        if (kept := self.walk.whole()) is None:
+        if (kept := self.walk.replayable()) is None:
             yield from self.walk
             return
-        named: list[Visit] | None = kept.get(self.names_key)
-        passing: list[Visit] = []
-        for each in kept.visits if named is None else named:
-            visit = each
-            if named is None:
-                files = self._named(each.directory, each.below, each.files)
-                visit = each.having(files, self._named_child(each))
-                if not visit.files and visit.child is None:
-                    continue
-                passing.append(visit)
-            yield visit.having(self._take(visit.directory, visit.files), visit.child)
-        if named is None:
-            kept.keep(self.names_key, passing)
+        for visit in kept.derived(self.names_key, self._with_names):
+            yield visit.with_entries(self._take(visit.directory, visit.files), visit.child)
+
+    def _with_names(self, visits: Iterable[Visit]) -> list[Visit]:
+        """Return the visits with the entries that pass the tests of depth and name."""
+        named = (
+            each.with_entries(self._named(each.directory, each.below, each.files), self._named_child(each))
+            for each in visits
+        )
+        return [visit for visit in named if visit.files or visit.child is not None]
 
     def _names(self) -> Iterator[NamedEntries]:
         """Yield the entries of each directory that pass."""
@@ -503,7 +507,7 @@ class _EntrySearch:
             self.reached = "timeout"
         except MemoryError:
             self.reached = "memory"
-        only_linked = [(key, path) for real, (_, key, path) in self.linked.items() if real not in self.seen]
+        only_linked = [(key, path) for _, key, path in self.first.only_linked()]
         self.total += len(only_linked)
         self.keyed += only_linked
         self._keep_first()
@@ -518,11 +522,6 @@ class _EntrySearch:
             path = prefix + display_name(listed.name)
             order = path_order(path)
             key: Any = order
-            real_path = own_path = prefix + listed.name
-            if may_repeat:
-                real_path = directory.real_path_of(listed) if unique and files else real_prefix + listed.name
-                if real_path in self.seen:
-                    continue
             if sort != "path":
                 try:
                     status = listed.stat(follow_symlinks=False)
@@ -530,19 +529,18 @@ class _EntrySearch:
                     self.vanished += 1
                     continue
                 key = (-(status.st_mtime if sort == "modified" else status.st_size), key)
-            if real_path != own_path:
-                linked = order, key, path
-                self.linked[real_path] = min(self.linked.get(real_path, linked), linked)
-                continue
             if may_repeat:
-                self.seen.add(real_path)
+                own = prefix + listed.name
+                real_path = directory.real_path_of(listed) if unique and files else real_prefix + listed.name
+                if not self.first.add(real_path, own, (order, key, path)):
+                    continue
             self.total += 1
             self.keyed.append((key, path))
         if len(self.keyed) > min(2 * self.page.end + MAX_BATCH, _MAX_SORTED):
             self._keep_first()
-            if len(self.keyed) + len(self.seen) > _MAX_SORTED - MAX_BATCH:
+            if len(self.keyed) > _MAX_SORTED - MAX_BATCH:
                 raise MemoryError
-        if len(self.linked) > _MAX_SORTED - MAX_BATCH:
+        if len(self.first) > _MAX_SORTED - MAX_BATCH:
             raise MemoryError
 
     def _keep_first(self) -> None:

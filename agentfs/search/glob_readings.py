@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError
-from agentfs.fs import Root
-from agentfs.limits import Limits
 from agentfs.search.entries import find_entries
 from agentfs.search.options import (
     FindOptions,
@@ -19,6 +17,7 @@ from agentfs.search.options import (
     as_list,
     paths_of,
 )
+from agentfs.shown.workspace_context import Context
 from agentfs.text import first_names
 from agentfs.tree.globs import compile_globs, expand
 
@@ -39,7 +38,7 @@ _MOST_NAMED = 3
 _SECONDS = 1.0  # for each short search
 
 
-def with_meant_globs(root: Root, limits: Limits, options: _O) -> tuple[_O, str]:
+def reinterpret_globs(context: Context, options: _O) -> tuple[_O, str]:
     """Return the options with the globs that were probably meant, and a note on those read in another way.
 
     A glob that matches a name below `path` is kept. Another is read as a list (`*.json,*.md`), literally
@@ -50,13 +49,12 @@ def with_meant_globs(root: Root, limits: Limits, options: _O) -> tuple[_O, str]:
         return options, ""
     if isinstance(options, GrepOptions) and options.listed is not None:
         return options, ""
-    return _GlobReader(root, limits, options).read(options, fields)
+    return _GlobReader(context, options).read(options, fields)
 
 
 class _GlobReader:
-    def __init__(self, root: Root, limits: Limits, options: SearchOptions) -> None:
-        self._root = root
-        self._limits = limits
+    def __init__(self, context: Context, options: SearchOptions) -> None:
+        self._context = context
         self._paths = paths_of(options.path)
         self._start = ""  # the directory that is searched, if it is the only one and not the root
         self._from_root: list[str] = []
@@ -64,7 +62,7 @@ class _GlobReader:
 
     def read(self, options: _O, fields: Mapping[str, list[str]]) -> tuple[_O, str]:
         try:
-            if len(self._paths) == 1 and (entry := self._root.entry(self._paths[0])).is_dir:
+            if len(self._paths) == 1 and (entry := self._context.root.entry(self._paths[0])).is_dir:
                 self._start = "" if entry.path == "." or entry.path.startswith("..") else entry.path
             changed = {name: [each for glob in globs for each in self._meant(glob)]
                        for name, globs in fields.items()}  # fmt: skip
@@ -105,7 +103,7 @@ class _GlobReader:
     def _matches(self, globs: Sequence[str]) -> bool | None:
         """Return whether globs match a name, hidden or ignored too; None if there is no time to tell."""
         options = FindOptions(path=self._paths, glob=globs, include_ignored=True, limit=1)
-        found = find_entries(self._root, self._limits, options, seconds=_SECONDS)
+        found = find_entries(self._context, options, seconds=_SECONDS)
         return True if found.total else (False if found.exact else None)
 
     def _note(self) -> str:

@@ -12,17 +12,18 @@ from operator import attrgetter
 from agentfs.base.advice import Advice, Joined, Retry, Style, Styled, plural
 from agentfs.base.visible import one_line
 from agentfs.errors import AgentFSError, NotFoundError
-from agentfs.fs import Root, display_name, quote, revision_of, watched
+from agentfs.fs import Root, display_name, quote, revision_of
 from agentfs.limits import Limits
 from agentfs.results import FileCount, GlobResult, GrepResult, Match
 from agentfs.search.diagnose import explain_glob_path, other_reading, report_of, rooted_glob_hint, stop_report
 from agentfs.search.entries import check_offset
-from agentfs.search.glob_readings import with_meant_globs
+from agentfs.search.glob_readings import reinterpret_globs
 from agentfs.search.listing import path_lines
 from agentfs.search.options import GrepOptions, next_page, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.shown.outputs import NO_LINE_IDS, OutputStore
 from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import (
     Shrink,
     bodies_of,
@@ -43,21 +44,13 @@ _COUNTED_AT_A_GLANCE = 5  # if no more matches than this are all shown, the answ
 
 
 @watched
-def grep_files(
-    root: Root,
-    limits: Limits,
-    options: GrepOptions,
-    tracker: ReadTracker | None = None,
-    outputs: OutputStore | None = None,
-) -> GrepResult:
+def grep_files(context: Context, options: GrepOptions) -> GrepResult:
     """Search the contents of files and kept outputs with a regular expression.
 
     Args:
-        root: The root to search in.
-        limits: The limits of the call.
+        context: The root, the limits, the kept outputs, which can be searched by name, and the read history,
+            which has the line ids and remembers the last skip report.
         options: The arguments of the call.
-        tracker: The source of line ids; it also remembers the last skip report.
-        outputs: The kept outputs, which can be searched by name.
 
     Returns:
         The matches of one page, the totals and the text for the model.
@@ -66,27 +59,41 @@ def grep_files(
         AgentFSError: As `Workspace.grep`.
     """
     began = time.monotonic()
-    options, texts = (options, {}) if outputs is None else _resolve_names(options, outputs, root)
+    options, texts = _resolve_names(options, context.outputs, context.root)
     if options.encoding is not None:  # kept texts were read without it
-        root = root.unwatched
-    meant, glob_note = (options, "") if texts else with_meant_globs(root, limits, options)
+        context = context._replace(root=context.root.unwatched)
+    meant, glob_note = (options, "") if texts else reinterpret_globs(context, options)
     try:
-        encodings = None if tracker is None else tracker.encodings()
-        found = search(root, limits, meant, texts=texts, encodings=encodings)
+        found = search(context, meant, texts=texts)
     except NotFoundError as error:
-        explain_glob_path(root, limits, options, error)
+        explain_glob_path(context, options, error)
         raise
-    if options.line_ids and tracker is not None:
-        found.matches = _with_line_ids(root, limits, tracker, found.matches)
+    if options.line_ids:
+        found.matches = _with_line_ids(context, found.matches)
     hints: list[str] = []
     if not found.total_lines and found.skipped.reached is None and not texts:
-        reading = other_reading(root, limits, meant, found)
+        reading = other_reading(context, meant, found)
         hints = [] if reading is None else [reading.hint(meant)]
         if not found.searched and (rooted := rooted_glob_hint(meant)):
             hints.append(_sentence(rooted))
-    remarks = glob_note, _context_note(limits, options), _empty_group_note(options)
-    elapsed_ms = round((time.monotonic() - began) * 1000)
-    result = _render(limits, options, found, hints, remarks, tracker, elapsed_ms)
+    if found.exact and found.entries:
+        noun = ("match", "matches") if options.by_line else ("file", "files")
+        check_offset(found.page.first, found.entries, noun)
+    result = GrepResult(
+        matches=found.matches,
+        counts=found.counts,
+        total_matches=found.total_matches,
+        total_lines=found.total_lines,
+        total_files=found.total_files,
+        skipped=found.skipped,
+        exact=found.exact,
+        searched_files=found.searched,
+        elapsed_ms=round((time.monotonic() - began) * 1000),
+        nothing=() if found.total_lines else (_nothing(options, found), *hints),
+        glob_note=glob_note,
+    )
+    remarks = glob_note, _context_note(context.limits, options), _empty_group_note(options)
+    result = _Answer(context, options, found, result, remarks).fitted()
     if options.line_ids and texts:
         return with_note(result, NO_LINE_IDS)
     return result
@@ -121,15 +128,16 @@ def keep_files(root: Root, limits: Limits) -> bool:
         texts = watched_root.texts
         if texts is None:
             return False
-        found = search(watched_root, limits, GrepOptions(_IN_NO_FILE, max_filesize=texts.max_file))
-        return found.skipped.reached is None and texts.may_keep > 0
+        context = Context(watched_root, ReadTracker(), limits, OutputStore())
+        found = search(context, GrepOptions(_IN_NO_FILE, max_filesize=texts.max_file))
+        return found.skipped.reached is None and texts.budget > 0
 
 
-def _with_line_ids(root: Root, limits: Limits, tracker: ReadTracker, matches: Sequence[Match]) -> list[Match]:
+def _with_line_ids(context: Context, matches: Sequence[Match]) -> list[Match]:
     """Give matches the id of their first line, except in files that have changed or are too large."""
     found: list[Match] = []
     for path, group in groupby(matches, key=lambda match: match.path):
-        lines = _lines_with_ids(root, limits, tracker, path)
+        lines = _lines_with_ids(context, path)
         for match in group:
             line, line_id = lines[match.line - 1] if match.line <= len(lines) else ("", None)
             has_id = line_id is not None and _is_of(match, line)
@@ -137,8 +145,9 @@ def _with_line_ids(root: Root, limits: Limits, tracker: ReadTracker, matches: Se
     return found
 
 
-def _lines_with_ids(root: Root, limits: Limits, tracker: ReadTracker, path: str) -> list[tuple[str, str]]:
+def _lines_with_ids(context: Context, path: str) -> list[tuple[str, str]]:
     """Return the lines of a file, each with its id; empty if the file has no valid ids."""
+    root, tracker, limits, _ = context
     try:
         with root.open_file(path) as file:
             data = file.read(limits.file_bytes + 1)
@@ -161,59 +170,77 @@ def _is_of(match: Match, line: str) -> bool:
     return "⟦+" in first and all(part in line for part in kept)
 
 
-def _render(
-    limits: Limits,
-    options: GrepOptions,
-    found: Finding,
-    hints: Sequence[str],
-    remarks: Sequence[str],
-    tracker: ReadTracker | None,
-    elapsed_ms: int,
-) -> GrepResult:
-    """Return the result of a search, with as much text as `Limits.output_tokens` allow.
+class _Answer:
+    """The result of a search, with as much text as `Limits.output_tokens` allow.
 
     A result that is too long shows less context, then fewer matches or files, then totals.
     """
-    by_line, exact, first = options.by_line, found.exact, found.page.first
-    if exact and found.entries:
-        check_offset(first, found.entries, ("match", "matches") if by_line else ("file", "files"))
-    result = GrepResult(
-        matches=found.matches,
-        counts=found.counts,
-        total_matches=found.total_matches,
-        total_lines=found.total_lines,
-        total_files=found.total_files,
-        skipped=found.skipped,
-        exact=exact,
-        searched_files=found.searched,
-        elapsed_ms=elapsed_ms,
-        nothing=() if found.total_lines else (_nothing(options, found), *hints),
-        glob_note=remarks[0],
-    )
-    on_page = len(found.matches if by_line else found.counts)
-    rendered = min(_most_rendered(found.matches, limits) if by_line else limits.output_tokens, on_page)
-    most = rendered
-    if by_line and rendered:  # joined lines are counted faster than complete results
-        lines = [
-            f"{match.line}|{match.text}" if options.line_numbers else match.text
-            for match in found.matches[:rendered]
-        ]
-        most = max(most_that_fit(rendered, lambda count: "\n".join(lines[:count]), limits), 1)
-    few = exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
-    stopped = _stop(limits, options, found) if found.skipped.reached else ""
-    skip_report = report_of(options, found.skipped, tracker, found=found.total_lines > 0)
 
-    def answer(count: int, context: int | None = None) -> GrepResult:
+    def __init__(
+        self,
+        context: Context,
+        options: GrepOptions,
+        found: Finding,
+        result: GrepResult,
+        remarks: Sequence[str],
+    ) -> None:
+        self._limits = limits = context.limits
+        self._options = options
+        self._found = found
+        self._result = result
+        self._remarks = remarks
+        self._on_page = len(found.matches if options.by_line else found.counts)
+        most = _most_rendered(found.matches, limits) if options.by_line else limits.output_tokens
+        self._rendered = self._most = min(most, self._on_page)
+        if options.by_line and self._rendered:  # joined lines are counted faster than complete results
+            lines = [
+                f"{match.line}|{match.text}" if options.line_numbers else match.text
+                for match in found.matches[: self._rendered]
+            ]
+            fitting = most_that_fit(self._rendered, lambda count: "\n".join(lines[:count]), limits)
+            self._most = max(fitting, 1)
+        self._stopped = _stop(limits, options, found) if found.skipped.reached else ""
+        self._skip_report = report_of(options, found.skipped, context.tracker, found=found.total_lines > 0)
+
+    def fitted(self) -> GrepResult:
+        """Return the result."""
+        by_line, found, most = self._options.by_line, self._found, self._most
+        whole = self._show(self._rendered)
+        around = [max(len(each.before), len(each.after)) for each in found.matches[:most]] if by_line else []
+
+        def everything(_: int) -> GrepResult:
+            return whole
+
+        def with_context(count: int) -> GrepResult:
+            return self._show(most, count - 1)
+
+        def with_entries(count: int) -> GrepResult:
+            return self._show(count, 0 if by_line else None)
+
+        def only_totals(_: int) -> GrepResult:
+            return self._totals_of(whole)
+
+        steps = [
+            Shrink(1, everything),
+            Shrink(max(around, default=0), with_context),
+            Shrink(most, with_entries),
+            Shrink(min(1, found.total_lines), only_totals),
+        ]
+        return fitted(self._limits, *(step for step in steps if step.most))
+
+    def _show(self, count: int, context: int | None = None) -> GrepResult:
         """Show the first `count` matches or files, with at most `context` lines around each match."""
+        options, found, limits = self._options, self._found, self._limits
+        first, by_line = found.page.first, options.by_line
         matches, counts, end = found.matches, found.counts, found.page.end
-        if count < on_page:
+        if count < self._on_page:
             end = first + count
             matches = matches[:count] if by_line else matches
             counts = counts if by_line else dict(islice(counts.items(), count))
         note = ""
         if context is not None:
             matches = [_with_context(match, context) for match in matches]
-            if count == most:
+            if count == self._most:
                 lines = plural(context, "line")
                 note = f"at most {lines} of context, as {limits.output_tokens} tokens hold no more"
         following = None
@@ -222,46 +249,26 @@ def _render(
         is_part = following is not None or first > 0
         last = min(end, found.entries)
         position = f"shown: {first + 1}-{last}" if last > first else "nothing shown from this offset"
+        few = found.exact and found.total_matches <= min(found.entries, _COUNTED_AT_A_GLANCE)
         says_totals = found.total_lines and options.output_mode != "total"
         notes = notes_of(
             _totals(found) if says_totals and not (by_line and few and not is_part) else "",
             Joined("; ", position, continuation(following)) if is_part else "",
             note,
-            stopped,
-            *remarks,
-            skip_report,
+            self._stopped,
+            *self._remarks,
+            self._skip_report,
         )
-        body: Sequence[str] = result.nothing
+        body: Sequence[str] = self._result.nothing
         if found.total_lines:
             shown = partial(_body, options, found, matches, counts)
             body = [Styled(shown(None), shown)]
         text = Joined("\n", *body, footer(*notes))
-        return replace(result, text=text, notes=notes, next=following, truncated=following is not None)
+        return replace(self._result, text=text, notes=notes, next=following, truncated=following is not None)
 
-    whole = answer(rendered)
-    around = [max(len(each.before), len(each.after)) for each in found.matches[:most]] if by_line else []
-
-    def everything(_: int) -> GrepResult:
-        return whole
-
-    def with_context(count: int) -> GrepResult:
-        return answer(most, count - 1)
-
-    def with_entries(count: int) -> GrepResult:
-        return answer(count, 0 if by_line else None)
-
-    def only_totals(_: int) -> GrepResult:
-        incomplete = notes_of(stopped, skip_report)
-        totals = Joined("\n", _sentence(_totals(found)), footer(*incomplete))
-        return replace(whole, text=totals, notes=incomplete)
-
-    steps = [
-        Shrink(1, everything),
-        Shrink(max(around, default=0), with_context),
-        Shrink(most, with_entries),
-        Shrink(min(1, found.total_lines), only_totals),
-    ]
-    return fitted(limits, *(step for step in steps if step.most))
+    def _totals_of(self, whole: GrepResult) -> GrepResult:
+        notes = notes_of(self._stopped, self._skip_report)
+        return replace(whole, text=Joined("\n", _sentence(_totals(self._found)), footer(*notes)), notes=notes)
 
 
 def _nothing(options: GrepOptions, found: Finding) -> str:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import repeat
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -13,12 +13,14 @@ from agentfs.fs import Directory, DirEntry, Root, display_name
 from agentfs.limits import Limits
 from agentfs.patterns.literals import SkipReason
 from agentfs.results import GlobResult, Skipped
+from agentfs.search.first_paths import FirstPaths
 from agentfs.search.names import NameFilter
 from agentfs.search.options import GrepOptions, paths_of
 from agentfs.shown.outputs import Output
 from agentfs.tree.ignore_sources import with_slash
 from agentfs.tree.visit import Excluded, Visit
-from agentfs.tree.walk import Walk, path_order
+from agentfs.tree.walk import path_order
+from agentfs.watch.kept_walk import SearchWalk, search_walk
 
 Skipping = SkipReason | Literal["timeout"]
 # The result of reading a file: content that may match, or the reason why the file is skipped.
@@ -33,7 +35,7 @@ class Named(NamedTuple):
 
 
 class Reader(Protocol):
-    """A directory, several directories, or a `FileSource`, which reads files by their paths."""
+    """A directory, or a `FileSource`, which reads files by their paths."""
 
     def path_of(self, listed: Any) -> str:
         """Return the path of a file as it is displayed."""
@@ -46,26 +48,7 @@ class Reader(Protocol):
         ...
 
 
-# Files and their reader.
-ReadBatch: TypeAlias = tuple[Sequence[Any], Reader]
-
-
-class _Visits:
-    """The reader of files in several directories."""
-
-    def __init__(self, visit_of: dict[DirEntry, Visit]) -> None:
-        self._visit_of = visit_of
-
-    def path_of(self, listed: DirEntry) -> str:
-        """Return the path of a file as it is displayed."""
-        return self._visit_of[listed].directory.path_of(listed)
-
-    def read_files(
-        self, entries: Sequence[DirEntry], read: Callable[[Any], Any], *, linked: bool = True
-    ) -> Iterator[tuple[DirEntry, Any]]:
-        """Read one file after the other; see `Directory.read_files`."""
-        for visit, some in groupby(entries, self._visit_of.__getitem__):
-            yield from visit.directory.read_files(list(some), read, linked=linked)
+Found: TypeAlias = tuple[Reader, Any]  # a file, after its reader
 
 
 @dataclass(eq=False)
@@ -81,18 +64,16 @@ class FileSource:
 
     def __post_init__(self) -> None:
         self._paths = paths_of(self._options.path)
-        self._walk: Walk | None = None
+        self._walk: SearchWalk | None = None
         self._reached: str | None = None  # a limit that ended the search of an excluded directory
         self.stops_when_full = (
             self._options.output_mode == "files_with_matches" and self._options.limit is not None
         )
         self.linked = True  # a protected file may have a hard link; see `Directory.read_files`
         self.is_one_file = False  # the call is for one file, so an error of the file is raised
-        # By real path, the first path by which links lead to a file, with its order.
-        self._linked: dict[str, tuple[Any, str]] = {}
-        self._seen: set[str] | None = None
+        self._first: FirstPaths[tuple[str, str]] | None = None  # if several paths may lead to a file
         if self._options.follow_symlinks or self._options.unique or len(self._paths) > 1:
-            self._seen = set()
+            self._first = FirstPaths()
 
     @property
     def excluded(self) -> list[Excluded]:
@@ -105,7 +86,7 @@ class FileSource:
         skipped = Skipped() if self._walk is None else self._walk.skipped
         return skipped if self._reached is None else replace(skipped, reached=self._reached)
 
-    def batches(self) -> Iterator[ReadBatch]:
+    def batches(self) -> Iterator[list[Found]]:
         """Find the files in the requested order."""
         listed = self._options.listed
         if listed is not None:
@@ -124,15 +105,15 @@ class FileSource:
             yield from self._single(files)
             yield from self._tree(directories)
         else:
-            found: dict[str, ReadBatch | None] = {batch[0][0].name: None for batch in self._single(files)}
-            for entries, reader in self._tree(directories):
-                for entry in entries:
+            found: dict[str, Found | None] = {file.name: None for ((_, file),) in self._single(files)}
+            for batch in self._tree(directories):
+                for reader, entry in batch:
                     is_kept = hasattr(entry, "content")  # then its directory need not be open
-                    found.setdefault(reader.path_of(entry), ([entry], reader) if is_kept else None)
-            linked = self._linked.items()
-            found.update((path, None) for real, (_, path) in linked if real not in (self._seen or ()))
+                    found.setdefault(reader.path_of(entry), (reader, entry) if is_kept else None)
+            if self._first is not None:
+                found.update((path, None) for _, path in self._first.only_linked())
             for path in self._sorted(found):
-                yield found[path] or self._file(path)
+                yield [found[path] or self._file(path)]
 
     def _sorted(self, files: Iterable[str]) -> list[str]:
         """Return files in the requested order; files with equal keys in order of path."""
@@ -160,37 +141,36 @@ class FileSource:
                 size, mtime = opened.stat.st_size, opened.stat.st_mtime
         return float(size or 0) if self._options.sort == "size" else (mtime or 0.0)
 
-    def _listed(self, files: list[str]) -> Iterator[ReadBatch]:
+    def _listed(self, files: list[str]) -> Iterator[list[Found]]:
         """Find the files that were passed by path; results of `find` may no longer exist."""
         filter_ = NameFilter(self._root, self._options, ["."], unseen=True)
         if isinstance(self._options.files, GlobResult):
-            yield [Named(path) for path in files if filter_.takes_path(path)], self
+            yield [self._file(path) for path in files if filter_.takes_path(path)]
             return
-        self._seen = set()
-        for batch in self._single(files):
-            if filter_.takes_path(batch[0][0].name):
-                yield batch
+        self._first = FirstPaths()
+        for ((_, file),) in self._single(files):
+            if filter_.takes_path(file.name):
+                yield [(self, file)]
 
-    def _single(self, paths: list[str]) -> Iterator[ReadBatch]:
+    def _single(self, paths: list[str]) -> Iterator[list[Found]]:
         self.is_one_file = len(paths) == len(self._paths) == 1
         for path in paths:
             if path in self._texts:
-                yield self._file(path)
+                yield [self._file(path)]
                 continue
             entry = self._root.entry(path)
             shown = entry.path
             if entry.type == "symlink" and entry.target is None:
                 with self._root.open_file(path):  # raises, because the link leads outside
                     pass
-            if self._seen is not None:
+            if self._first is not None:
                 found_as = self._real_path(shown) if self._options.unique else shown
-                if found_as in self._seen:
+                if not self._first.add(found_as, found_as, (path_order(shown), shown)):
                     continue
-                self._seen.add(found_as)
-            yield self._file(shown)
+            yield [self._file(shown)]
 
-    def _file(self, path: str) -> ReadBatch:
-        return [Named(path)], self
+    def _file(self, path: str) -> Found:
+        return self, Named(path)
 
     def _real_path(self, path: str) -> str:
         try:
@@ -221,12 +201,12 @@ class FileSource:
                 if outcome is not None:
                     yield file, outcome
 
-    def _tree(self, directories: list[str]) -> Iterator[ReadBatch]:
+    def _tree(self, directories: list[str]) -> Iterator[list[Found]]:
         if not directories:
             return
         options = self._options
         filter_ = NameFilter(self._root, options, directories)
-        walk = Walk(
+        walk = search_walk(self._root)(
             self._root,
             directories,
             max_entries=self._limits.walk_entries,
@@ -243,46 +223,43 @@ class FileSource:
         )
         yield from self._walked(walk, filter_)
 
-    def _walked(self, walk: Walk, filter_: NameFilter, start: str = "") -> Iterator[ReadBatch]:
+    def _walked(self, walk: SearchWalk, filter_: NameFilter, start: str = "") -> Iterator[list[Found]]:
         """Find the files of a walk; `start` is the prefix of its paths for globs."""
         self._walk, self.linked = walk, self._root.has_linked_secrets()
-        if self._seen is None and (kept := walk.whole()) is not None:
-            visit_of = kept.get(filter_.key)
-            if visit_of is None:
-                visit_of = {
-                    each: visit
-                    for visit in kept.visits
-                    for each in filter_.of(start + visit.below, visit.files)
-                }
-                kept.keep(filter_.key, visit_of)
-            yield list(visit_of), _Visits(visit_of)
+        if self._first is None and (kept := walk.replayable()) is not None:
+
+            def files_of(visits: Iterable[Visit]) -> list[Found]:
+                return [
+                    (visit.directory, entry)
+                    for visit in visits
+                    for entry in filter_.of(start + visit.below, visit.files)
+                ]
+
+            yield kept.derived(filter_.key, files_of)
             return
         for visit in walk:
-            entries = filter_.of(start + visit.below, visit.files)
-            if self._seen is not None:
-                entries = self._unseen(visit.directory, entries, self._seen)
+            directory, entries = visit.directory, filter_.of(start + visit.below, visit.files)
+            if self._first is not None:
+                entries = self._unseen(directory, entries, self._first)
             if walk.follow and any(entry.is_symlink() for entry in entries):
-                for entry in entries:
-                    yield self._file(visit.directory.path_of(entry))
+                yield from ([self._file(directory.path_of(entry))] for entry in entries)
             else:
-                yield entries, visit.directory
+                yield list(zip(repeat(directory), entries))
 
-    def _unseen(self, directory: Directory, entries: Sequence[DirEntry], seen: set[str]) -> list[DirEntry]:
+    def _unseen(
+        self, directory: Directory, entries: Sequence[DirEntry], first: FirstPaths[tuple[str, str]]
+    ) -> list[DirEntry]:
         """Return the files that the search has not found by another path; keep those that links lead to."""
-        first: dict[str, DirEntry] = {}
+        unseen: list[DirEntry] = []
         prefix = with_slash(directory.path)
         for entry in entries:
             path = prefix + entry.name
             real_path = directory.real_path_of(entry) if self._options.unique else path
-            if real_path != path:
-                linked = path_order(path), display_name(path)
-                self._linked[real_path] = min(self._linked.get(real_path, linked), linked)
-            elif path not in seen:
-                first.setdefault(path, entry)
-        seen.update(first)
-        return list(first.values())
+            if first.add(real_path, path, (path_order(path), display_name(path))):
+                unseen.append(entry)
+        return unseen
 
-    def _excluded(self, among: Sequence[Excluded]) -> Iterator[ReadBatch]:
+    def _excluded(self, among: Sequence[Excluded]) -> Iterator[list[Found]]:
         """Find the files among names that an earlier walk excluded, with the same globs and types.
 
         `Limits.walk_entries` bounds all of them together. Each directory gets its share.
@@ -296,7 +273,7 @@ class FileSource:
                 continue
             if entry.is_file(follow_symlinks=False):
                 if filter_.of(below[: -len(entry.name)], [entry]):
-                    yield self._file(display_name(path))
+                    yield [self._file(display_name(path))]
             elif is_dir and (self._options.max_depth or 0) == 0:
                 walk = self._below(path, f"{below}/", filter_, max(left // (len(ordered) - number), 1))
                 yield from self._walked(walk, filter_, f"{below}/")
@@ -305,9 +282,9 @@ class FileSource:
                 if self._reached == "timeout":
                     return
 
-    def _below(self, path: str, start: str, filter_: NameFilter, max_entries: int) -> Walk:
+    def _below(self, path: str, start: str, filter_: NameFilter, max_entries: int) -> SearchWalk:
         """Return a walk of everything in an excluded directory."""
-        return Walk(
+        return search_walk(self._root)(
             self._root,
             [display_name(path)],
             max_entries=max_entries,

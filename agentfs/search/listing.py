@@ -10,8 +10,7 @@ from typing import TypeVar
 from agentfs.base.advice import Joined, Style, Styled, StyleKind, plural
 from agentfs.base.visible import one_line
 from agentfs.errors import InvalidPatternError, NotFoundError
-from agentfs.fs import Root, unicode_duplicates_among, watched
-from agentfs.limits import Limits
+from agentfs.fs import unicode_duplicates_among
 from agentfs.results import Entry, GlobResult, ListResult
 from agentfs.search.diagnose import (
     Probe,
@@ -23,7 +22,7 @@ from agentfs.search.diagnose import (
     stop_report,
 )
 from agentfs.search.entries import FoundEntries, Noun, check_offset, find_entries
-from agentfs.search.glob_readings import with_meant_globs
+from agentfs.search.glob_readings import reinterpret_globs
 from agentfs.search.options import (
     FindOptions,
     GlobOptions,
@@ -33,7 +32,7 @@ from agentfs.search.options import (
     next_page,
     paths_of,
 )
-from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import Shrink, continuation, fitted, footer, notes_of
 
 _LEAST_SIZE = 100 * 1024  # bytes from which on a listing shows the size of a file
@@ -45,28 +44,26 @@ ShownPath = tuple[str, str, StyleKind]  # a path, the text that follows it in it
 
 
 @watched
-def list_directory(
-    root: Root, limits: Limits, options: ListOptions, tracker: ReadTracker | None = None
-) -> ListResult:
+def list_directory(context: Context, options: ListOptions) -> ListResult:
     """List directories; with several levels, each directory is followed by its entries."""
-    meant, glob_note = with_meant_globs(root, limits, options)
-    found = find_entries(root, limits, meant)
+    meant, glob_note = reinterpret_globs(context, options)
+    found = find_entries(context, meant)
     least = 0 if options.sort == "size" else _LEAST_SIZE
     shown: list[ShownPath] = [
         (entry.path, _entry_tail(entry, least, found.unlisted), entry.type) for entry in found.entries
     ]
-    nothing = "" if found.entries else _nothing_listed(root, limits, meant, found)
+    nothing = "" if found.entries else _nothing_listed(context, meant, found)
     alike = ", ".join(map(one_line, unicode_duplicates_among(entry.path for entry in found.entries)))
     if alike:
         alike = f"names that look the same, in two Unicode forms: {alike}"
     result = ListResult(found.entries, found.total, found.skipped)
-    return _fitted_page(limits, options, found, result, shown, nothing, _ENTRY, tracker, glob_note, alike)
+    return _fitted_page(context, options, found, result, shown, nothing, _ENTRY, glob_note, alike)
 
 
-def _nothing_listed(root: Root, limits: Limits, options: ListOptions, found: FoundEntries) -> str:
+def _nothing_listed(context: Context, options: ListOptions, found: FoundEntries) -> str:
     paths = paths_of(options.path)
     has, is_ = ("has", "is") if len(paths) == 1 else ("have", "are")
-    left_out = count_left_out(root, limits, options) if options.ignore and not found.total else ""
+    left_out = count_left_out(context, options) if options.ignore and not found.total else ""
     state = f"{has} nothing to show" if found.skipped or left_out else f"{is_} empty"
     return f"{', '.join(map(one_line, paths))} {state}{left_out}."
 
@@ -96,22 +93,20 @@ def _size_text(size: int) -> str:
 
 
 @watched
-def find_files(
-    root: Root, limits: Limits, options: GlobOptions | FindOptions, tracker: ReadTracker | None = None
-) -> GlobResult:
+def find_files(context: Context, options: GlobOptions | FindOptions) -> GlobResult:
     """Find the entries that match the arguments of `glob` or `find`."""
     began = time.monotonic()
     noun = ("file", "files") if isinstance(options, GlobOptions) else _ENTRY
-    meant, glob_note = with_meant_globs(root, limits, options)
+    meant, glob_note = reinterpret_globs(context, options)
     try:
-        found = find_entries(root, limits, meant)
+        found = find_entries(context, meant)
     except NotFoundError as error:
-        explain_glob_path(root, limits, options, error)
+        explain_glob_path(context, options, error)
         raise
     except InvalidPatternError as error:
         if isinstance(options, FindOptions) and has_wildcard(options.pattern or "") and not options.globs:
             fact = "As a glob it matches"
-            error.hint = pattern_as_glob(Probe(root, limits), options, fact) or f"{fact} nothing."
+            error.hint = pattern_as_glob(Probe(context), options, fact) or f"{fact} nothing."
         raise
     nothing = hint = ""
     if not found.total:
@@ -122,7 +117,7 @@ def find_files(
             patterns = [*patterns, *as_list(options.pattern)]
         nothing += f" {', '.join(map(one_line, patterns))}" if patterns else ""
         nothing += "" if paths == ["."] else f" in {', '.join(map(one_line, paths))}"
-        hint = explain_no_entries(root, limits, meant, found)
+        hint = explain_no_entries(context, meant, found)
         nothing += "" if hint else "."
     shown: list[ShownPath] = [
         (each.path, "/" if each.type == "directory" else "", each.type) for each in found.entries
@@ -137,21 +132,21 @@ def find_files(
         glob_note=glob_note,
     )
     nothing = Joined("; ", nothing, hint)
-    return _fitted_page(limits, options, found, result, shown, nothing, noun, tracker, glob_note)
+    return _fitted_page(context, options, found, result, shown, nothing, noun, glob_note)
 
 
 def _fitted_page(
-    limits: Limits,
+    context: Context,
     options: ListOptions | GlobOptions | FindOptions,
     found: FoundEntries,
     result: _R,
     shown: Sequence[ShownPath],
     nothing: str,
     noun: Noun,
-    tracker: ReadTracker | None,
     *remarks: str,
 ) -> _R:
     """Return the result with as many entries as fit into the token budget, and the call for the rest."""
+    _, tracker, limits, _ = context
     total, skipped, first = found.total, found.skipped, found.page.first
     lines = path_lines(shown)
     if found.exact and (total or options.method == "ls"):

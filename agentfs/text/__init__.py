@@ -30,6 +30,7 @@ from agentfs.text.diff import unified_diff as unified_diff
 from agentfs.text.display import CUT_MARK as CUT_MARK
 from agentfs.text.display import LineNames as LineNames
 from agentfs.text.display import Shrink as Shrink
+from agentfs.text.display import both_ends as both_ends
 from agentfs.text.display import carriage_return_note as carriage_return_note
 from agentfs.text.display import continuation as continuation
 from agentfs.text.display import cut_line as cut_line
@@ -39,6 +40,7 @@ from agentfs.text.display import first_names as first_names
 from agentfs.text.display import fits as fits
 from agentfs.text.display import fitted as fitted
 from agentfs.text.display import footer as footer
+from agentfs.text.display import head_and_tail as head_and_tail
 from agentfs.text.display import line_ranges as line_ranges
 from agentfs.text.display import most_characters as most_characters
 from agentfs.text.display import most_that_fit as most_that_fit

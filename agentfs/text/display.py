@@ -93,11 +93,15 @@ _NARROWER = {
 }
 
 
-def continuation(call: NextCall | None) -> str:
-    """Return the note that continues a result, such as `more: read(path="a.py", offset=2001)`."""
+def continuation(call: NextCall | None, other: str = "") -> str:
+    """Return the note that continues a result, such as `more: read(path="a.py", offset=2001)`.
+
+    `other` is the note for a tool that cannot make this call.
+    """
     if call is None:
         return ""
-    return FirstOf(Advice("more: ", call), f"there is more{_NARROWER.get(call['name'], '')}")
+    parts = Advice("more: ", call), other, f"there is more{_NARROWER.get(call['name'], '')}"
+    return FirstOf(*filter(None, parts))
 
 
 def first_names(names: Sequence[str], most: int) -> str:
@@ -202,6 +206,30 @@ def fits(text: str, limits: Limits) -> bool:
     """Return True if a text is within `Limits.output_tokens`."""
     # A text never has more tokens than bytes, so the tokens of a short text need not be counted.
     return len(text) * 4 <= limits.output_tokens or _count(text, limits) <= limits.output_tokens
+
+
+def both_ends(text: str, characters: int) -> tuple[str, str]:
+    """Return the start and the end of a text, of full lines if they are not very long."""
+    start, end = text[: characters // 2], text[len(text) - characters // 2 :]
+    return start[: start.rfind("\n") + 1] or start, end[end.find("\n") + 1 :] or end
+
+
+def head_and_tail(text: str, limits: Limits, *more: str) -> str:
+    """Return a text within the token budget: if it is longer, its beginning and its end.
+
+    A line between them says how much is left out, and has `more` notes, such as the call that shows all.
+    """
+    if fits(text, limits):
+        return text
+
+    def cut(characters: int) -> str:
+        head, tail = both_ends(text, characters)
+        left = len(text) - len(head) - len(tail)
+        return Joined(
+            "\n", head.removesuffix("\n"), footer(f"{plural(left, 'character')} left out", *more), tail
+        )
+
+    return cut(most_that_fit(min(len(text) - 1, most_characters(limits)), cut, limits))
 
 
 def fitted(limits: Limits, *steps: Shrink[R]) -> R:

@@ -3,11 +3,10 @@
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from agentfs.base import call_context
-from agentfs.permissions import READING, Deny, PermissionAnswer, PermissionRequest
-from agentfs.results import Result
+from agentfs.permissions import Deny, PermissionAnswer, PermissionRequest
 from agentfs.tools.declaration import is_method
 from agentfs.tools.spec import Tool
 from agentfs.tools.toolset import Toolset
@@ -16,10 +15,8 @@ Answer: TypeAlias = Callable[[PermissionRequest], PermissionAnswer | Awaitable[P
 _answer: ContextVar[Answer | None] = ContextVar("agentfs_answer", default=None)
 
 
-class Paused(BaseException):
+class Paused(call_context.Interruption):
     """Raised by an answer to leave the call, before it has changed anything.
-
-    It is a BaseException, so that the call does not turn it into a failure for the model.
 
     Attributes:
         request: The question that has no answer yet.
@@ -33,7 +30,7 @@ class Paused(BaseException):
 
 
 def ask(request: PermissionRequest) -> PermissionAnswer | Awaitable[PermissionAnswer]:
-    """Ask by the mechanism of the framework that runs the call: a `Policy.permission`.
+    """Ask by the mechanism of the framework that runs the call: a `Policy.on_ask`.
 
     Args:
         request: The call to decide about.
@@ -62,27 +59,18 @@ def answering(answer: Answer) -> Generator[None]:
 
 
 async def question_of(toolset: Toolset, tool: Tool, arguments: dict[str, Any]) -> PermissionRequest | None:
-    """Return the request that a call would make to `ask`, or None. The call is only rehearsed.
-
-    A function that changes something without a workspace is not run, because it cannot be rehearsed.
-    """
-    guarded = is_method(tool.spec.target)
-    if tool.effect in (None, "none") or not (guarded or tool.effect in READING or _returns_result(tool)):
+    """Return the request that a call would make to `ask`, or None. The call is only rehearsed."""
+    if tool.effect == "none":
         return None
 
     def leave(request: PermissionRequest) -> PermissionAnswer:
         raise Paused(request)
 
     try:
-        with answering(leave), call_context.rehearsal(reads=not guarded):
+        with answering(leave), call_context.rehearsal(reads=not is_method(tool.spec.target)):
             await toolset.acall(tool.name, arguments)
     except Paused as pause:
         return pause.request
     except call_context.Cancelled:
         pass
     return None
-
-
-def _returns_result(tool: Tool) -> bool:
-    returned = (tool.returns, *get_args(tool.returns))
-    return any(isinstance(each, type) and issubclass(each, Result) for each in returned)

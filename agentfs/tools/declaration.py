@@ -1,26 +1,59 @@
-"""The decorator `tool`, which declares a method's effect and use."""
+"""The decorator `tool`, which declares the effect and use of a function, and `CallContext`."""
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar, get_args
 
+from agentfs.base import call_context
 from agentfs.errors import InvalidArgumentError
 from agentfs.permissions import Effect
-from agentfs.results import Result
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_numbers = itertools.count(1)
 
-# The effect of functions that declare none, by the class of their result.
-_effects_by_result: dict[Any, Effect] = {}
+
+class CallContext:
+    """Facts about the call of a tool. A parameter with this hint is filled in and not shown to the model.
+
+    Attributes:
+        workspace: The workspace of the toolset, or None.
+        context: The value that the program passed as `context` to `Toolset.call` or `answer`. An adapter of
+            `agentfs.frameworks` passes the framework's own context.
+        id: The provider's id of the call, or a name for it that is unique in this process.
+        deadline: The time by `time.monotonic()` when the call must end; infinite without a limit.
+    """
+
+    def __init__(self, workspace: Any, context: Any, call_id: str) -> None:
+        self.workspace = workspace
+        self.context = context
+        self.id = call_id or f"call_{next(_numbers)}"
+        self.deadline = call_context.deadline()
+        self._execution = call_context.current.get()
+
+    @property
+    def cancelled(self) -> bool:
+        """True if the program no longer waits for the call, so that it should end."""
+        return self._execution is not None and self._execution.is_abandoned
+
+    def progress(self, entries: int = 1) -> None:
+        """Report work that is done to `on_progress`.
+
+        Args:
+            entries: The number of entries since the last report.
+        """
+        call_context.step(entries)
 
 
 class Declaration(NamedTuple):
     """The arguments of `tool`."""
 
     effect: Effect
+    rule: str | None
     default: bool
     for_models: bool
     advice: str | Callable[[Any], str]
     needs: Mapping[str, tuple[str, ...]]
+    ways: tuple[str, ...]
 
     def advice_of(self, function: Any) -> str:
         """Return the sentence for the system prompt, or ""."""
@@ -38,22 +71,29 @@ class Declaration(NamedTuple):
 def tool(
     *,
     effect: Effect,
+    rule: str | None = None,
     default: bool = False,
     for_models: bool = True,
     advice: str | Callable[[Any], str] = "",
     needs: Mapping[str, tuple[str, ...]] = {},
+    ways: tuple[str, ...] = (),
 ) -> Callable[[_F], _F]:
     """Declare a method or function as a tool.
 
     Args:
-        effect: "read", "search", "edit", "write", or "manage" for deleting, moving and restoring files;
-            "none" needs no permission.
+        effect: "none" needs no permission, "read" and "search" change nothing, "edit" and "write" change
+            files, "manage" deletes, moves or restores them, and "execute" may do anything, as a command does.
+            A function without a declaration counts as "execute".
+        rule: The parameter that the text of a permission rule is about: a command line if the effect is
+            "execute", as in `bash(git push*)`; otherwise any text, as in `fetch(https://example.org/*)`.
+            By default rules are about the parameters with the hint `pathlib.Path`.
         default: True if `Workspace.tools()` includes it.
         for_models: False if it is never offered to a model.
         advice: A sentence for the system prompt, with methods as `{grep}`, or a function that returns it for
             the object of the method. It is left out unless all of the methods are offered.
         needs: Methods, each with the parameters that a model then sees; at least one of these methods must
             be offered too.
+        ways: The values of `Policy.run` with which it is offered; by default all.
 
     Returns:
         A decorator that returns the function itself.
@@ -63,7 +103,7 @@ def tool(
     """
     if effect not in get_args(Effect):
         raise InvalidArgumentError(f"effect must be one of {', '.join(get_args(Effect))}, not {effect!r}.")
-    declaration = Declaration(effect, default, for_models, advice, needs)
+    declaration = Declaration(effect, rule, default, for_models, advice, needs, ways)
 
     def decorate(function: _F) -> _F:
         return declare(function, declaration)
@@ -74,9 +114,6 @@ def tool(
 def declare(function: _F, declaration: Declaration) -> _F:
     """Attach a declaration to a function and return the function."""
     function.__dict__["_agentfs_tool"] = declaration
-    returns = function.__annotations__.get("return")
-    if isinstance(returns, type) and issubclass(returns, Result):
-        _effects_by_result.setdefault(returns, declaration.effect)
     return function
 
 
@@ -90,12 +127,6 @@ def is_method(function: Any) -> bool:
     return hasattr(function, "_agentfs_guarded")
 
 
-def effect_of(function: Any, returns: Any) -> Effect | None:
-    """Return the declared effect, or that of a declared method with the same result class, or None."""
-    declared = declaration_of(function)
-    return declared.effect if declared else _effects_by_result.get(returns)
-
-
 def declarations(cls: type[Any]) -> dict[str, Declaration]:
     """Return the declarations of a class by method, in order of definition."""
     names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
@@ -107,3 +138,9 @@ def declared_tools(cls: type[Any]) -> dict[str, Declaration]:
     """Return the declarations of methods that may be offered to a model, default tools first."""
     offered = {name: each for name, each in declarations(cls).items() if each.for_models}
     return dict(sorted(offered.items(), key=lambda item: not item[1].default))
+
+
+def offered_tools(workspace: Any) -> dict[str, Declaration]:
+    """Return the declarations of methods that the policy of a workspace offers to a model."""
+    declared, way = declared_tools(workspace.__class__), workspace.policy.run
+    return {name: each for name, each in declared.items() if not each.ways or way in each.ways}

@@ -4,8 +4,9 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
+from agentfs.arguments.constraints import field_description
 from agentfs.arguments.docstrings import read_docstring
 from agentfs.arguments.hints import kind_of, resolve_hints
 from agentfs.arguments.kinds import Kind, Parameter, Record, object_schema
@@ -15,7 +16,7 @@ from agentfs.permissions import Effect
 from agentfs.providers import STRICT_FORMATS, provider_of
 from agentfs.providers.provider import Schema, SchemaRules, ToolDescription
 from agentfs.results import Result, ToolResult
-from agentfs.tools.declaration import effect_of
+from agentfs.tools.declaration import CallContext, declaration_of, is_method
 
 # Tool names that all providers accept.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -57,9 +58,11 @@ class ToolSpec:
         preset: Values of parameters that the model does not pass or does not see.
         order: The parameters to show first, in this order; the others follow.
         aliases: More names under which the tool can be called.
-        effect: "none", "read" and "search" change nothing, "write" has the same effect when repeated, "edit"
-            and "manage" may not. By default the effect that the callable declares
-            (`agentfs.tools.declaration.tool`), or a declared method with the same result; else unknown.
+        effect: The effect, as for `agentfs.tool`; by default the one that the callable declares. A tool
+            without one counts as "execute".
+        rule: The parameter that the text of a permission rule is about, as for `agentfs.tool`.
+        calls_methods: True if the callable does everything by methods of a workspace, which check their own
+            calls, as the tools of a dialect do. It is then not asked about, and not refused, as a whole.
         methods: Workspace methods that this tool stands in for, with the arguments, by visible name, that
             select each. By default the method of the same name.
         renames: The callable's own name for a parameter of these methods, if it differs.
@@ -81,6 +84,8 @@ class ToolSpec:
     order: Sequence[str] = ()
     aliases: Sequence[str] = ()
     effect: Effect | None = None
+    rule: str | None = None
+    calls_methods: bool = False
     methods: Mapping[str, Mapping[str, Any]] | None = None
     renames: Mapping[str, str] = field(default_factory=dict[str, str])
     map_next_call: Callable[[NextCall], Mapping[str, Any] | None] | None = None
@@ -99,7 +104,9 @@ class Tool(NamedTuple):
         effect: The effect, or None if it is unknown.
         methods: The workspace methods that it stands in for, with the arguments that select each.
         spec: The spec.
-        is_async: True if the callable is a coroutine function.
+        is_async: True if the callable is a coroutine function, or an async generator function.
+        rule_parameter: The parameter that the text of a permission rule is about, or None.
+        context_name: The callable's parameter that gets the `CallContext`, or None.
         render: The `render` of the toolset for which it was made.
     """
 
@@ -111,12 +118,31 @@ class Tool(NamedTuple):
     methods: Mapping[str, Mapping[str, Any]]
     spec: ToolSpec
     is_async: bool
+    rule_parameter: Parameter | None = None
+    context_name: str | None = None
     render: Callable[[RenderContext], ToolResult] | None = None
 
     @property
     def own_name(self) -> str:
         """The callable's own name."""
         return getattr(self.spec.target, "__name__", "")
+
+    @property
+    def event_name(self) -> str:
+        """Our own name of the tool: the method that it stands in for, or its name without the prefix."""
+        methods = [*self.methods]
+        return methods[0] if len(methods) == 1 else self.spec.name or self.own_name
+
+    @property
+    def returns_result(self) -> bool:
+        """True if it returns the result of a method, so that it changes files through the workspace."""
+        returned = (self.returns, *get_args(self.returns))
+        return any(isinstance(each, type) and issubclass(each, Result) for each in returned)
+
+    @property
+    def checks_itself(self) -> bool:
+        """True for methods of a workspace, and for tools that only call such methods."""
+        return is_method(self.spec.target) or self.spec.calls_methods
 
     @property
     def visible_names(self) -> dict[str, str]:
@@ -147,9 +173,14 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
     named = (*spec.parameters, *spec.descriptions, *exposed, *spec.hide, *spec.preset, *spec.order)
     problems += [f"it has no parameter `{each}`" for each in dict.fromkeys(named) if each not in signature]
     descriptions = {**docstring.parameters, **spec.descriptions}
+    contexts = [each for each, hint in hints.items() if each in signature and _is_context(hint)]
+    if len(contexts) > 1:
+        problems.append(f"{' and '.join(f'`{each}`' for each in contexts)} both take the CallContext")
     parameters: list[Parameter] = []
     for own in (each for each in dict.fromkeys((*spec.order, *signature)) if each in signature):
         declared = signature[own]
+        if own in contexts:
+            continue
         visible = (
             own in exposed
             if declared.kind is declared.KEYWORD_ONLY
@@ -168,13 +199,36 @@ def make_tool(target: Callable[..., Any] | ToolSpec, *, prefix: str = "", expose
             problems.append(f"`{own}`: {error.message}")
     names = [parameter.name for parameter in parameters]
     problems += [f"two parameters are named `{each}`" for each in sorted(set(names)) if names.count(each) > 1]
+    declaration = declaration_of(spec.target)
+    rule = spec.rule or (declaration.rule if declaration else None)
+    subject = next((each for each in parameters if each.target == rule), None)
+    if spec.effect not in (None, *get_args(Effect)):
+        problems.append(f"its effect {spec.effect!r} is not one of {', '.join(get_args(Effect))}")
+    if rule is not None and subject is None:
+        problems.append(f"its rules are about `{rule}`, which is not one of its parameters")
     if problems:
         raise InvalidArgumentError(f"{name} cannot be a tool: {'; '.join(problems)}.")
     returns = hints.get("return")
-    effect = spec.effect or effect_of(spec.target, returns)
+    effect = spec.effect or (declaration.effect if declaration else None)
     methods = {own_name: dict[str, Any]()} if spec.methods is None else spec.methods
-    is_async = inspect.iscoroutinefunction(spec.target)
-    return Tool(name, description, tuple(parameters), returns, effect, methods, spec, is_async)
+    is_async = inspect.iscoroutinefunction(spec.target) or inspect.isasyncgenfunction(spec.target)
+    context_name = contexts[0] if contexts else None
+    return Tool(
+        name,
+        description,
+        tuple(parameters),
+        returns,
+        effect,
+        methods,
+        spec,
+        is_async,
+        rule_parameter=subject,
+        context_name=context_name,
+    )
+
+
+def _is_context(hint: Any) -> bool:
+    return CallContext in (hint, *get_args(hint))
 
 
 def check_tool_name(name: str, named: Any) -> None:
@@ -213,7 +267,8 @@ def _parameter(
     default = spec.preset.get(own, declared.default)
     required = default is declared.empty
     kind = _kind_for_model(hints[own])
-    return Parameter(name, kind, descriptions.get(own, ""), required, None if required else default, own)
+    text = descriptions.get(own) or field_description(hints[own])
+    return Parameter(name, kind, text, required, None if required else default, own)
 
 
 def undescribed(tool: Tool) -> list[str]:

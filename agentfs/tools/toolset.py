@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
@@ -18,15 +19,27 @@ from agentfs.base.html_output import html_table
 from agentfs.base.lazy import find_dialect
 from agentfs.concurrency.runner import Runner, complete, has_event_loop
 from agentfs.errors import AgentFSError, InvalidArgumentError, UnknownToolError
-from agentfs.events import EventEmitter, OnEvent, provider_call
+from agentfs.events import EventEmitter, OnEvent, current_call_id, provider_call
 from agentfs.habits.lenient import parse_arguments
-from agentfs.permissions import READING
+from agentfs.limits import Limits
+from agentfs.permissions import GROUPS, READING, Rule, check_path_rule
+from agentfs.policy import Policy
 from agentfs.providers import read_call, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
-from agentfs.tools.binding import bind_call, refusal, resolve_unknown_tool
-from agentfs.tools.declaration import declaration_of, declared_tools
+from agentfs.text.nearest import nearest
+from agentfs.tools.binding import BoundCall, bind_call, refusal, resolve_unknown_tool
+from agentfs.tools.declaration import CallContext, declaration_of, declarations, is_method, offered_tools
 from agentfs.tools.functions import Hints, plain_function
+from agentfs.tools.gate import (
+    GatedBy,
+    Judgement,
+    await_in_time,
+    has_subject,
+    rule_names,
+    run_in_time,
+    within_output_limit,
+)
 from agentfs.tools.result import ToolNames, first_line, from_error, from_exception, from_value
 from agentfs.tools.spec import (
     RenderContext,
@@ -60,6 +73,9 @@ class Toolset:
     thread-safe as its callables.
     """
 
+    _rules_checked = False
+    _rule_names: tuple[str, ...] = ()  # also of tools that were left out later
+
     @checks_arguments
     def __init__(
         self,
@@ -71,6 +87,7 @@ class Toolset:
         concurrency: int = 8,
         render: Callable[[RenderContext], ToolResult] | None = None,
         timeout: float | None = None,
+        workspace: GatedBy | None = None,
     ) -> None:
         """Describe callables as tools.
 
@@ -84,21 +101,21 @@ class Toolset:
                 functions do not count.
             render: Returns the final result of each call, after the `render` of its spec. It also sees
                 refusals, failures and calls of unknown tools.
-            timeout: Seconds that one call may take; by default each method sets its own.
+            timeout: Seconds that one call may take; by default `Limits.timeout` of the workspace.
+            workspace: The workspace whose rules, limits and events hold for all tools; by default that of
+                the first method of a workspace among them.
 
         Raises:
             InvalidArgumentError: A callable cannot be a tool, two have the same name, or `expose` names
-                something unknown (`invalid_argument`).
+                something unknown (`invalid_argument`). A rule of the workspace names neither a tool nor a
+                group; this is raised when the program's own tools are added, or at the first use.
         """
         self._render = render
-        self._timeout = timeout
-        self._events = EventEmitter(on_event)
         self._runner = Runner(concurrency)
         exposed = dict(expose or {})
         self._set_tools(_tool_of(each, prefix, exposed, render) for each in callables)
-        for tool in self:
-            if missing := undescribed(tool):
-                warnings.warn(f"The tool {tool.name} does not describe {', '.join(missing)}.", stacklevel=3)
+        self._given = workspace, on_event, timeout
+        self._settle(self)
         if unknown := exposed.keys() - {tool.own_name for tool in self}:
             raise InvalidArgumentError(f"`expose` names {', '.join(sorted(unknown))}, which is not offered.")
 
@@ -107,17 +124,80 @@ class Toolset:
         self._aliases: dict[str, Tool] = {}
         for tool in tools:
             for name in (tool.name, *tool.spec.aliases):
-                if name in self._tools or name in self._aliases:
+                if (other := self._tools.get(name) or self._aliases.get(name)) is not None:
+                    both = " and ".join(map(_origin, (other, tool)))
                     raise InvalidArgumentError(
-                        f"Two of the tools are named {name}; tool names must be unique."
+                        f"Two of the tools are named {name}: {both}.",
+                        hint=f'Give one of them another name: tools.renamed({{"{name}": "…"}}).',
                     )
             self._tools[tool.name] = tool
             self._aliases |= dict.fromkeys(tool.spec.aliases, tool)
 
-    def _with(self, tools: Iterable[Tool]) -> Self:
+    def _check_rules(self, *, added: bool = False) -> None:
+        """Raise `invalid_argument` for a rule that names no tool.
+
+        A toolset of methods alone may get tools later, so it is checked at its first use.
+        """
+        if self._workspace is None or self._rules_checked:
+            return
+        own = [tool for tool in self if not tool.checks_itself]
+        if added and not own:
+            return
+        policy: Policy = self._workspace.policy
+        rules = (*policy.deny_rules, *policy.ask_rules, *policy.allow_rules)
+        cls: type[Any] = self._workspace.__class__
+        methods = [name for name, each in declarations(cls).items() if each.effect != "none"]
+        own_names = (name for tool in own for name in rule_names(tool))
+        self._rule_names = tuple(dict.fromkeys((*self._rule_names, *methods, *own_names)))
+        for rule in rules:
+            if rule.name not in GROUPS:
+                self._check_rule(rule, [tool for tool in own if rule.name in rule_names(tool)])
+        self._rules_checked = True
+
+    def _check_rule(self, rule: Rule, tools: Sequence[Tool]) -> None:
+        if rule.name not in self._rule_names:
+            near = nearest(rule.name, (*self._rule_names, *GROUPS))
+            raise InvalidArgumentError(
+                f"The rule `{rule.text}` names no tool{f' (did you mean `{near}`?)' if near else ''}.",
+                hint=f"The tools are {', '.join(self._rule_names)}; groups of them are "
+                f"{', '.join(group for group in GROUPS if group not in self._rule_names)}. Add all tools of "
+                "the program at once.",
+                details={"rule": rule.text, "nearest": near},
+            )
+        for tool in tools:
+            if rule.subject is not None and not has_subject(tool):
+                raise InvalidArgumentError(
+                    f"The rule `{rule.text}` has a text, but {tool.name} does not say what it is about.",
+                    hint='Declare a parameter of it: @tool(effect="execute", rule="command"), or give a '
+                    "parameter the hint pathlib.Path.",
+                    details={"rule": rule.text},
+                )
+            if rule.subject is not None and tool.rule_parameter is None:
+                check_path_rule(rule)
+
+    def _with(self, tools: Iterable[Tool], added: Iterable[Tool] = ()) -> Self:
         other = copy(self)
         other._set_tools(tools)  # noqa: SLF001 - its own
+        other._settle(added)  # noqa: SLF001 - its own
         return other
+
+    def _settle(self, added: Iterable[Tool]) -> None:
+        """Find the workspace and its settings, check its rules, and warn of tools that are not described."""
+        workspace, on_event, timeout = self._given
+        owners = (getattr(each.spec.target, "__self__", None) for each in self if is_method(each.spec.target))
+        self._workspace: Any = next(owners, None) if workspace is None else workspace
+        self._limits = Limits() if self._workspace is None else self._workspace.limits
+        self._timeout = self._limits.timeout if timeout is None and self._workspace is not None else timeout
+        self._events = EventEmitter(on_event or getattr(self._workspace, "on_event", None))
+        self._rules_checked = False
+        self._check_rules(added=True)
+        for tool in added:
+            if missing := undescribed(tool):
+                text = f"The tool {tool.name} does not describe {', '.join(missing)}."
+                warnings.warn(text, stacklevel=_levels_to_the_program())
+
+    def __repr__(self) -> str:
+        return f"Toolset({', '.join(self._tools)})"
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -130,12 +210,13 @@ class Toolset:
 
     def _repr_html_(self) -> str:
         """Return a table of the tools, as a notebook displays it."""
-        rows = ((tool.name, tool.effect or "unknown", first_line(tool.description)) for tool in self)
+        rows = ((tool.name, tool.effect or "undeclared", first_line(tool.description)) for tool in self)
         return html_table(f"Toolset: {plural(len(self), 'tool')}", ("name", "effect", "description"), rows)
 
     def __add__(self, more: Iterable[Callable[..., Any] | ToolSpec | Tool]) -> Self:
         """Return a toolset with more tools and the same settings; the added tools do not get its `render`."""
-        return self._with((*self, *Toolset(more)))
+        added = [_tool_of(each, "", {}, None) for each in more]
+        return self._with((*self, *added), added)
 
     def only(self, names: str | Sequence[str]) -> Self:
         """Return a toolset with some of the tools.
@@ -256,6 +337,7 @@ class Toolset:
             InvalidArgumentError: The format is unknown or has no strict mode, a type has no strict schema,
                 or the tools exceed the provider's limits for strict mode (`invalid_argument`).
         """
+        self._check_rules()
         return tool_schemas(tuple(self._tools.values()), format, strict=strict)
 
     def instructions(self) -> str:
@@ -266,14 +348,18 @@ class Toolset:
         usable = [text.format(**names) for text in advice if text and names.keys() >= _fields(text)]
         return " ".join((_INSTRUCTIONS_START, *usable, *_INSTRUCTIONS_END))
 
-    def call(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> ToolResult:
+    def call(
+        self, name: str, arguments: str | Mapping[str, Any] | None = None, *, context: Any = None
+    ) -> ToolResult:
         """Run a call that a model sent.
 
-        Whatever a model sends, no exception is raised: the result says what is wrong with the call.
+        Whatever a model sends, no exception is raised: the result says what is wrong with the call. A
+        function of your own runs in a thread of its own if its time is limited.
 
         Args:
             name: The name of the tool.
             arguments: The arguments, as JSON text or parsed; None for none.
+            context: A value for tools that have a parameter with the hint `CallContext`.
 
         Returns:
             The answer, or the refusal with its code. Any exception other than an `AgentFSError` is logged
@@ -283,15 +369,16 @@ class Toolset:
             InvalidArgumentError: The tool is an `async` function and an event loop runs in this thread, which
                 the call would block (`invalid_argument`).
         """
+        self._check_rules()
         self._check_not_async([name])
-        return complete(self._run(name, arguments, on_loop=False))
+        return complete(self._run(name, arguments, context, on_loop=False))
 
-    async def _run(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
+    async def _run(self, name: Any, arguments: Any, context: Any, *, on_loop: bool) -> ToolResult:
         if call_context.current.get() is not None:  # a tool calls a tool; keep the context of the outer call
-            return await self._dispatch(name, arguments, on_loop=on_loop)
+            return await self._dispatch(name, arguments, context, on_loop=on_loop)
         token = call_context.current.set(call_context.Execution(name))
         try:
-            return await self._dispatch(name, arguments, on_loop=on_loop)
+            return await self._dispatch(name, arguments, context, on_loop=on_loop)
         finally:
             call_context.current.reset(token)
 
@@ -310,6 +397,7 @@ class Toolset:
         arguments: str | Mapping[str, Any] | None = None,
         *,
         on_progress: Callable[[int], None] | None = None,
+        context: Any = None,
     ) -> ToolResult:
         """Run a call like `call`: an `async` function on the event loop, any other in a thread off it.
 
@@ -320,37 +408,48 @@ class Toolset:
             name: The name of the tool.
             arguments: The arguments, as JSON text or parsed; None for none.
             on_progress: Called in that thread with the number of entries that a long search has seen.
+            context: As for `call`.
 
         Returns:
             The answer or the refusal, as from `call`.
         """
+        self._check_rules()
         tool = self._named(name)
         if tool is not None and tool.is_async:
-            return await self._run(name, arguments, on_loop=True)
-        return await self._runner.run_off_loop(self.call, name, arguments, tool=name, on_progress=on_progress)
+            return await self._run(name, arguments, context, on_loop=True)
+        call = partial(self.call, name, arguments, context=context)
+        return await self._runner.run_off_loop(call, tool=name, on_progress=on_progress)
 
-    def _result(self, sent: ToolCall) -> ToolResult:
+    def _result(self, sent: ToolCall, context: Any) -> ToolResult:
         with provider_call(sent.id):
-            return self.call(sent.name, self._arguments(sent))
+            return self.call(sent.name, self._arguments(sent), context=context)
 
-    async def _result_async(self, sent: ToolCall) -> ToolResult:
+    async def _result_async(self, sent: ToolCall, context: Any) -> ToolResult:
         with provider_call(sent.id):
-            return await self.acall(sent.name, self._arguments(sent))
+            return await self.acall(sent.name, self._arguments(sent), context=context)
 
     @overload
-    def answer(self, calls: "Iterable[sdk.OpenAICall]") -> "list[sdk.OpenAIMessage]": ...
+    def answer(
+        self, calls: "Iterable[sdk.OpenAICall]", *, context: Any = ...
+    ) -> "list[sdk.OpenAIMessage]": ...
     @overload
-    def answer(self, calls: "Iterable[sdk.ResponsesCall]") -> "list[sdk.ResponsesMessage]": ...
+    def answer(
+        self, calls: "Iterable[sdk.ResponsesCall]", *, context: Any = ...
+    ) -> "list[sdk.ResponsesMessage]": ...
     @overload
-    def answer(self, calls: "Iterable[sdk.AnthropicCall]") -> "list[sdk.AnthropicMessage]": ...
+    def answer(
+        self, calls: "Iterable[sdk.AnthropicCall]", *, context: Any = ...
+    ) -> "list[sdk.AnthropicMessage]": ...
     @overload
-    def answer(self, calls: "Iterable[sdk.GeminiCall]") -> "list[sdk.GeminiMessage]": ...
+    def answer(
+        self, calls: "Iterable[sdk.GeminiCall]", *, context: Any = ...
+    ) -> "list[sdk.GeminiMessage]": ...
     @overload
-    def answer(self, calls: Iterable[Mapping[str, Any]]) -> list[Message]: ...
+    def answer(self, calls: Iterable[Mapping[str, Any]], *, context: Any = ...) -> list[Message]: ...
     @overload
-    def answer(self, calls: Iterable[Any]) -> list[Any]: ...
+    def answer(self, calls: Iterable[Any], *, context: Any = ...) -> list[Any]: ...
 
-    def answer(self, calls: Iterable[Any]) -> Any:
+    def answer(self, calls: Iterable[Any], *, context: Any = None) -> Any:
         """Run the tool calls of one turn and return the messages to append.
 
         Calls that only read run in parallel. A call that may change something runs alone, in its place.
@@ -358,6 +457,7 @@ class Toolset:
         Args:
             calls: The unchanged tool calls of OpenAI (chat completions or responses), Anthropic, Gemini or
                 MCP, as objects of the provider's SDK or dicts.
+            context: As for `call`.
 
         Returns:
             The messages in order, new dicts: one for each call, or one for all if the provider requires that.
@@ -365,34 +465,44 @@ class Toolset:
         Raises:
             InvalidArgumentError: One of them is not a tool call, and none was run (`invalid_argument`).
         """
+        self._check_rules()
         sent = [read_call(call) for call in calls]
         self._check_not_async(call.name for call in sent)
         results: list[ToolResult] = []
         for group in self._groups(sent):
             if len(group) == 1:
-                results.append(self._result(group[0]))
+                results.append(self._result(group[0], context))
                 continue
-            results += self._runner.run_side_by_side(self._result, [(each,) for each in group])
+            results += self._runner.run_side_by_side(self._result, [(each, context) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
     @overload
-    async def aanswer(self, calls: "Iterable[sdk.OpenAICall]") -> "list[sdk.OpenAIMessage]": ...
+    async def aanswer(
+        self, calls: "Iterable[sdk.OpenAICall]", *, context: Any = ...
+    ) -> "list[sdk.OpenAIMessage]": ...
     @overload
-    async def aanswer(self, calls: "Iterable[sdk.ResponsesCall]") -> "list[sdk.ResponsesMessage]": ...
+    async def aanswer(
+        self, calls: "Iterable[sdk.ResponsesCall]", *, context: Any = ...
+    ) -> "list[sdk.ResponsesMessage]": ...
     @overload
-    async def aanswer(self, calls: "Iterable[sdk.AnthropicCall]") -> "list[sdk.AnthropicMessage]": ...
+    async def aanswer(
+        self, calls: "Iterable[sdk.AnthropicCall]", *, context: Any = ...
+    ) -> "list[sdk.AnthropicMessage]": ...
     @overload
-    async def aanswer(self, calls: "Iterable[sdk.GeminiCall]") -> "list[sdk.GeminiMessage]": ...
+    async def aanswer(
+        self, calls: "Iterable[sdk.GeminiCall]", *, context: Any = ...
+    ) -> "list[sdk.GeminiMessage]": ...
     @overload
-    async def aanswer(self, calls: Iterable[Mapping[str, Any]]) -> list[Message]: ...
+    async def aanswer(self, calls: Iterable[Mapping[str, Any]], *, context: Any = ...) -> list[Message]: ...
     @overload
-    async def aanswer(self, calls: Iterable[Any]) -> list[Any]: ...
+    async def aanswer(self, calls: Iterable[Any], *, context: Any = ...) -> list[Any]: ...
 
-    async def aanswer(self, calls: Iterable[Any]) -> Any:
+    async def aanswer(self, calls: Iterable[Any], *, context: Any = None) -> Any:
         """Run the tool calls of one turn like `answer`, off the event loop.
 
         Args:
             calls: The tool calls, as for `answer`.
+            context: As for `call`.
 
         Returns:
             The messages in order, as from `answer`.
@@ -400,13 +510,14 @@ class Toolset:
         Raises:
             InvalidArgumentError: One of them is not a tool call, and none was run (`invalid_argument`).
         """
+        self._check_rules()
         sent = [read_call(call) for call in calls]
         results: list[ToolResult] = []
         for group in self._groups(sent):
-            results += await self._runner.run_tasks(self._result_async, [(each,) for each in group])
+            results += await self._runner.run_tasks(self._result_async, [(each, context) for each in group])
         return replies(list(zip(sent, results, strict=True)))
 
-    def functions(self, *, hints: Hints = "text") -> list[Callable[..., Any]]:
+    def functions(self, *, hints: Hints = "text", context: Any = None) -> list[Callable[..., Any]]:
         """Return the tools as functions that return text, also for errors.
 
         They have type hints, also with the descriptions as `Annotated`, and Google-style docstrings with the
@@ -416,59 +527,75 @@ class Toolset:
         Args:
             hints: "text" for `Annotated` with a text, "field" with a `Field` of Pydantic, which AG2 requires,
                 or "plain" for neither `Annotated` nor `Literal`, which google-genai requires.
+            context: As for `call`, the same for all calls.
 
         Returns:
             One function for each tool, in order; an `async` one for a tool that is.
         """
 
         def run(name: str, arguments: dict[str, Any]) -> str:
-            return self.call(name, arguments).content_with_notes
+            return self.call(name, arguments, context=context).content_with_notes
 
         async def run_async(name: str, arguments: dict[str, Any]) -> str:
-            return (await self.acall(name, arguments)).content_with_notes
+            return (await self.acall(name, arguments, context=context)).content_with_notes
 
+        self._check_rules()
         return [plain_function(tool, run, run_async, hints) for tool in self]
 
-    async def _dispatch(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
+    async def _dispatch(self, name: Any, arguments: Any, context: Any, *, on_loop: bool) -> ToolResult:
         """Execute a call and report its events; `on_loop` is True if an event loop runs it."""
         if not self._events.active or call_context.is_rehearsed(changes=True):
-            return await self._execute(name, arguments, on_loop=on_loop)
+            return (await self._execute(name, arguments, context, on_loop=on_loop))[0]
         given: Mapping[Any, Any] = {}
         with suppress(AgentFSError):  # reported by the call
             given = parse_arguments(arguments)
         sent_chars = len(arguments) if isinstance(arguments, str) else 0
-        with self._events.reporting(name, given, sent_chars=sent_chars) as outcome:
-            outcome.value = result = await self._execute(name, arguments, on_loop=on_loop)
+        tool = self._named(name)
+        own_name = name if tool is None else tool.event_name
+        with self._events.reporting(own_name, given, sent_chars=sent_chars, called_as=name) as outcome:
+            result, error = await self._execute(name, arguments, context, on_loop=on_loop)
+            outcome.value = result
+            outcome.exception = error.__cause__ if isinstance(error, AgentFSError) else error
         return result
 
-    async def _execute(self, name: Any, arguments: Any, *, on_loop: bool) -> ToolResult:
+    async def _execute(
+        self, name: Any, arguments: Any, context: Any, *, on_loop: bool
+    ) -> tuple[ToolResult, BaseException | None]:
+        """Return the result of a call, and the exception that ended it, if any."""
         tool: Tool | None = None
         values: dict[str, Any] = {}
         coercions: tuple[Coercion, ...] = ()
         outcome: Any
+        failure: BaseException | None = None
         try:
             tool = self._named(name)
             if tool is None:
                 tool, arguments, coercions = resolve_unknown_tool(self._tools, name, arguments)
-            tool, values, coerced, problems = bind_call(self._tools, tool, parse_arguments(arguments))
-            coercions += tuple(coerced)
-            if problems:
-                raise refusal(tool.name, tool.parameters, problems)  # noqa: TRY301 - handled as any error
-            if tool.effect is None:  # it may change files without a workspace
-                call_context.begin_change()
-            with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
-                outcome = tool.spec.target(**tool.call_arguments(values))
-                if inspect.isawaitable(outcome):
-                    outcome = await outcome if on_loop else call_context.run_awaitable(outcome)
+            bound = bind_call(self._tools, tool, parse_arguments(arguments))
+            tool, values = bound.tool, bound.values
+            coercions += tuple(bound.coercions)
+            _check_bound(bound)
+            if tool.checks_itself:
+                with nullcontext() if self._timeout is None else call_context.limited(self._timeout):
+                    outcome = tool.spec.target(**tool.call_arguments(values))
+                    if inspect.isawaitable(outcome):
+                        outcome = await outcome if on_loop else call_context.run_awaitable(outcome)
+            else:
+                values, outcome = await self._execute_gated(tool, values, context, on_loop=on_loop)
             if isinstance(outcome, Result):
                 outcome = outcome.in_names(self._names(tool, values))
             result = from_value(tool, values, outcome)
         except AgentFSError as error:
-            outcome = error.in_names(self._names(tool, values))
+            if error.__cause__ is not None:
+                self._events.log_exception(short_repr(name), error.__cause__)
+            failure, outcome = error, error.in_names(self._names(tool, values))
             result = from_error(outcome, tool, values)
         except Exception as error:  # noqa: BLE001 - logged, and a failure for the model
             self._events.log_exception(short_repr(name), error)
-            outcome, result = error, from_exception(error, tool, values)
+            failure = outcome = error
+            result = from_exception(error, tool, values)
+        if tool is not None and not tool.checks_itself:
+            result = within_output_limit(result, self._limits, self._workspace, self._names(tool, values))
         for render in (tool.spec.render, tool.render) if tool else (self._render,):
             if render is not None:
                 given = tool.call_arguments(values) if tool else {}
@@ -476,8 +603,38 @@ class Toolset:
                     result = render(RenderContext(result, outcome, given, self._names(tool, values)))
                 except Exception as error:  # noqa: BLE001 - as above
                     self._events.log_exception(short_repr(name), error)
-                    outcome, result = error, from_exception(error, tool, values)
-        return replace(result, coercions=coercions) if coercions else result
+                    failure = outcome = error
+                    result = from_exception(error, tool, values)
+        return replace(result, coercions=coercions) if coercions else result, failure
+
+    async def _execute_gated(
+        self, tool: Tool, values: dict[str, Any], context: Any, *, on_loop: bool
+    ) -> tuple[dict[str, Any], Any]:
+        """Run a tool of the program's own, if the rules allow it; return its arguments and its result."""
+        if self._workspace is not None:
+            judgement = Judgement(self._workspace, tool, values)
+            if judgement.needs_permission():
+                ask = judgement.ask
+                changed = await self._runner.run_off_loop(ask, tool=tool.name) if on_loop else ask()
+                if changed:
+                    bound = bind_call(self._tools, tool, {**values, **changed})
+                    _check_bound(bound)
+                    values = bound.values
+                    Judgement(self._workspace, tool, values).needs_permission()
+        if call_context.is_rehearsed(changes=not (tool.effect in READING or tool.returns_result)):
+            raise call_context.Cancelled
+        if tool.effect not in READING:
+            call_context.begin_change()
+        given = tool.call_arguments(values)
+
+        def run() -> Any:
+            if tool.context_name is not None:
+                given[tool.context_name] = CallContext(self._workspace, context, current_call_id())
+            return tool.spec.target(**given)
+
+        if on_loop:
+            return values, await await_in_time(tool, self._timeout, run)
+        return values, run_in_time(tool, self._timeout, run)
 
     def _names(self, tool: Tool | None, values: Mapping[str, Any]) -> Names:
         return METHODS if tool is None else ToolNames(tuple(self), tool, values)
@@ -505,6 +662,12 @@ class Toolset:
         return tool is not None and tool.effect in READING
 
 
+def _check_bound(bound: BoundCall) -> None:
+    """Raise the error for arguments that a tool does not take."""
+    if bound.problems:
+        raise refusal(bound.tool.name, bound.tool.parameters, bound.problems)
+
+
 def _tool_of(
     given: Callable[..., Any] | ToolSpec | Tool,
     prefix: str,
@@ -517,6 +680,20 @@ def _tool_of(
     spec = given if isinstance(given, ToolSpec) else ToolSpec(given)
     own_name = getattr(spec.target, "__name__", "")
     return make_tool(spec, prefix=prefix, expose=exposed.get(own_name, ()))._replace(render=render)
+
+
+def _origin(tool: Tool) -> str:
+    """Return a function with its module, for an error."""
+    target = tool.spec.target
+    return f"{getattr(target, '__module__', '?')}.{getattr(target, '__qualname__', tool.own_name)}"
+
+
+def _levels_to_the_program() -> int:
+    """Return the `stacklevel` of a warning that names the program's own line."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "agentfs":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _fields(text: str) -> set[str]:
@@ -537,7 +714,7 @@ def toolset_of(
         own = None if isinstance(names, str) else names
         tools: Toolset = find_dialect(dialect).tools(workspace, own, expose=expose, prefix=prefix)
         return tools
-    declared = declared_tools(workspace.__class__)
+    declared = offered_tools(workspace)
     defaults = [name for name, each in declared.items() if each.default]
     chosen = defaults if names is None else list(declared) if isinstance(names, str) else names
     for name in chosen:
@@ -555,5 +732,4 @@ def toolset_of(
     if not workspace.policy.line_numbers:
         plain = "Read a file; a line above its text says which lines are shown."
         methods = [ToolSpec(each, description=plain) if each == workspace.read else each for each in methods]
-    timeout = workspace.limits.timeout
-    return Toolset(methods, expose=exposed, prefix=prefix, on_event=workspace.on_event, timeout=timeout)
+    return Toolset(methods, expose=exposed, prefix=prefix, workspace=workspace)

@@ -26,10 +26,7 @@ from agentfs.tree.wildcards import (
     MalformedPatternError,
     PatternPart,
     compile_regex,
-    extension_of,
-    is_literal,
     parse,
-    suffix_of,
     to_regex,
 )
 
@@ -290,38 +287,9 @@ def _fullmatch(regexes: Iterable[str]) -> Matcher:
 
 def _any_of(patterns: list[str], *, anchored: bool, hidden: bool) -> Matcher:
     """Return a test that is True if one of the expanded patterns matches a path."""
-    names: set[str] = set()
-    extensions: set[str] = set()
-    suffixes: tuple[str, ...] = ()
     regexes: list[str] = []
     for pattern in patterns:
         parts = _parts(pattern)
-        if anchored or "/" in pattern or parts == [ANY_PARTS]:
-            regexes.append(to_regex(parts, hidden=hidden))
-        elif is_literal(parts[0]):
-            names.add(parts[0][0])
-        elif extension := extension_of(parts[0]):
-            extensions.add(extension)
-        elif suffix := suffix_of(parts[0]):
-            suffixes += (suffix,)
-        else:
-            regexes.append(to_regex([ANY_PARTS, *parts], hidden=hidden))
-    others = _fullmatch(regexes) if regexes else None
-    if others is not None and not (names or extensions or suffixes):
-        return others
-
-    def matches(path: str) -> bool:
-        slash = path.rfind("/")
-        name = path[slash + 1 :]
-        matched = name in names
-        if not matched and (hidden or name[:1] != "."):
-            dot = name.rfind(".")
-            matched = dot >= 0 and name[dot + 1 :] in extensions
-            matched = matched or bool(suffixes and name.endswith(suffixes))
-        if matched:
-            directory = path[: max(slash, 0)]
-            if hidden or not (directory[:1] == "." or "/." in directory):
-                return True
-        return others is not None and others(path)
-
-    return matches
+        is_bound = anchored or "/" in pattern or parts == [ANY_PARTS]
+        regexes.append(to_regex(parts if is_bound else [ANY_PARTS, *parts], hidden=hidden))
+    return _fullmatch(regexes)

@@ -1,29 +1,18 @@
-"""The data of a walk: visits, counts of left-out names, and a record for the next walk."""
+"""The data of a walk: visits, and counts of left-out names."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agentfs.fs import Directory, DirEntry
 from agentfs.tree.gitignore import IgnoreRule, IgnoreRules
 
 MAX_EXCLUDED = 1000  # excluded names that are kept
-_MAX_DERIVED = 4  # searches whose derived results are kept
 entry_name = attrgetter("name")
 _NO_ENTRIES: list[DirEntry] = []
-
-
-class Mark(NamedTuple):
-    """The state of a walk when it entered a directory."""
-
-    log: int
-    rules: int
-    entries_left: int
-    unwatched: int
-    outer_rules: IgnoreRules
 
 
 class Visit:
@@ -33,7 +22,7 @@ class Visit:
     """
 
     __slots__ = (
-        *("below", "child", "closed", "depth", "directories", "directory", "files", "listed", "mark"),
+        *("below", "child", "closed", "depth", "directories", "directory", "files", "listed"),
         *("memory", "more", "next_file", "rules", "unkept"),
     )
 
@@ -53,7 +42,6 @@ class Visit:
         self.unkept = 0  # files beyond `keep`
         self.closed = False
         self.memory = 0
-        self.mark: Mark | None = None  # set if the walk can be kept
 
     @property
     def path(self) -> str:
@@ -66,7 +54,7 @@ class Visit:
             return self.files
         return [self.child, *self.files] if directories_first else [*self.files, self.child]
 
-    def having(self, files: list[DirEntry], child: DirEntry | None) -> "Visit":
+    def with_entries(self, files: list[DirEntry], child: DirEntry | None) -> "Visit":
         """Return a visit of the same directory with other entries."""
         visit = Visit(self.directory, self.below, self.depth, self.rules)
         visit.files, visit.child, visit.more = files, child, self.more
@@ -115,38 +103,3 @@ class LeftOut:
             total.counts.update(part.counts)
             total.rules.update(part.rules)
         return total
-
-
-class RulesInside(NamedTuple):
-    """The rules of a directory with rule files."""
-
-    directory: Directory
-    outer: IgnoreRules
-    deciding: frozenset[str] | None
-    rules: IgnoreRules
-
-
-@dataclass(slots=True)
-class KeptWalk:
-    """A recorded walk below a directory; it is valid while no listing and no rule changes."""
-
-    outer_rules: IgnoreRules
-    rules: tuple[RulesInside, ...]
-    log: tuple[Visit | LeftOut, ...]  # visits before `select` and left-out names, in order
-    looked_at: int  # number of names
-    _derived: dict[Hashable, Any] | None = None  # results that searches derived
-
-    @property
-    def visits(self) -> Iterator[Visit]:
-        """The visits that were yielded."""
-        return (item for item in self.log if isinstance(item, Visit))
-
-    def get(self, key: Hashable) -> Any:
-        """Return a result that a search derived from the visits; None if it is not kept."""
-        return None if self._derived is None else self._derived.get(key)
-
-    def keep(self, key: Hashable, value: Any) -> None:
-        """Keep a result that a search derived from the visits; only the last few are kept."""
-        if self._derived is None or len(self._derived) >= _MAX_DERIVED:
-            self._derived = {}
-        self._derived[key] = value

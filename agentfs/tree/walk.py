@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from heapq import nsmallest
@@ -16,12 +16,11 @@ from agentfs.fs import MAX_NAME_BYTES, MAX_PARTS, MAX_PATH_BYTES, Directory, Dir
 from agentfs.results import Skipped
 from agentfs.tree.gitignore import OUTSIDE, IgnoreRule, IgnoreRules
 from agentfs.tree.ignore_sources import DECIDING, RuleReader, with_slash
-from agentfs.tree.visit import MAX_EXCLUDED, Excluded, KeptWalk, LeftOut, Mark, RulesInside, Visit, entry_name
+from agentfs.tree.visit import MAX_EXCLUDED, Excluded, LeftOut, Visit, entry_name
 
 VCS_NAMES = frozenset({".git", ".hg", ".svn", ".jj", ".bzr"})
 MAX_OPEN = 64  # directories open at a time
 MAX_BATCH = 1000  # entries of one directory that are read at a time
-_MAX_KEYS = 4  # walks that a directory keeps
 _MAX_MEMORY = 192 * 1024 * 1024  # bytes of the names in all directories that a walk has entered
 _ENTRY_BYTES, _NAME_BYTES = 160, 32  # bytes of an entry without its name, and of a usual name
 _FEW_NAMES = 32  # the memory for so many names in each directory above the current one is not counted
@@ -58,14 +57,12 @@ class Walk:
     reaches: Callable[[Excluded], bool] | None = None  # test of the hidden and ignored names to count
     keep: int | None = None  # maximum of files to keep in one directory; others are only counted
     key: Callable[[DirEntry], Any] = entry_name  # sort key within a directory, with `listing`
-    stops: bool = False  # the iteration may end early, so names must not be counted ahead
-    filters: Hashable = None  # identifies `hidden`, `enter` and `exclude`; None: do not reuse
     # Gets the ignored names and the version control directories that are left out.
     on_left_out: Callable[[Directory, list[DirEntry]], None] | None = None
 
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
-        self._entries_left = self.max_entries
+        self._entries_left: int = self.max_entries
         self._left_out: list[LeftOut] = []
         self._own: LeftOut | None = None  # the last item, while names are added to it
         self._counted: set[str] = set()  # with several starts: directories that were counted
@@ -74,12 +71,7 @@ class Walk:
         self._reached: str | None = None
         self._memory = 0
         self._resolves_links = self.follow or self.listing
-        # Data for the next walk of a watched tree:
-        self._key: Any = None  # key under which directories keep this walk; None if they do not
-        self._first: Visit | None = None  # the start, once it is open
-        self._log: list[Visit | LeftOut] = []  # visits before `select`, and left-out names
-        self._rules: list[RulesInside] = []
-        self._unwatched = 0  # counts entries that report no events
+        self._unsteady = 0  # counts what may change while no listing changes, such as the target of a link
 
     @property
     def excluded(self) -> list[Excluded]:
@@ -135,14 +127,10 @@ class Walk:
                 visit.directory.close()
 
     def _walk(self, stack: list[Visit], path: str) -> Iterator[Visit]:
-        entered: Visit | None = self._first or self._start(path)
-        self._first = None
+        entered: Visit | None = self._start(path)
         while True:
             if entered is not None:
-                if self._key is not None and (kept := self._kept(entered)) is not None:
-                    yield from self._repeat(kept)
-                else:
-                    self._enter(stack, entered)
+                yield from self._enter(stack, entered)
             if not stack:
                 return
             visit, entered = stack[-1], None
@@ -156,12 +144,9 @@ class Walk:
             if child is None:
                 visit.more = visit.unkept
             if visit.files or visit.child is not None or visit.more:
-                if visit.mark is None:
-                    yield visit
-                else:
-                    recorded = visit.having(visit.files, visit.child)
-                    self._log.append(recorded)
-                    yield from self._chosen(recorded)
+                found = self._found(visit)
+                if found is not None:
+                    yield found
             if child is None:
                 self._leave(stack.pop())
             elif descends:
@@ -169,49 +154,30 @@ class Walk:
 
     def _start(self, path: str) -> Visit:
         opened = self.root.enter_directory(path)
-        tests = self.enter or self.exclude or callable(self.hidden)
-        filters = self.filters if tests else ()
-        lasts = self.key is entry_name and filters is not None and not (self.follow or self.stops)
-        if lasts and len(self._starts) == 1 and opened.derived is not None:
-            hidden = None if callable(self.hidden) else self.hidden
-            options = hidden, self.ignored, self.others, self.directories, self.listing, self.depth
-            self._key = opened, options, filters
         try:
             return Visit(opened, "", 1, _NO_RULES if self.ignored else self._rules_above(opened.real_path))
         except BaseException:
             opened.close()
             raise
 
-    def whole(self) -> KeptWalk | None:
-        """In a watched tree, return an earlier walk if it is still valid; else None: iterate this one.
+    def forget(self) -> None:
+        """Drop the tests; one that refers to the search would keep the root open."""
+        self.select = self.reaches = None
 
-        The visits are those before `select`.
-        """
-        if self.root.tree is None or len(self._starts) > 1:
-            return None
-        self._first = self._start(self._starts[0])
-        kept = self._kept(self._first)
-        if kept is not None:
-            self._left_out += [item for item in kept.log if isinstance(item, LeftOut)]
-        return kept
+    def _found(self, visit: Visit) -> Visit | None:
+        """Return what to yield for the next files of a directory."""
+        return visit
 
-    def _enter(self, stack: list[Visit], visit: Visit) -> None:
-        """Enter a directory and scan it."""
+    def _enter(self, stack: list[Visit], visit: Visit) -> Iterable[Visit]:
+        """Enter a directory and scan it, or return all visits in it and below."""
         stack.append(visit)
         if len(stack) > MAX_OPEN:
             farthest = stack[-1 - MAX_OPEN]
             farthest.directory.close()
             farthest.closed = True
         directory = visit.directory
-        if self._key is not None:
-            self._own = None
-            if directory.derived is None:
-                self._unwatched += 1
-            else:
-                lengths = len(self._log), len(self._rules)
-                visit.mark = Mark(*lengths, self._entries_left, self._unwatched, visit.rules)
         if self._reached is not None:
-            return
+            return ()
         if len(self._starts) > 1:
             self._counting = directory.real_path not in self._counted
             self._counted.add(directory.real_path)
@@ -221,83 +187,26 @@ class Walk:
             self._reached = "timeout"
         except (AgentFSError, OSError):
             self._skip("unreadable")
-        if self.keep is not None and len(visit.listed) > self.keep and visit.mark is None:
+        if self.keep is not None and len(visit.listed) > self.keep:
             self._keep_first(visit, self.keep)
+        return ()
 
     def _leave(self, visit: Visit) -> None:
-        """Close a directory, and keep its walk for the next search."""
+        """Close a directory."""
         self._memory -= visit.memory
         visit.directory.close()
-        derived, mark = visit.directory.derived, visit.mark
-        if derived is None or mark is None:
-            return
-        self._own = None
-        if self._reached is None and self._unwatched == mark.unwatched:
-            if len(derived) >= _MAX_KEYS:
-                del derived[next(iter(derived))]
-            rules, log = tuple(self._rules[mark.rules :]), tuple(self._log[mark.log :])
-            derived[self._key] = KeptWalk(
-                mark.outer_rules, rules, log, mark.entries_left - self._entries_left
-            )
-
-    def _kept(self, visit: Visit) -> KeptWalk | None:
-        """Return the last walk of a directory if it is still valid."""
-        derived = visit.directory.derived
-        if self._key is None or derived is None or self._reached is not None:
-            return None
-        kept: KeptWalk | None = derived.get(self._key)
-        if kept is None or kept.outer_rules is not visit.rules or kept.looked_at > self._entries_left:
-            return None
-        try:
-            for each in kept.rules:
-                if self._reader.inside(each.directory, each.outer, each.deciding) is not each.rules:
-                    return None
-            self._look_at(kept.looked_at)
-        except TimeoutError:
-            self._reached = "timeout"
-            return None
-        self._entries_left -= kept.looked_at
-        derived[self._key] = derived.pop(self._key)  # moves it to the end, as the newest
-        return kept
-
-    def _repeat(self, kept: KeptWalk) -> Iterator[Visit]:
-        """Yield the visits of an earlier walk of a directory."""
-        self._own = None
-        self._rules += kept.rules
-        self._log += kept.log
-        for item in kept.log:
-            if isinstance(item, LeftOut):
-                self._left_out.append(item)
-            else:
-                yield from self._chosen(item)
-
-    def _chosen(self, visit: Visit) -> tuple[Visit, ...]:
-        """Return a visit with the files that `select` keeps, or () if nothing is left."""
-        if self.select is None or not visit.files:
-            return (visit,)
-        files: list[DirEntry] = []
-        try:
-            if self._reached is None:
-                files = self.select(visit.directory, visit.below, visit.files)
-        except TimeoutError:
-            self._reached = "timeout"
-        if not files and visit.child is None:
-            return ()
-        return (visit.having(files, visit.child),)
 
     def _skip(self, reason: str, count: int = 1) -> None:
         """Count names that are left out."""
         if self._counting:
             self._part().counts[reason] += count
-            self._unwatched += reason == "unreadable"
+            self._unsteady += reason == "unreadable"
 
     def _part(self) -> LeftOut:
         """Return the record for names that are left out in the current directory."""
         if self._own is None:
             self._own = LeftOut()
             self._left_out.append(self._own)
-            if self._key is not None:
-                self._log.append(self._own)
         return self._own
 
     def _open(self, stack: list[Visit], child: DirEntry) -> Visit | None:
@@ -338,7 +247,7 @@ class Walk:
         """Reopen the directory of a visit; return False if it has no more entries to visit."""
         files, directories = visit.listed[visit.next_file :], visit.directories
         remaining = {each.name for each in (*files, *directories)}
-        self._unwatched += 1
+        self._unsteady += 1
         if not remaining and not visit.unkept:
             return False
         try:
@@ -363,7 +272,6 @@ class Walk:
 
     def _scan(self, visit: Visit) -> None:
         """Read the names of a directory in parts, to bound the memory."""
-        select = self.select if visit.mark is None else None
         decides, visit.listed, visit.directories = not self.ignored, [], []
         try:
             for part in visit.directory.scan_parts(MAX_BATCH):
@@ -379,10 +287,10 @@ class Walk:
                 if kept and visit.rules.active and not self.ignored:
                     kept = self._unignored(visit, kept)
                 files = self._divide(visit, kept)
-                if select is not None and files:
-                    files = select(visit.directory, visit.below, files)
+                if self.select is not None and files:
+                    files = self.select(visit.directory, visit.below, files)
                 visit.listed += files
-                if len(part) > _FEW_NAMES and visit.mark is None:
+                if len(part) > _FEW_NAMES:
                     self._bound_memory(visit, part)
                 if self._reached is not None:
                     break
@@ -419,10 +327,7 @@ class Walk:
         # In a giant directory, rule files may be in a later part.
         deciding = None if len(entries) == MAX_BATCH else DECIDING & dotted.keys()
         if decides and (deciding is None or deciding):
-            directory, outer = visit.directory, visit.rules
-            visit.rules = self._reader.inside(directory, outer, deciding)
-            if visit.mark is not None:
-                self._rules.append(RulesInside(directory, outer, deciding, visit.rules))
+            self._read_rules(visit, deciding)
         visible: list[DirEntry] = []
         for name, entry in dotted.items():
             if name.lower() in VCS_NAMES:
@@ -434,6 +339,9 @@ class Walk:
                 self._skip("hidden")
                 self._exclude(visit, [(entry, None)])
         return visible
+
+    def _read_rules(self, visit: Visit, deciding: frozenset[str] | None) -> None:
+        visit.rules = self._reader.inside(visit.directory, visit.rules, deciding)
 
     def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
         base = with_slash(visit.directory.real_path)
@@ -485,7 +393,7 @@ class Walk:
                 is_link = not is_dir and entry.is_symlink()
                 if is_link and self._resolves_links:
                     is_dir = visit.directory.entry(entry).is_dir
-                    self._unwatched += 1
+                    self._unsteady += 1
                 if is_dir:
                     visit.directories.append(entry)
                 elif self.others or (

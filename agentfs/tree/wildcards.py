@@ -1,12 +1,11 @@
 """The wildcards of ignore rules and globs: a parser, and a translation to regexes.
 
 `*`, `?` and `[…]` match within one part of a path; a part `**` matches any number of parts. wcmatch
-translates each part. This module joins the parts, with an atomic group around each `**` except the last,
-which bounds the work of a match.
+translates the classes. An atomic group around each `*` and `**`, except the last, bounds the work of a match.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from agentfs.base.lazy import glob
@@ -130,23 +129,34 @@ def to_regex(parts: list[PatternPart], *, hidden: bool = True) -> str:
         sections[-1] += f"{dot}[^/]*(?:/{dot}[^/]*)*" if dot else ".*"
     else:
         sections[-1] += ("" if last[0] else dot) + _translate(last)
-    first, *others = sections
-    joined = [f"(?:{dot}[^/]*/)*?{section}" for section in others]
-    return first + "".join(f"(?>{section})" for section in joined[:-1]) + "".join(joined[-1:])
+    gap = f"(?:{dot}[^/]*/)*?"
+    return _joined(sections, gap, gap)
 
 
 def _translate(part: PatternPart) -> str:
-    """Translate one part with wcmatch."""
-    if is_literal(part):
-        return re.escape(part[0])
-    text = "".join(item if index % 2 else re.escape(item) for index, item in enumerate(part))
-    regex = glob.translate(text, flags=glob.FORCEUNIX | glob.CASE | glob.DOTGLOB)[0][0]
-    # A path that is matched here has no trailing slash, and is never empty, `.` or `..`.
-    for guard in (r"(?=[^/])(?!\.{1,2}(?:$|[/]))", r"(?!(?:(?<=[/])|(?<=^))(?:\.{1,2})(?:$|[/]))"):
-        regex = regex.replace(guard, "")
-    regex = regex.replace("(?![/]).", "[^/]").replace("(?![/])[^", "[^/")  # `?` and `[!…]`
-    regex = regex.removeprefix("^(?s:").removesuffix(")$").removesuffix("[/]*?")
-    return "[^/]*".join(regex.rsplit("[^/]*?", 1))  # a greedy last star finds the end of a name sooner
+    """Translate one part. A path that is matched has no trailing slash, and no part is empty, `.` or `..`."""
+    sections: list[str] = [""]  # the regexes between two `*`
+    for index, item in enumerate(part):
+        if index % 2 == 0:
+            sections[-1] += re.escape(item)
+        elif item == "*":
+            sections.append("")
+        else:
+            sections[-1] += "[^/]" if item == "?" else _class_regex(item)
+    return _joined(sections, "[^/]*?", "[^/]*")  # a greedy last star finds the end of a name sooner
+
+
+def _joined(sections: Sequence[str], gap: str, last_gap: str) -> str:
+    """Join regexes by what stands between them. Atomic groups around all but the last bound the work."""
+    first, *others = sections
+    atomic = "".join(f"(?>{gap}{section})" for section in others[:-1])
+    return first + atomic + "".join(f"{last_gap}{section}" for section in others[-1:])
+
+
+def _class_regex(item: str) -> str:
+    """Translate a class with wcmatch."""
+    regex: str = glob.translate(f"x{item}", flags=glob.FORCEUNIX | glob.CASE)[0][0]
+    return regex.removeprefix("^(?s:x").removesuffix("[/]*?)$")
 
 
 def compile_regex(regex: str) -> re.Pattern[str]:

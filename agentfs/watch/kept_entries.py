@@ -55,7 +55,7 @@ class KeptEntry:
 class KeptFile(KeptEntry):
     """A regular file with its kept text, or the kept fact that it is binary."""
 
-    __slots__ = ("block", "content", "index", "last_use", "signature", "use_before", "watch")
+    __slots__ = ("block", "content", "index", "last_use", "previous_use", "signature", "watch")
 
     type = "f"
 
@@ -68,7 +68,7 @@ class KeptFile(KeptEntry):
         self.content = ""  # the kind of content, set by a search: "plain", "binary" or "other"
         self.signature = 0  # hash of the status when it was read; 0 if nothing is kept
         self.watch = -1  # the number of its own watch; -1 for none
-        self.last_use = self.use_before = 0  # the last two searches that needed its text
+        self.last_use = self.previous_use = 0  # the last two searches that needed its text
 
     @property
     def is_kept(self) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import TIME_RESOLUTION, RootContext, file_clock, is_settled
-from agentfs.fs.file import read_start
+from agentfs.fs.read_buffer import read_start
 from agentfs.fs.syscalls import Mounts
 from agentfs.watch.kept_entries import KeptDirectory, KeptFile
 from agentfs.watch.text_blocks import TextBlocks
@@ -49,23 +49,23 @@ class KeptTexts:
         self._unwatched: set[KeptFile] = set()
         self._unsettled: set[KeptFile] = set()
         self._kept = 0  # how many directories and texts earlier calls have kept
-        self._allowed = self.may_keep = 0  # how many this call may keep, in total and from now on
+        self._allowed = self.budget = 0  # how many this call may keep, in total and from now on
         self.names_changed = False  # an unwatched file may have got another name
         self.events_lost = False  # any file may have changed
-        # Directories that may have changed since `Watch.take_touched`; None if any directory may have.
+        # Directories that may have changed since `WatchedTree.take_touched`; None if any directory may have.
         self.touched: set[KeptDirectory] | None = None
 
     def begin_call(self) -> None:
         """Begin a call. It keeps no more than all earlier calls, so it is not much slower than a cold one."""
-        self._kept += self._allowed - self.may_keep
-        self._allowed = self.may_keep = max(_FIRST_KEPT, self._kept)
+        self._kept += self._allowed - self.budget
+        self._allowed = self.budget = max(_FIRST_KEPT, self._kept)
         self.blocks.begin_search()
         if self.touched is not None and len(self.touched) > _MAX_TOUCHED:
             self.touched = None
 
     def is_kept_or_wanted(self, file: KeptFile) -> bool:
         """Return True if a file is kept, or if this call may keep it and there may be room for it."""
-        return file.is_kept or (self.may_keep > 0 and file.use_before > self.blocks.full_for)
+        return file.is_kept or (self.budget > 0 and file.previous_use > self.blocks.full_for)
 
     def mark_used(self, entries: Iterable[object]) -> None:
         """Note that this search needed the texts of some files."""
@@ -109,8 +109,8 @@ class KeptTexts:
         settled = is_settled(changed, file_clock())
         if linked and not settled:
             return False
-        self.may_keep -= 1
-        block = self.blocks.reserve(size, file.use_before)
+        self.budget -= 1
+        block = self.blocks.reserve(size, file.previous_use)
         if block is None:
             return False
         signature = signature_of(status)

@@ -38,7 +38,7 @@ _TOO_MANY = "too many names"
 _LATER = "kept by a later call"
 
 
-class Watch:
+class WatchedTree:
     """The kept tree of a root. Its methods are called within `call`."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Watch:
             self._depth = depth
             if not depth:
                 self._close_handles()
-                if keeper is not None and self._ready and self.texts.may_keep <= 0 and not self._closed:
+                if keeper is not None and self._ready and self.texts.budget <= 0 and not self._closed:
                     keeper.start()
             lock.release()
             if self._closed or self._broken:  # another thread may have closed it meanwhile
@@ -318,10 +318,10 @@ class Watch:
             directory.reason = _TOO_MANY
         elif len(directory.prefix) > _MAX_PATH:
             directory.reason = "a long path"
-        elif not directory.reason and self.texts.may_keep <= 0:
+        elif not directory.reason and self.texts.budget <= 0:
             directory.reason = _LATER
         elif not directory.reason:
-            self.texts.may_keep -= 1
+            self.texts.budget -= 1
             handle = self.handle(directory)
             directory.reason = self._watch(directory, handle)
         if directory.reason:

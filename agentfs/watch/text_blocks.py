@@ -9,7 +9,7 @@ _BLOCK_SIZE = 16 * 1024 * 1024
 _LEAST_BLOCKS = 16  # blocks that a store has room for, at least
 _DEAD_SHARE = 8  # a block is copied when more than an eighth of it is dropped texts
 
-_use_before = attrgetter("use_before")
+_previous_use = attrgetter("previous_use")
 
 # Returns indices of texts, given the memory of a block, the starts of its texts and the end of the last one.
 Search = Callable[[bytearray, Sequence[int], int], Iterable[int]]
@@ -22,7 +22,7 @@ class TextOwner(Protocol):
     index: int  # position in the block
     content: str  # the kind of content, set by the reader; "" when the text is dropped
     last_use: int  # the number of the last search that needed the text
-    use_before: int  # the number of the search before that one that needed it
+    previous_use: int  # the number of the search before that one that needed it
 
     @property
     def text(self) -> memoryview:
@@ -33,7 +33,7 @@ class TextOwner(Protocol):
 class Block:
     """Texts one after the other, each followed by a NUL."""
 
-    __slots__ = ("data", "dead", "end", "owners", "starts", "use_before")
+    __slots__ = ("data", "dead", "end", "owners", "previous_use", "starts")
 
     def __init__(self, size: int) -> None:
         self.data = bytearray(size)
@@ -41,7 +41,7 @@ class Block:
         self.dead = 0  # bytes of texts that were dropped
         self.starts = array("q")
         self.owners: list[TextOwner | None] = []
-        self.use_before = 0  # the highest `use_before` of its texts
+        self.previous_use = 0  # the highest `previous_use` of its texts
 
     def text(self, index: int) -> memoryview:
         """Return a text."""
@@ -96,9 +96,9 @@ class TextBlocks:
         """Change the limit, and drop the texts that were used longest ago if they exceed it."""
         self.max_bytes = max_bytes
         while self._allocated > max_bytes and self._blocks:
-            self._remove(min(self._blocks, key=_use_before))
+            self._remove(min(self._blocks, key=_previous_use))
 
-    def reserve(self, size: int, use_before: int) -> Block | None:
+    def reserve(self, size: int, previous_use: int) -> Block | None:
         """Return a block with room for a text and one more byte, or None.
 
         Blocks make room if all their texts have an earlier last use but one than this text. The last use does
@@ -113,10 +113,10 @@ class TextBlocks:
                 return block
         length = needed if needed > self._block_size // 4 else self._block_size
         while self._allocated + length > self.max_bytes:
-            least_used = min(blocks, key=_use_before, default=None)
-            if least_used is None or least_used.use_before >= use_before or length > self.max_bytes:
+            least_used = min(blocks, key=_previous_use, default=None)
+            if least_used is None or least_used.previous_use >= previous_use or length > self.max_bytes:
                 if length == self._block_size:
-                    self.full_for = use_before
+                    self.full_for = previous_use
                 return None
             self._remove(least_used)
         try:
@@ -135,7 +135,7 @@ class TextBlocks:
         block.owners.append(owner)
         block.end += size + 1
         block.data[block.end - 1] = 0
-        block.use_before = max(block.use_before, owner.use_before)
+        block.previous_use = max(block.previous_use, owner.previous_use)
 
     def compact(self) -> None:
         """Give back the memory of dropped texts."""
@@ -144,7 +144,7 @@ class TextBlocks:
                 kept = [(owner, owner.content, owner.text) for owner in block.owners if owner]
                 self._remove(block)
                 for owner, content, text in kept:
-                    target = self.reserve(len(text), owner.use_before)
+                    target = self.reserve(len(text), owner.previous_use)
                     if target is not None:
                         target.data[target.end : target.end + len(text)] = text
                         self.add(owner, target, len(text))
@@ -158,9 +158,9 @@ class TextBlocks:
     def mark_used(self, owner: TextOwner) -> None:
         """Note that this search needed a text."""
         if owner.last_use != self.search:
-            owner.use_before, owner.last_use = owner.last_use, self.search
+            owner.previous_use, owner.last_use = owner.last_use, self.search
             if owner.block is not None:
-                owner.block.use_before = max(owner.block.use_before, owner.use_before)
+                owner.block.previous_use = max(owner.block.previous_use, owner.previous_use)
 
     def containing(self, search: Search) -> set[Any]:
         """Return the owners of texts in which `search` finds something."""

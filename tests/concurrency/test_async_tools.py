@@ -178,7 +178,7 @@ def test_methods_run_off_every_event_loop(run, tmp_path):
         asked.append((request.method, threading.current_thread() is threading.main_thread()))
         return request.method == "read"
 
-    with Workspace(tmp_path, policy=Policy(permission=ask)) as ws:
+    with Workspace(tmp_path, policy=Policy(on_ask=ask, ask=["*"])) as ws:
         tools = ws.tools()
 
         async def main():
@@ -191,14 +191,17 @@ def test_methods_run_off_every_event_loop(run, tmp_path):
     assert asked == [("read", True), ("ls", True), *[("read", True)] * 5]
 
 
-def test_a_failing_question_fails_the_call(run, tmp_path):
+def test_a_failing_question_refuses_the_call(run, tmp_path):
     async def ask(request):
         raise ZeroDivisionError
 
-    with Workspace(tmp_path, policy=Policy(permission=ask)) as ws:
+    with Workspace(tmp_path, policy=Policy(on_ask=ask, ask=["*"])) as ws:
 
         async def main():
-            assert (await ws.tools().acall("ls")).error["code"] == "internal"
+            refused = await ws.tools().acall("ls")
+            assert refused.error["code"] == "refused"
+            assert refused.content.startswith("The user could not be asked")
+            assert "ZeroDivision" not in refused.content
 
         run(main())
 
@@ -213,7 +216,7 @@ def test_a_cancelled_call_that_asks_ends_with_an_end_event(run, tmp_path):
         finally:
             cleaned.append(True)
 
-    with Workspace(tmp_path, policy=Policy(permission=ask), on_event=events.append) as ws:
+    with Workspace(tmp_path, policy=Policy(on_ask=ask), on_event=events.append) as ws:
         tools = ws.tools()
 
         async def main():

@@ -77,7 +77,7 @@ def test_a_cancelled_change_that_has_not_begun_is_not_made(tmp_path):
             asked.set()
             await asyncio.sleep(60)
 
-        with Workspace(tmp_path, policy=Policy(permission=ask)) as ws:
+        with Workspace(tmp_path, policy=Policy(on_ask=ask)) as ws:
             edit = {"path": "a.txt", "old_string": "one", "new_string": "two"}
             task = asyncio.create_task(ws.tools().acall("edit", edit))
             await asked.wait()
@@ -129,7 +129,7 @@ def test_a_call_that_waits_for_an_answer_releases_its_slot(tmp_path):
                 return True
             return (await tools.acall("ls")).success
 
-        with Workspace(tmp_path, policy=Policy(permission=ask)) as ws:
+        with Workspace(tmp_path, policy=Policy(on_ask=ask)) as ws:
             tools = Toolset([ws.read, ws.ls], concurrency=2)
             async with asyncio.timeout(20):
                 return await asyncio.gather(*(tools.acall("read", {"path": "a.txt"}) for _ in range(12)))
@@ -140,6 +140,7 @@ def test_a_call_that_waits_for_an_answer_releases_its_slot(tmp_path):
 def recorder():
     log: list[tuple[str, str]] = []
 
+    @tool(effect="read")
     def look(path: str) -> ReadResult:
         """Look.
 

@@ -323,10 +323,12 @@ def test_hostile_patterns_find_nothing_outside(tmp_path, dialect, pattern):
     (Policy(), True, True),
     (Policy(read_only=True), True, False),
     (Policy(mode="plan"), True, False),
-    (Policy(permission=lambda _: False), False, False),
-    (Policy(permission=lambda request: not request.changes), True, False),
-    (Policy(mode="accept_edits", permission=lambda _: False), False, True),
-    (Policy(mode="bypass", permission=lambda _: False), True, True),
+    (Policy(on_ask=lambda _: False), True, False),
+    (Policy(on_ask=lambda _: False, ask=("*",)), False, False),
+    (Policy(on_ask=lambda request: not request.changes, ask=("*",)), True, False),
+    (Policy(mode="accept_edits", on_ask=lambda _: False), True, True),
+    (Policy(mode="accept_edits", on_ask=lambda _: False, ask=("read", "search")), False, True),
+    (Policy(mode="bypass", on_ask=lambda _: False), True, True),
     (Policy(deny=("*(src/**)",)), False, False),
     (Policy(deny=("change",)), True, False),
     (Policy(mode="bypass", deny=("*(src/**)",)), False, False),
@@ -349,7 +351,7 @@ def test_permissions_hold(tmp_path, dialect, policy, reads, changes):
 
 @pytest.mark.parametrize("policy", [
     Policy(),
-    Policy(permission=lambda _: True),
+    Policy(on_ask=lambda _: True),
     Policy(mode="bypass"),
     Policy(mode="bypass", allow=("*(**)",), overwrite="always"),
 ])  # fmt: skip
@@ -378,7 +380,8 @@ def test_no_permission_answer_opens_a_protected_file(tmp_path, dialect, policy, 
 def test_a_permission_request_has_the_tool_and_the_diff(tmp_path, dialect):
     asked = []
     (tmp_path / "a.txt").write_text("secret\n")
-    with Workspace(tmp_path, policy=Policy(permission=lambda request: asked.append(request) or True)) as ws:
+    policy = Policy(on_ask=lambda request: asked.append(request) or True, ask=("*",))
+    with Workspace(tmp_path, policy=policy) as ws:
         say = Speaker(ws, dialect)
         act = next(act for act in ("edit", "read", "search") if act in say)
         assert say.at(act, "a.txt").success

@@ -338,9 +338,7 @@ def test_write_over_an_8_bit_file(do, ws, tmp_path):
     ws.undo()
     assert (tmp_path / "latin").read_bytes() == old
     asked = []
-    with Workspace(
-        tmp_path, policy=Policy(permission=lambda request: asked.append(request) or True)
-    ) as asking:
+    with Workspace(tmp_path, policy=Policy(on_ask=lambda request: asked.append(request) or True)) as asking:
         assert speaking(asking)("write", file_path="latin", content="\u20ac\n")["success"]
     assert len(asked) == 1
 

@@ -294,7 +294,7 @@ def test_modes_hold(tmp_path):
             assert tools.call(NAME, change).error["code"] == "refused"
         assert tools.call(NAME, {"command": "view", "path": "a"}).success
     asked = []
-    policy = Policy(permission=lambda request: asked.append(request) or True)
+    policy = Policy(on_ask=lambda request: asked.append(request) or True)
     with Workspace(tmp_path, policy=policy) as ws:
         assert ws.tools(dialect="text-editor").call(NAME, change).success
     assert (asked[0].tool, asked[0].paths) == (NAME, ("a",))

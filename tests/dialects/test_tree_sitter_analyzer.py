@@ -1278,9 +1278,8 @@ def test_the_preset_keeps_settings_of_the_programmer(tmp_path):
 
 def test_rules_are_asked_about_the_roots(tmp_path, ws):
     asked = []
-    with Workspace(
-        tmp_path, policy=Policy(permission=lambda request: asked.append(request) or True)
-    ) as guarded:
+    policy = Policy(on_ask=lambda request: asked.append(request) or True, ask=["search"])
+    with Workspace(tmp_path, policy=policy) as guarded:
         tools = guarded.tools(dialect="tree-sitter-analyzer")
         assert tools.call("find_and_grep", {"roots": ["src"], "query": "TODO"}).success
     assert [(request.method, request.paths, request.tool) for request in asked] == [

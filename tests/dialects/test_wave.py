@@ -17,6 +17,7 @@ from agentfs.results import Image
 from agentfs.tools import toolset
 from tests.dialects.trees import lay_out, lay_out_large
 from tests.reading.conftest import make_image
+from tests.test_suggestions import calls_in
 
 TREE = {
     "README.md": "# A thing\n\nTODO: write\n",
@@ -313,7 +314,7 @@ def test_a_context_does_not_loosen_the_plan_mode_of_the_workspace(tmp_path):
         assert execute(ws, "Edit", change, permissionMode="bypassPermissions").error["code"] == "refused"
     with Workspace(tmp_path, policy=Policy(deny=("edit",))) as ws:
         assert execute(ws, "Edit", change, permissionMode="bypassPermissions").error["code"] == "refused"
-    with Workspace(tmp_path, policy=Policy(permission=lambda _: False)) as ws:
+    with Workspace(tmp_path, policy=Policy(on_ask=lambda _: False)) as ws:
         assert execute(ws, "Edit", change, canUseToolCallback=lambda *_: True).error["code"] == "refused"
         assert execute(ws, "Edit", change, permissionMode="default").error["code"] == "refused"
 
@@ -345,9 +346,9 @@ def test_the_callback_decides(ws, answer, allowed):
     ({}, {"permissionMode": "plan"}, False, True),
     ({}, {"permissionMode": "yolo"}, False, False),
     ({"mode": "accept_edits"}, {}, False, True),
-    ({"allow": ("edit",)}, {}, False, True),
+    ({"allow": ("*",)}, {}, True, True),
     ({"deny": ("edit",)}, {}, False, True),
-    ({"permission": lambda _: False}, {}, False, False),
+    ({"on_ask": lambda _: False}, {}, False, False),
     ({}, {"permissionManager": lambda _: False}, False, False),
 ])  # fmt: skip
 def test_when_the_callback_is_not_asked(tmp_path, policy, context, edits_asked, reads_asked):
@@ -376,7 +377,7 @@ def test_arguments_that_one_changes_reach_the_next(ws):
         asked.append((request.arguments["new_string"], "+# A other" in request.diff.split("\n")))
         return True
 
-    with Workspace(ws.root, policy=replace(ws.policy, permission=manager)) as other:
+    with Workspace(ws.root, policy=replace(ws.policy, on_ask=manager)) as other:
         change = {"file_path": "README.md", "old_string": "thing", "new_string": "x"}
         assert execute(other, "Edit", change, permissionManager=policy).success
         assert other.read("README.md").content.startswith("# A other")
@@ -695,3 +696,20 @@ def test_what_is_cut_names_a_call_of_the_same_tool_or_says_that_there_is_none(ws
     for limit in (50, 100_000):
         page = cut.call("Grep", {**sent, "output_mode": "content", "head_limit": limit})
         assert page.next is None
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_regression_a_cut_cell_of_a_notebook_names_the_search_that_shows_more_of_it(call, tmp_path, indent):
+    """Read has no parameter for the lines of a cell, and said only that there is more."""
+    lines = [f'value_{number} = "(\\\\{number})"\n' for number in range(5000)]
+    cells = [{"cell_type": "code", "source": lines if indent else "".join(lines)}]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}, indent=indent))
+    page = call("Read", file_path="a.ipynb")
+    last = int(page.data["content"].rsplit("value_")[-1].split()[0])
+    assert last < 4900
+    ((name, arguments),) = calls_in(page.content)
+    assert (name, arguments["output_mode"]) == ("Grep", "content")
+    shown = call(name, **arguments).content
+    for number in range(last, last + (21 if indent else 5)):
+        assert f"value_{number} =" in shown
+    assert "there is more" not in page.content

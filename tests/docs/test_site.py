@@ -36,7 +36,7 @@ NOT_FOR_USERS = {
     "deny_rules",
     "ask_rules",
     "guards",
-    "permissions",
+    "askers",
     "summary",
 }
 # What has no example, as it takes more than a block of code.
@@ -168,8 +168,7 @@ def public_names() -> Iterator[str]:
     modules["agentfs.dialects.toolkit"] = [
         *("Dialect", "Problem", "absolute_in", "as_json", "content_of", "left_out", "lines_of", "problem_of")
     ]
-    modules["agentfs.tools.declaration"] = ["tool"]
-    modules["agentfs.tools.spec"] = ["ToolSpec", "RenderContext"]
+    modules["agentfs.tools.spec"] = ["RenderContext"]
     for module in ("agentfs.results", "agentfs.errors"):
         classes = inspect.getmembers(import_module(module), inspect.isclass)
         own = [name for name, cls in classes if cls.__module__ == module and name[0] != "_"]

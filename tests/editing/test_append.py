@@ -138,12 +138,12 @@ def test_policies_and_permissions_see_a_write(tmp_path):
         (Policy(read_only=True), ReadOnlyError),
         (Policy(deny=["write"]), RefusedError),
         (Policy(deny=["append(f)"]), RefusedError),
-        (Policy(permission=lambda _: False), RefusedError),
+        (Policy(on_ask=lambda _: False), RefusedError),
     ]:
         with Workspace(tmp_path, policy=policy) as ws, pytest.raises(error):
             ws.append("f", "two\n")
     asked = []
-    policy = Policy(permission=lambda request: asked.append(request) or True)
+    policy = Policy(on_ask=lambda request: asked.append(request) or True)
     with Workspace(tmp_path, policy=policy) as ws:
         ws.append("f", "two\n")
     (request,) = asked

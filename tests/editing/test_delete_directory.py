@@ -169,11 +169,15 @@ def test_policies_and_rules_apply_to_each_file_inside(top):
 
 def test_permission_is_asked_once_with_the_number_of_files(top):
     asked: list[PermissionRequest] = []
-    policy = Policy(permission=lambda request: asked.append(request) or True)
+    below = [name for name in snapshot(top) if name.startswith("d/")]
+    policy = Policy(on_ask=lambda request: asked.append(request) or True)
     with Workspace(top, policy=policy) as ws:
         ws.delete("d", recursive=True)
     (request,) = asked
-    assert (request.method, request.effect, request.paths, request.files) == ("delete", "manage", ("d",), 8)
+    assert (request.method, request.effect, request.files) == ("delete", "manage", 8)
+    assert request.paths[0] == "d"
+    assert set(request.paths) == {change.path for change in request.changes} == {"d", *below}
+    assert request.diff.count("+++ /dev/null") == 8
 
 
 def test_a_file_added_while_the_user_is_asked_makes_the_deletion_stale(top):
@@ -182,8 +186,8 @@ def test_a_file_added_while_the_user_is_asked_makes_the_deletion_stale(top):
         return True
 
     before = snapshot(top)
-    with Workspace(top, policy=Policy(permission=ask)) as ws:
-        with pytest.raises(StaleError, match="9 files"):
+    with Workspace(top, policy=Policy(on_ask=ask)) as ws:
+        with pytest.raises(StaleError, match="since the call was allowed; nothing was changed"):
             ws.delete("d", recursive=True)
         assert not ws.changes().files
     assert without(snapshot(top), "d/e/late") == before

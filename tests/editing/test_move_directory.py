@@ -168,9 +168,12 @@ def test_rules_apply_to_each_file_of_a_moved_directory(top):
             ws.move("d", "new")
         assert snapshot(top) == before, rule
     asked = []
-    with Workspace(top, policy=Policy(permission=lambda request: asked.append(request.paths) or True)) as ws:
+    with Workspace(top, policy=Policy(on_ask=lambda request: asked.append(request.paths) or True)) as ws:
         ws.move("d", "new")
-    assert asked == [("d", "new")]
+    (paths,) = asked
+    moved = [name for name in before if name.startswith("d/")]
+    assert paths[:2] == ("d", "new")
+    assert set(paths[2:]) == {*moved, *(f"new{name[1:]}" for name in moved)}
 
 
 def test_a_moved_file_keeps_its_read_history(top):

@@ -545,7 +545,7 @@ def test_permission_is_asked_once_with_the_whole_patch_and_the_files(tmp_path):
         requests.append(request)
         return True
 
-    with Workspace(tmp_path, policy=Policy(permission=allow)) as ws:
+    with Workspace(tmp_path, policy=Policy(on_ask=allow)) as ws:
         done = ws.replace("old", "new")
         assert done.skipped == ws.view(policy=Policy()).grep("nowhere").skipped, "files count as protected"
     assert [request.method for request in requests] == ["replace"]
@@ -556,7 +556,7 @@ def test_permission_is_asked_once_with_the_whole_patch_and_the_files(tmp_path):
 
 def test_a_denied_replacement_changes_nothing(tmp_path):
     put(tmp_path, {"a": "old\n", "d/b": "old\n"})
-    deny = Policy(permission=lambda request: Deny("no"))
+    deny = Policy(on_ask=lambda request: Deny("no"))
     rules = (["edit(d/**)"], ["change(d/**)"], ["replace(d/**)"], ["replace"])
     for policy in (deny, Policy(mode="plan"), *(Policy(deny=rule) for rule in rules)):
         with Workspace(tmp_path, policy=policy) as ws:
@@ -575,13 +575,13 @@ def test_only_files_shown_in_the_permission_request_are_changed(tmp_path, monkey
     from agentfs.editing import replace
 
     put(tmp_path, {"a": "old\n"})
-    with Workspace(tmp_path, policy=Policy(permission=lambda request: True)) as ws:
+    with Workspace(tmp_path, policy=Policy(on_ask=lambda request: True)) as ws:
         calls = []
         real = replace.search
 
         def search(*args, **more):
             calls.append(args)
-            if len(calls) == 3:  # the preview, its check, and the change
+            if len(calls) == 2:  # the plan, and the change
                 put(tmp_path, {"b": "old\n"})
             return real(*args, **more)
 
@@ -591,16 +591,19 @@ def test_only_files_shown_in_the_permission_request_are_changed(tmp_path, monkey
     assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() == "old\n"
 
 
-def test_a_change_between_question_and_answer_is_stale(tmp_path):
+@pytest.mark.parametrize(
+    ("change", "error"), [({"a": "old\nx\n"}, StaleError), ({"b": "old\n"}, RefusedError)]
+)
+def test_a_change_between_question_and_answer_prevents_the_replacement(tmp_path, change, error):
     put(tmp_path, {"a": "old\n"})
 
     def allow(request):
-        put(tmp_path, {"b": "old\n"})
+        put(tmp_path, change)
         return True
 
-    with Workspace(tmp_path, policy=Policy(permission=allow)) as ws, pytest.raises(StaleError):
+    with Workspace(tmp_path, policy=Policy(on_ask=allow)) as ws, pytest.raises(error):
         ws.replace("old", "new")
-    assert (tmp_path / "a").read_text() == "old\n"
+    assert "new" not in (tmp_path / "a").read_text()
 
 
 def test_replace_keeps_the_read_and_unread_lines_of_files(ws, tmp_path):

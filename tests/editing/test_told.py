@@ -123,7 +123,7 @@ def test_a_failed_edit_of_a_new_file_does_not_advise_to_read_it(ws, tmp_path):
 
 def test_creating_by_an_edit_asks_for_permission_once(tmp_path):
     asked = []
-    policy = Policy(permission=lambda request: asked.append((request.paths, request.diff)) or True)
+    policy = Policy(on_ask=lambda request: asked.append((request.paths, request.diff)) or True)
     with Workspace(tmp_path, policy=policy) as ws:
         ws.edit("sub/a", "", "text\n")
     ((paths, diff),) = asked

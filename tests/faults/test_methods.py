@@ -15,7 +15,7 @@ import pytest
 
 from agentfs import AgentFSError, Workspace
 from agentfs.errors import FileIOError
-from agentfs.fs import file, lock
+from agentfs.fs import lock, syscalls
 from tests.conftest import part_or_all
 from tests.history.judges import snapshot
 
@@ -94,7 +94,7 @@ class Fault:
         for name in CALLS:
             monkeypatch.setattr(os, name, self.wrap(name, getattr(os, name)))
         monkeypatch.setattr(fcntl, "flock", self.wrap("flock", fcntl.flock))
-        monkeypatch.setattr(file, "_read_at", self.wrap("_read_at", file._read_at))
+        monkeypatch.setattr(syscalls, "read_at", self.wrap("read_at", syscalls.read_at))
 
     def wrap(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(*args: Any, **options: Any) -> Any:

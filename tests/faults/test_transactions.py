@@ -104,7 +104,7 @@ def both_edited(ws):
 
 
 def test_changes_that_cannot_be_undone_now_are_undone_when_the_root_is_opened_again(tmp_path, monkeypatch):
-    from agentfs.fs import apply
+    from agentfs.fs import batch
 
     top = fresh(tmp_path / "root")
     old = snapshot(top)
@@ -117,7 +117,7 @@ def test_changes_that_cannot_be_undone_now_are_undone_when_the_root_is_opened_ag
             raise OSError(errno.EIO, "broken")
         return real(*args, **options)
 
-    monkeypatch.setattr(apply, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(batch, "_RETRY_SECONDS", 0.0)
     with Workspace(top) as ws:
         monkeypatch.setattr(os, "replace", failing)
         with pytest.raises(AgentFSError) as caught:

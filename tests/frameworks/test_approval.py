@@ -12,7 +12,7 @@ from agentfs.tools.approval import Paused, answering, question_of
 from agentfs.tools.declaration import tool
 from tests.remote.over_pipe import open_pipe
 
-POLICY = Policy(allow=["read", "search", "change(free/**)"], permission=ask)
+POLICY = Policy(allow=["read", "search", "change(free/**)"], on_ask=ask)
 FILE = {"path": "a.txt", "content": "new\n"}
 
 

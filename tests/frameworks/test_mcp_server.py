@@ -13,7 +13,7 @@ MODES = ["auto", "legacy"]
 
 @pytest.fixture
 def ws(tmp_path):
-    with Workspace(tmp_path, policy=Policy(allow=["read", "search"], permission=ask)) as ws:
+    with Workspace(tmp_path, policy=Policy(allow=["read", "search"], on_ask=ask)) as ws:
         yield ws
 
 
@@ -45,7 +45,7 @@ async def test_a_change_during_the_question_is_never_lost(ws, tmp_path, mode):
     async with Client(server(ws), mode=mode, elicitation_callback=elicit) as client:
         result = await client.call_tool("edit", {"path": "a.txt", "old_string": "two", "new_string": "2"})
     if mode == "legacy":  # the call waits for the answer
-        assert "has changed since it was shown" in result.content[0].text
+        assert "have changed since the call was allowed" in result.content[0].text
         assert file.read_text() == "zero\none\ntwo\n"
     else:  # the call is repeated, and its question is another one
         assert not result.is_error

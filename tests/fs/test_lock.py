@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Toolset, Workspace
-from agentfs.errors import BusyError, StaleError
+from agentfs.errors import BusyError, ConflictError, StaleError
 from agentfs.fs import Current, Root, apply, lock, syscalls
 from agentfs.fs.resolve import ResolvedPath
 from tests.fs.mechanisms import change
@@ -204,11 +204,11 @@ def test_locks_of_killed_processes_are_removed_and_held_locks_stay(tree):
 
 
 def test_a_new_log_that_another_process_removes_is_created_again(tree, monkeypatch):
-    from agentfs.fs import plan
+    from agentfs.fs import recovery_log
 
     answers = [None]
     monkeypatch.setattr(
-        plan, "open_locked", lambda *args: answers.pop() if answers else lock.open_locked(*args)
+        recovery_log, "open_locked", lambda *args: answers.pop() if answers else lock.open_locked(*args)
     )
     with Workspace(tree) as ws, ws.transaction() as tx:
         tx.write("one", "1")
@@ -354,7 +354,7 @@ def test_a_batch_and_single_changes_of_its_files_exclude_one_another(
 
     def add_to_both(ws):
         while True:
-            with suppress(StaleError):
+            with suppress(StaleError, ConflictError):
                 with ws.transaction() as tx:
                     for name in "ab":
                         tx.splice(name, add_one)

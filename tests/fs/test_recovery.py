@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Workspace
-from agentfs.fs import lock, plan, revision_of, syscalls
+from agentfs.fs import lock, recovery_log, revision_of, syscalls
 from tests.history.judges import snapshot
 
 NEW = {"made/x": "one\n", "made/y": "two\n", "z": "three\n"}
@@ -32,7 +32,7 @@ def killed_after_creating(top: Path) -> Path:
     top.mkdir()
     child = os.fork()
     if child == 0:
-        plan.RecoveryLog.note_left = lambda *_: os._exit(9)
+        recovery_log.RecoveryLog.note_left = lambda *_: os._exit(9)
         with Workspace(top) as ws, ws.transaction() as tx:
             for path, text in NEW.items():
                 tx.write(path, text)
@@ -89,7 +89,7 @@ def test_the_only_copy_of_a_file_is_kept_while_its_directory_cannot_be_restored(
     before = snapshot(top)
     child = os.fork()
     if child == 0:
-        plan.RecoveryLog.note_left = lambda *_: os._exit(9)
+        recovery_log.RecoveryLog.note_left = lambda *_: os._exit(9)
         with Workspace(top) as ws:
             ws.delete("d", recursive=True)
         os._exit(0)
@@ -107,6 +107,27 @@ def test_the_only_copy_of_a_file_is_kept_while_its_directory_cannot_be_restored(
         assert (top / "d/e/f").read_text() == "the only copy\n"
     assert not logs_of(top)
     assert not list(top.rglob(".agentfs-*"))
+
+
+def test_a_killed_replacement_of_a_file_by_a_directory_with_entries_is_undone_at_once(tmp_path):
+    """The first repair left an empty directory, because it restored the file before it removed the entry."""
+    top, state = tmp_path / "root", tmp_path / "state"
+    put(top, {"d/e": "entry\n"})
+    with Workspace(top, state=state) as ws, ws.recording("a command"):
+        shutil.rmtree(top / "d")
+        put(top, {"d": "a file\n"})
+    child = os.fork()
+    if child == 0:
+        recovery_log.RecoveryLog.note_left = lambda *_: os._exit(9)
+        with Workspace(top, state=state) as ws:
+            ws.undo()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert (top / "d/e").exists()
+    with Workspace(top, state=state) as ws:
+        assert 'an unfinished change of "d", "d/e" was undone' in ws.recovery_notes
+    assert (top / "d").read_text() == "a file\n"
+    assert [*snapshot(top)] == ["d"]
 
 
 def test_a_batch_is_undone_even_if_its_directory_was_renamed(tmp_path):
@@ -146,7 +167,7 @@ def forged_log(project: Path) -> str:
     (project / second).write_text(HOOK)
     (project / second).chmod(0o755)
     rows = [[".git/hooks/pre-commit", node, None, "", second, "", 0]]
-    log = {"version": plan._VERSION, "root": str(project), "rows": rows}
+    log = {"version": recovery_log._VERSION, "root": str(project), "rows": rows}
     handle = os.open(project, os.O_RDONLY)
     log["born"] = syscalls.birth_time(handle)
     os.close(handle)

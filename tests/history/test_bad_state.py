@@ -409,7 +409,7 @@ def test_a_forged_journal_leads_nowhere(root, state, tmp_path):
         forge("steps", 2, payload)
     forge("meta", "position", b"9")
     forge("meta", "position", b'"x"')
-    forge("meta", "move", b"[9, 9]")
+    forge("meta", "rewind", b"[9, 9]")
     forge("meta", "base", b"[1]")
     forge("meta", "other", b"1")
     assert sorted(os.listdir(tmp_path)) == ["root", "state"]

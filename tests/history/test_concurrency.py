@@ -21,6 +21,7 @@ EXPECTED = {
     "already_exists",
     "ambiguous",
     "busy",
+    "conflict",  # of a transaction, at its end
     "invalid_argument",
     "no_change",
     "no_match",

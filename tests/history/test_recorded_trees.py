@@ -40,7 +40,10 @@ def act(number, one, other, draw):
         case 5: above(other); os.rename(one, other)
         case 6: os.rename(os.path.dirname(one) or "d", "moved")
         case 7: os.rename("moved", os.path.dirname(one) or "d")
-        case 8: os.chmod(one, draw.choice([0o600, 0o644, 0o755]))
+        case 8:
+            mode = draw.choice([0o600, 0o644, 0o755])
+            closes = os.geteuid() and os.path.isdir(one)  # only root could compare what is in it
+            os.chmod(one, mode | (0o700 if closes else 0))
         case 9: above(one); os.symlink(other, one)
         case 10: os.unlink(one); os.symlink(os.path.basename(other), one)
         case 11: above(other); os.link(one, other)
@@ -194,9 +197,9 @@ def check_killed_round(others: subprocess.Popen[str], top: Path, seed: int) -> N
                                     own_change(ws, draw)
         os._exit(0)
     os.waitpid(child, 0)
-    for left in root.rglob(".agentfs-*"):
-        left.unlink()  # of the killed change; agentfs removes it after an hour
     with Workspace(root, policy=policy, state=state, watch=watch) as ws:
+        for left in root.rglob(".agentfs-*.tmp"):
+            left.unlink()  # of the killed change; agentfs removes it after an hour
         after = snapshot(root)
         steps = len(ws._journal.timeline.done_steps)
         for _ in range(2):
@@ -206,6 +209,7 @@ def check_killed_round(others: subprocess.Popen[str], top: Path, seed: int) -> N
             for _ in range(steps):
                 ws.redo()
             assert snapshot(root) == after, ws.recovery_notes
+    assert not list(root.rglob(".agentfs-*"))
 
 
 @pytest.mark.parametrize("count", [12, pytest.param(2000, marks=pytest.mark.long)])

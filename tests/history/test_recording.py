@@ -15,6 +15,7 @@ from agentfs.cli import main
 from agentfs.errors import ClosedError, InvalidArgumentError, ReadOnlyError, RefusedError, TooLargeError
 from agentfs.fs import syscalls
 from agentfs.history.recordings import snapshot as snapshot_module
+from agentfs.history.recordings.seen_tree import Status
 from agentfs.results import ToolResult
 from tests.history.judges import git_applied, snapshot
 
@@ -493,9 +494,9 @@ def test_a_workspace_that_is_closed_in_the_block_keeps_the_recording_open(root, 
 
 def test_inodes_that_change_by_themselves_cost_time_only(root, reopened, monkeypatch):
     numbers = iter(range(10**6, 10**9))
-    status = snapshot_module._status
+    status = Status.of
     monkeypatch.setattr(syscalls, "file_system", lambda _: 0x65735546)  # FUSE
-    monkeypatch.setattr(snapshot_module, "_status", lambda found: status(found)._replace(inode=next(numbers)))
+    monkeypatch.setattr(Status, "of", lambda found: status(found)._replace(inode=next(numbers)))
     with reopened().recording("edit") as recorded:
         (root / "a.txt").write_text("x\n")
     assert [file.path for file in recorded.result.files] == ["a.txt"]

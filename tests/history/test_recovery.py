@@ -25,7 +25,7 @@ def unfinish(state, going_from=None):
         else:
             (first,) = database.execute("SELECT max(number) + 1 FROM steps").fetchone()
             changes = changes_between(database, going_from, position)
-            put(database, "move", [changes, first, [], position, None])
+            put(database, "rewind", [changes, first, [], position, None])
             put(database, "position", going_from)
 
 

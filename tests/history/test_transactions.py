@@ -8,7 +8,7 @@ import time
 import pytest
 
 from agentfs import AgentFSError, LineChange, Policy, Workspace
-from agentfs.errors import NotFoundError, ReadOnlyError, StaleError, UnreadError
+from agentfs.errors import ConflictError, NotFoundError, ReadOnlyError, UnreadError
 from tests.history.judges import snapshot
 
 
@@ -241,10 +241,67 @@ def test_a_file_that_somebody_else_changes_meanwhile_stops_all_of_it(ws, tmp_pat
             tx.edit("b", "one", "two")
             (tmp_path / "b").write_text("theirs\n")
 
-    with pytest.raises(StaleError) as caught:
+    with pytest.raises(ConflictError) as caught:
         change()
     assert "+theirs" in str(caught.value)
     assert (tmp_path / "a").read_text() == "one\n"
+
+
+LINES = "".join(f"line {number}\n" for number in range(9))
+
+
+def test_two_open_transactions_that_change_other_lines_of_a_file_both_end(ws, tmp_path):
+    """The second merges at its end, as undo does; one undo takes each of them back alone."""
+    (tmp_path / "a").write_text(LINES)
+    with ws.transaction() as outer, Workspace(tmp_path) as other:
+        outer.edit("a", "line 1\n", "first\n")
+        outer.write("new", "x\n")
+        with other.transaction() as later:
+            later.edit("a", "line 7\n", "seventh\n")
+        assert (tmp_path / "a").read_text() == LINES.replace("line 7", "seventh")
+    merged = LINES.replace("line 1", "first").replace("line 7", "seventh")
+    assert (tmp_path / "a").read_text() == merged
+    assert outer.commit_notes == ('merged with later changes: "a"',)
+    with pytest.raises(UnreadError):
+        ws.write("a", "unseen lines would be lost\n")
+    ws.undo()
+    assert (tmp_path / "a").read_text() == LINES.replace("line 7", "seventh")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_transaction_merges_with_a_changed_mode(ws, tmp_path):
+    (tmp_path / "b").write_text(LINES)
+    with ws.transaction() as tx:
+        tx.edit("b", "line 1\n", "first\n")
+        (tmp_path / "b").chmod(0o755)
+    assert (tmp_path / "b").read_text() == LINES.replace("line 1", "first")
+    assert (tmp_path / "b").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("theirs", [
+    lambda top: (top / "a").write_text(LINES.replace("line 1", "other")), lambda top: (top / "a").unlink(),
+    # As two programs do that both count up a number: one of the two would be lost.
+    lambda top: (top / "a").write_text(LINES.replace("line 1", "first")),
+    lambda top: (top / "a").write_text(LINES.replace("line 1", "first").replace("line 7", "seventh")),
+    lambda top: (top / "new").write_text("x\n"),
+    lambda top: (top / "new").write_text("theirs\n"), lambda top: ((top / "a").unlink(), (top / "a").mkdir()),
+    lambda top: (top / "a").write_bytes(b"\0" + LINES.encode()),
+])  # fmt: skip
+def test_a_transaction_that_cannot_be_merged_changes_nothing(ws, tmp_path, theirs):
+    (tmp_path / "a").write_text(LINES)
+
+    def change():
+        with ws.transaction() as tx:
+            tx.edit("a", "line 1\n", "first\n")
+            tx.write("new", "x\n")
+            tx.write("d/other", "x\n")
+            theirs(tmp_path)
+            seen.append(snapshot(tmp_path))
+
+    seen = []
+    with pytest.raises(ConflictError):
+        change()
+    assert snapshot(tmp_path) == seen[0]
 
 
 def test_calls_on_the_workspace_take_no_part(ws, tmp_path):
@@ -397,7 +454,7 @@ def test_a_transaction_within_a_transaction_sees_the_outer_one(ws, tmp_path):
         with contextlib.ExitStack() as stack:
             stack.enter_context(tx.transaction()).edit("a", "three", "four")
             tx.edit("a", "three", "five")
-            with pytest.raises(StaleError, match="by another call of this workspace"):
+            with pytest.raises(ConflictError, match="by another call of this workspace"):
                 stack.close()
     assert (tmp_path / "a").read_text() == "five\n"
     assert (tmp_path / "d" / "new").read_text() == "three\n"
@@ -413,7 +470,7 @@ def test_a_conflict_with_another_call_of_the_workspace_says_so(ws, tmp_path):
         with contextlib.ExitStack() as stack:
             stack.enter_context(ws.transaction()).edit(path, "one", "two")
             act()
-            with pytest.raises(StaleError) as caught:
+            with pytest.raises(ConflictError) as caught:
                 stack.close()
         return caught.value.message
 
@@ -421,7 +478,7 @@ def test_a_conflict_with_another_call_of_the_workspace_says_so(ws, tmp_path):
         with ws.transaction() as other:
             other.edit("a", "one", "three")
 
-    said = 'was changed by another call of this workspace (changed "a"); nothing was changed.'
+    said = 'was changed (line 1) by another call of this workspace (changed "a"); nothing was changed.'
     assert change("a", inner) == f'"a" {said} This is what changed:'
     ws.undo()
     thread = threading.Thread(target=inner)

@@ -187,7 +187,7 @@ FRAMEWORKS = {
 def programs():
     """Return the program that the page has for each framework, without those that ask for approval."""
     blocks = [block.content for block in blocks_of(PAGE) if block.language == "py"]
-    shown = [block for block in blocks if "permission=ask" not in block]
+    shown = [block for block in blocks if "on_ask=ask" not in block]
     return dict(zip(FRAMEWORKS, shown[-len(FRAMEWORKS) :], strict=True))
 
 

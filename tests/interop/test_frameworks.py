@@ -19,10 +19,11 @@ from agentfs import Toolset, Workspace
 from agentfs.results import Image, ReadResult
 from agentfs.tools.spec import ToolSpec
 from scripts.pages import NO_PROGRAMS, ROOT, TUTORIAL, blocks_of, sessions
-from tests.interop import calls_of_adapters
+from tests.interop import calls_of_adapters, gate_in_frameworks
 from tests.interop.calls_in_frameworks import CALLS, FRAMEWORKS, programs
 from tests.interop.products import FEATURES, PRODUCTS
 from tests.tool_samples import CLOSED
+from tests.tools.gate_table import COLUMNS, KINDS
 
 HERE = Path(__file__).parent
 FILE = "one\ntwo\nthree\n"
@@ -207,6 +208,14 @@ def test_a_model_sees_our_schemas_and_instructions(adapted, tools):
         own = {tool["name"]: tool["parameters"] for tool in tools.schemas("openai-responses")}
     assert seen["schemas"] == own
     assert seen["instructions"] == tools.instructions()
+
+
+@pytest.mark.parametrize("framework", gate_in_frameworks.FRAMEWORKS)
+def test_each_setting_holds_for_every_kind_of_tool_through_an_adapter(run, tmp_path, framework):
+    """The other ways to call are in tests/tools/test_gate_table.py."""
+    cells, found = json.loads(run(tmp_path, HERE / "gate_in_frameworks.py", framework))
+    assert cells == len(KINDS) * len(COLUMNS)
+    assert found == {}
 
 
 # The tables of features: each cell is the verdict of a program that uses the product's own tools.

@@ -246,25 +246,30 @@ async def test_a_question_without_a_diff_shows_the_arguments(tree, mode):
     """The arguments of `multi_edit` are not JSON, and the paths of `replace` may be many."""
     for number in range(50):
         (tree / f"{number}.txt").write_text("old\n")
-    user = User("decline", "decline", "decline")
+    user = User("decline", "decline", "accept", "accept", "decline")
     options = ("--ask", "read(a.txt)", "--ask", "change")
     async with client(tree, *options, mode=mode, elicitation_callback=user) as connected:
         edits = [{"old_string": "none", "new_string": "x"}]
         assert (await connected.call_tool("multi_edit", {"path": "a.txt", "edits": edits})).is_error
         assert (await connected.call_tool("replace", {"old_string": "old", "new_string": "new"})).is_error
-        assert (await connected.call_tool("undo", {"steps": 3})).is_error
+        for number in (0, 1):
+            await connected.call_tool(
+                "edit", {"path": f"{number}.txt", "old_string": "old", "new_string": "new"}
+            )
+        assert (await connected.call_tool("undo", {"steps": 2})).is_error
     assert "old_string='none'" in user.asked[0]
     assert " and 30 more files. Allow it?" in user.asked[1]
-    assert user.asked[2] == "undo wants to take back 3 steps of the journal. Allow it?\n\nsteps=3"
+    assert user.asked[4].startswith("undo wants to take back 2 steps of the journal. Allow it?\n\n")
+    assert user.asked[4].count("\n-new\n+old") == 2
 
 
 @pytest.mark.parametrize(("tool", "arguments", "said"), [
     ("ls", {"depth": 0}, "ls wants to use the root directory. Allow it?\n\ndepth=0"),
     ("ls", {"limit": 1, "offset": 0}, "ls wants to use the root directory. Allow it?\n\nlimit=1"),
     ("grep", {"pattern": "x", "context": 0}, "the root directory. Allow it?\n\npattern='x'\ncontext=0"),
-    ("delete", {"path": "sub", "recursive": True}, "delete wants to delete sub (1 file). Allow it?"),
-    ("delete", {"path": "a.txt"}, "delete wants to delete a.txt (1 file). Allow it?\n\npath='a.txt'"),
-    ("move", {"path": "a.txt", "to": "b.txt"}, "move wants to move a.txt, b.txt. Allow it?\n\npath="),
+    ("delete", {"path": "sub", "recursive": True}, "delete sub, sub/c.txt (1 file). Allow it?\n\n--- a/sub"),
+    ("delete", {"path": "a.txt"}, "delete wants to delete a.txt (1 file). Allow it?\n\n--- a/a.txt"),
+    ("move", {"path": "a.txt", "to": "b.txt"}, "move wants to move a.txt, b.txt. Allow it?\n\ndiff --git"),
     ("move", {"path": "around", "to": "b"}, "move wants to move around, sub, b. Allow it?"),
     ("copy", {"path": "a.txt", "to": "b.txt"}, "copy wants to copy a.txt, b.txt. Allow it?"),
     ("undo", {}, "undo wants to take back 1 step of the journal. Allow it?"),
@@ -272,12 +277,13 @@ async def test_a_question_without_a_diff_shows_the_arguments(tree, mode):
     ("redo", {"steps": 2}, "redo wants to make 2 steps of the journal again. Allow it?\n\nsteps=2"),
     ("rollback", {"to": "x\x1b"}, "rollback wants to take the files back to the checkpoint 'x\\x1b'"),
 ])  # fmt: skip
-async def test_a_question_without_a_diff_says_what_the_call_does(tree, tool, arguments, said):
+async def test_a_question_says_what_the_call_does(tree, tool, arguments, said):
     """`depth=0` was dropped, the root was called `..`, and `delete`, `move` and `undo` were all "change"."""
     os.symlink("sub", tree / "around")
     user = User("decline")
-    options = ("--ask", "*", "--tools", "ls,grep,delete,move,copy,undo,redo,rollback")
+    options = ("--ask", "*", "--tools", "ls,grep,delete,move,copy,undo,redo,rollback,checkpoint")
     async with client(tree, *options, elicitation_callback=user) as connected:
+        assert not (await connected.call_tool("checkpoint", {"name": "x\x1b"})).is_error
         assert (await connected.call_tool(tool, arguments)).is_error
     assert said in user.asked[0]
     assert "=None" not in user.asked[0]

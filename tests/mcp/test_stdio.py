@@ -201,7 +201,7 @@ def test_output_of_a_callback_stays_out_of_the_frames(tree):
         "import asyncio, sys\n"
         "from agentfs import Policy\nfrom agentfs.mcp import WorkspaceServer\n"
         "ask = lambda request: print('asked') or True\n"
-        "asyncio.run(WorkspaceServer(sys.argv[-1], policy=Policy(permission=ask)).serve())\n"
+        "asyncio.run(WorkspaceServer(sys.argv[-1], policy=Policy(on_ask=ask, ask=['read'])).serve())\n"
     )
     frames = [request(0, "initialize", HELLO), read(b'{"path":"a.txt"}')]
     done = subprocess.Popen(

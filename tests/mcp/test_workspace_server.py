@@ -269,8 +269,8 @@ async def test_narrowed_roots_do_not_lift_an_allow_rule(tmp_path, roots):
 @pytest.mark.parametrize("settings", [
     {"policy": Policy(deny=["*(lib/**)"])}, {"policy": Policy(mode="plan")},
     {"policy": Policy(read_only=True)},
-    {"policy": Policy(permission=lambda request: not request.changes)},
-    {"policy": Policy(permission=lambda request: Allow({"path": "other/a.txt"}))},
+    {"policy": Policy(on_ask=lambda request: not request.changes)},
+    {"policy": Policy(on_ask=lambda request: Allow({"path": "other/a.txt"}))},
 ])  # fmt: skip
 async def test_narrowed_roots_do_not_lift_other_refusals(tmp_path, settings):
     for name in ("lib", "other"):

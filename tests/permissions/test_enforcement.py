@@ -22,6 +22,17 @@ CHANGES = [
     ("edit", {"path": "src/a.txt", **EDIT}),
     ("multi_edit", {"path": "src/a.txt", "edits": [EDIT]}),
 ]
+
+
+def other(text: str) -> str:
+    """Return a text.
+
+    Args:
+        text: The text.
+    """
+    return text
+
+
 READS = [
     ("read", {"path": "src/a.txt"}),
     ("ls", {}),
@@ -51,35 +62,35 @@ def no(request):
 
 @pytest.mark.parametrize(("policy", "reads", "changes"), [
     (Policy(), "", ""),
-    (Policy(permission=lambda request: True), "", ""),
-    (Policy(permission=no), "refused", "refused"),
-    (Policy(permission=lambda request: not request.changes), "", "refused"),
-    (Policy(permission=lambda request: "yes"), "refused", "refused"),
+    (Policy(on_ask=lambda request: True), "", ""),
+    (Policy(on_ask=no), "", "refused"),
+    (Policy(on_ask=lambda request: not request.changes), "", "refused"),
+    (Policy(on_ask=lambda request: "yes"), "", "refused"),
     (Policy(mode="plan"), "", "refused"),
-    (Policy(mode="plan", permission=lambda request: True), "", "refused"),
-    (Policy(mode="accept_edits", permission=no), "refused", ""),
-    (Policy(mode="bypass", permission=no), "", ""),
+    (Policy(mode="plan", on_ask=lambda request: True), "", "refused"),
+    (Policy(mode="accept_edits", on_ask=no), "", ""),
+    (Policy(mode="bypass", on_ask=no), "", ""),
     (Policy(mode="bypass", deny=["change"]), "", "refused"),
-    (Policy(permission=no, allow=["*"]), "", ""),
-    (Policy(permission=no, allow=["read", "search"]), "", "refused"),
+    (Policy(on_ask=no, allow=["*"]), "", ""),
+    (Policy(on_ask=no, allow=["read", "search"]), "", "refused"),
     (Policy(allow=["read"]), "", "refused"),
     (Policy(allow=["change"]), "", ""),
-    (Policy(deny=["*"], allow=["*"], permission=lambda request: True), "refused", "refused"),
+    (Policy(deny=["*"], allow=["*"], on_ask=lambda request: True), "refused", "refused"),
     (Policy(ask=["change"]), "", "refused"),
-    (Policy(ask=["delete"], permission=no), "", ""),
-    (Policy(ask=["delete"], allow=["read(lib/**)"], permission=no), "", "refused"),
-    (Policy(ask=["delete"], allow=["read(lib/**)"], permission=lambda request: True), "", ""),
+    (Policy(ask=["delete"], on_ask=no), "", ""),
+    (Policy(ask=["delete"], allow=["read(lib/**)"], on_ask=no), "", "refused"),
+    (Policy(ask=["delete"], allow=["read(lib/**)"], on_ask=lambda request: True), "", ""),
     (Policy(ask=["change"], allow=["*"]), "", "refused"),
-    (Policy(ask=["change"], allow=["*"], permission=no), "", "refused"),
-    (Policy(ask=["*"], allow=["*"], permission=lambda request: True), "", ""),
-    (Policy(ask=["*"], deny=["change"], permission=lambda request: True), "", "refused"),
+    (Policy(ask=["change"], allow=["*"], on_ask=no), "", "refused"),
+    (Policy(ask=["*"], allow=["*"], on_ask=lambda request: True), "", ""),
+    (Policy(ask=["*"], deny=["change"], on_ask=lambda request: True), "", "refused"),
     (Policy(ask=["*"], mode="bypass"), "refused", "refused"),
-    (Policy(ask=["change"], mode="bypass", permission=no), "", "refused"),
-    (Policy(ask=["delete"], mode="bypass", permission=no), "", ""),
-    (Policy(ask=["*"], mode="plan", permission=lambda request: True), "", "refused"),
-    (Policy(ask=["*"], mode="accept_edits", permission=no), "refused", "refused"),
-    (Policy(ask=["edit(src/**)"], mode="accept_edits", permission=lambda request: True), "", ""),
-    (Policy(ask=["edit(lib/**)"], mode="accept_edits", permission=no), "", ""),
+    (Policy(ask=["change"], mode="bypass", on_ask=no), "", "refused"),
+    (Policy(ask=["delete"], mode="bypass", on_ask=no), "", ""),
+    (Policy(ask=["*"], mode="plan", on_ask=lambda request: True), "", "refused"),
+    (Policy(ask=["*"], mode="accept_edits", on_ask=no), "refused", "refused"),
+    (Policy(ask=["edit(src/**)"], mode="accept_edits", on_ask=lambda request: True), "", ""),
+    (Policy(ask=["edit(lib/**)"], mode="accept_edits", on_ask=no), "", ""),
 ])  # fmt: skip
 def test_modes_rules_and_answers(tree, policy, reads, changes):
     assert set(codes(tree, policy, READS)) == {reads}
@@ -92,7 +103,7 @@ def test_modes_rules_and_answers(tree, policy, reads, changes):
 @pytest.mark.parametrize("mode", ["default", "accept_edits", "bypass"])
 def test_no_mode_answers_what_an_ask_rule_asks(tree, mode):
     asked = []
-    policy = Policy(mode=mode, ask=["edit(src/**)", "read(lib/**)"], permission=asked.append)
+    policy = Policy(mode=mode, ask=["edit(src/**)", "read(lib/**)"], on_ask=asked.append)
     with Workspace(tree, policy=policy) as ws:
         refused = codes(
             tree, policy, [("edit", {"path": "src/a.txt", **EDIT}), ("read", {"path": "lib/b.txt"})]
@@ -105,7 +116,7 @@ def test_no_mode_answers_what_an_ask_rule_asks(tree, mode):
 
 
 def test_plan_mode_refuses_before_an_ask_rule_asks(tree):
-    policy = Policy(mode="plan", ask=["edit"], permission=lambda _: pytest.fail("asked"))
+    policy = Policy(mode="plan", ask=["edit"], on_ask=lambda _: pytest.fail("asked"))
     assert codes(tree, policy, [("edit", {"path": "src/a.txt", **EDIT})]) == ["refused"]
 
 
@@ -128,9 +139,13 @@ ASKED = {
 ])  # fmt: skip
 def test_an_ask_rule_asks_about_the_calls_that_it_covers_and_no_others(tree, rule, asked):
     seen = set()
-    policy = Policy(ask=[rule], allow=["*"], permission=lambda request: seen.add(request.method))
+    policy = Policy(ask=[rule], allow=["*"], on_ask=lambda request: seen.add(request.method))
     for name, arguments in ASKED.items():
         with Workspace(tree, policy=policy) as ws:
+            if name in ("undo", "redo"):
+                ws.host.write("lib/new.txt", name)
+            if name == "redo":
+                ws.host.undo()
             ws.tools("all").call(name, arguments)
         (tree / "src" / "a.txt").write_text("one\n")
         (tree / "x.txt").unlink(missing_ok=True)
@@ -152,7 +167,7 @@ def test_an_ask_rule_holds_for_the_file_that_a_link_leads_to(tree):
 
 def test_no_call_reaches_a_file_that_an_ask_rule_covers_without_asking(tree):
     """Attack: calls that find files by themselves, or that name a directory above, are not about the file."""
-    policy = Policy(ask=["read(src/**)", "change(src/**)"], allow=["*"], permission=no)
+    policy = Policy(ask=["read(src/**)", "change(src/**)"], allow=["*"], on_ask=no)
     (tree / "src" / "a.txt").write_text("hidden text\n")
     calls = [
         ("grep", {"pattern": "hid"}), ("grep", {"pattern": "hidd", "path": ["lib", "."]}),
@@ -168,7 +183,7 @@ def test_no_call_reaches_a_file_that_an_ask_rule_covers_without_asking(tree):
 
 
 def test_an_allowed_question_allows_the_files_that_it_showed(tree):
-    policy = Policy(ask=["*(src/**)"], allow=["*"], permission=lambda request: True)
+    policy = Policy(ask=["*(src/**)"], allow=["*"], on_ask=lambda request: True)
     with Workspace(tree, policy=policy) as ws:
         tools = ws.tools("all")
         assert "one" in tools.call("grep", {"pattern": "one", "path": "src"}).content
@@ -180,14 +195,14 @@ def test_an_allowed_question_allows_the_files_that_it_showed(tree):
 
 def test_an_edit_that_finds_nothing_fails_before_the_user_is_asked(tree):
     asked = []
-    policy = Policy(ask=["edit"], allow=["*"], permission=asked.append)
+    policy = Policy(ask=["edit"], allow=["*"], on_ask=asked.append)
     missing = ("edit", {"path": "src/a.txt", "old_string": "none", "new_string": "x"})
     assert codes(tree, policy, [missing]) == ["no_match"]
     assert asked == []
 
 
 def test_a_refusal_has_the_reason_and_says_not_to_retry(tree):
-    with Workspace(tree, policy=Policy(permission=no)) as ws:
+    with Workspace(tree, policy=Policy(on_ask=no)) as ws:
         result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
     assert result.content == ("not today.\nDo not try again in any way; tell the user, or go on without it.")
     assert (tree / "src" / "a.txt").read_text() == "one\n"
@@ -200,20 +215,22 @@ def test_the_callback_gets_all_facts(tree):
         asked.append(request)
         return True
 
-    with Workspace(tree, policy=Policy(permission=ask)) as ws:
+    with Workspace(tree, policy=Policy(on_ask=ask)) as ws:
         ws.tools(prefix="fs_").call("fs_edit", {"file_path": "./src/../src/a.txt", **EDIT})
+    with Workspace(tree, policy=Policy(on_ask=ask, ask=["read"])) as ws:
         ws.read("lib/b.txt")
     edit, read = asked
-    assert (edit.method, edit.effect, edit.changes, edit.tool) == ("edit", "edit", True, "fs_edit")
+    assert (edit.method, edit.effect, edit.tool) == ("edit", "edit", "fs_edit")
+    assert edit.changes == (("src/a.txt", "one\n", "two\n"),)
     assert edit.paths == ("src/a.txt",)
     assert edit.arguments["new_string"] == "two"
     assert edit.diff.splitlines()[-2:] == ["-one", "+two"]
-    assert (read.method, read.changes, read.diff, read.tool) == ("read", False, "", None)
+    assert (read.method, read.changes, read.diff, read.tool) == ("read", (), "", None)
 
 
 def test_the_user_is_not_asked_about_a_failing_call_if_reading_is_allowed(tree):
     asked = []
-    with Workspace(tree, policy=Policy(allow=["read"], permission=asked.append)) as ws:
+    with Workspace(tree, policy=Policy(allow=["read"], on_ask=asked.append)) as ws:
         tools = ws.tools()
         for arguments in (
             {"path": "src/a.txt", "old_string": "absent", "new_string": "x"},
@@ -323,7 +340,7 @@ def test_a_rule_that_leads_to_a_file_by_the_rules_of_paths_protects_it_or_is_an_
 
 def test_rules_apply_to_the_file_of_a_kept_page(tree):
     asked = []
-    policy = Policy(deny=["grep(src/**)"], permission=lambda request: asked.append(request) or True)
+    policy = Policy(deny=["grep(src/**)"], ask=["read"], on_ask=lambda request: asked.append(request) or True)
     with Workspace(tree, policy=policy) as ws:
         name = ws.keep(ws.read("src/a.txt"))
         assert ws.tools().call("grep", {"pattern": "one", "path": name}).error["code"] == "refused"
@@ -362,14 +379,14 @@ def test_changed_arguments_are_used_and_checked_again(tree):
     def elsewhere(request):
         return Allow({"path": "lib/b.txt"}) if request.method == "edit" else True
 
-    with Workspace(tree, policy=Policy(permission=elsewhere)) as ws:
+    with Workspace(tree, policy=Policy(on_ask=elsewhere)) as ws:
         assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
     with (
-        Workspace(tree, policy=Policy(permission=elsewhere, deny=["edit(lib/**)"])) as ws,
+        Workspace(tree, policy=Policy(on_ask=elsewhere, deny=["edit(lib/**)"])) as ws,
         pytest.raises(RefusedError),
     ):
         ws.edit("src/a.txt", "one", "three")
-    unknown = Policy(permission=lambda request: Allow({"nothing": 1}))
+    unknown = Policy(on_ask=lambda request: Allow({"nothing": 1}))
     with Workspace(tree, policy=unknown) as ws, pytest.raises(InvalidArgumentError):
         ws.edit("src/a.txt", "one", "two")
     assert (tree / "src" / "a.txt").read_text() == "one\n"
@@ -386,10 +403,10 @@ def test_each_of_several_callbacks_is_shown_the_call_as_the_one_before_it_change
         asked.append((request.arguments["path"], request.paths, "+++ b/lib/b.txt" in request.diff))
         return True
 
-    with Workspace(tree, policy=Policy(permission=[elsewhere, note])) as ws:
+    with Workspace(tree, policy=Policy(on_ask=[elsewhere, note])) as ws:
         assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
     assert asked == [("lib/b.txt", ("lib/b.txt",), True)]
-    refusing = Policy(permission=(lambda _: False, note))
+    refusing = Policy(on_ask=(lambda _: False, note))
     with Workspace(tree, policy=refusing) as ws, pytest.raises(RefusedError):
         ws.edit("src/a.txt", "one", "two")
     assert len(asked) == 1, "after a refusal nobody else is asked"
@@ -492,7 +509,7 @@ def test_a_naive_gate_that_asks_under_a_lock_blocks_the_user(tree):
 def test_a_link_swapped_while_the_user_is_asked_is_detected(tree):
     """Attack: the approved directory becomes a link to a denied one."""
     with (
-        Workspace(tree, policy=Policy(permission=swapping(tree), deny=["edit(lib/**)"])) as ws,
+        Workspace(tree, policy=Policy(on_ask=swapping(tree), deny=["edit(lib/**)"])) as ws,
         pytest.raises(RefusedError),
     ):
         ws.edit("src/a.txt", "one", "two")
@@ -506,7 +523,7 @@ def test_a_file_changed_while_the_user_is_asked_is_stale(tree, method):
             (tree / "src" / "a.txt").write_text("one\nmore\n")
         return True
 
-    with Workspace(tree, policy=Policy(permission=change)) as ws:
+    with Workspace(tree, policy=Policy(on_ask=change)) as ws:
         ws.read("src/a.txt")
         arguments = ("one", "two") if method == "edit" else ("two\n",)
         with pytest.raises(StaleError):
@@ -525,7 +542,7 @@ def test_no_lock_is_held_while_the_user_is_asked(tree):
         assert not worker.is_alive(), "a lock is held"
         return True
 
-    with other, Workspace(tree, policy=Policy(permission=ask)) as ws, pytest.raises(StaleError):
+    with other, Workspace(tree, policy=Policy(on_ask=ask)) as ws, pytest.raises(StaleError):
         ws.edit("src/a.txt", "one", "two")
 
 
@@ -538,7 +555,7 @@ def test_an_asynchronous_callback_is_awaited_on_the_loop_of_the_caller(tree):
             await asyncio.sleep(0)
             return Deny("no") if request.changes else True
 
-        with Workspace(tree, policy=Policy(permission=ask)) as ws:
+        with Workspace(tree, policy=Policy(on_ask=ask, ask=["*"])) as ws:
             read = await ws.tools().acall("read", {"path": "src/a.txt"})
             edit = await ws.tools().acall("edit", {"path": "src/a.txt", **EDIT})
             direct = ws.tools().call("read", {"path": "src/a.txt"})
@@ -557,19 +574,28 @@ def test_a_preview_is_allowed_in_plan_mode_without_asking(tree):
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
-def test_a_callback_that_raises_is_a_failure_that_changes_nothing(tree):
+def test_a_callback_that_raises_refuses_the_call_and_the_program_gets_the_exception(tree, caplog):
     def ask(request):
-        raise ZeroDivisionError
+        raise ZeroDivisionError("secret reason")
 
-    with Workspace(tree, policy=Policy(permission=ask)) as ws:
+    events = []
+    with Workspace(tree, policy=Policy(on_ask=ask), on_event=events.append) as ws:
         result = ws.tools().call("edit", {"path": "src/a.txt", **EDIT})
-    assert result.error["code"] == "internal"
+        with pytest.raises(RefusedError) as refused:
+            ws.edit("src/a.txt", "one", "two")
+    assert result.error["code"] == "refused"
+    assert "secret reason" not in f"{result.content}{result.to_dict()}"
+    assert "ZeroDivisionError" not in result.content
+    assert isinstance(refused.value.__cause__, ZeroDivisionError)
+    raised = [event.exception for event in events if event.kind == "refused"]
+    assert [str(each) for each in raised] == ["secret reason"] * 2
+    assert "secret reason" in caplog.text
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
 @pytest.mark.parametrize("wrong", [
-    {"mode": "no"}, {"permission": 1}, {"permission": [print, 1]}, {"allow": "edit"}, {"deny": ["edit("]},
-    {"deny": ["Edit"]}, {"allow": [1]},
+    {"mode": "no"}, {"on_ask": 1}, {"on_ask": [print, 1]}, {"allow": "edit"}, {"deny": ["edit("]},
+    {"deny": ["a-b"]}, {"allow": [1]},
 ])  # fmt: skip
 def test_a_wrong_policy_is_an_error_when_it_is_made(wrong):
     with pytest.raises(AgentFSError):
@@ -579,7 +605,7 @@ def test_a_wrong_policy_is_an_error_when_it_is_made(wrong):
 def test_a_transaction_asks_about_a_new_file_in_an_existing_directory(tmp_path):
     (tmp_path / "src").mkdir()
     asked = []
-    policy = Policy(permission=lambda request: asked.append(request.paths) or True)
+    policy = Policy(on_ask=lambda request: asked.append(request.paths) or True)
     with Workspace(tmp_path, policy=policy) as ws, ws.transaction() as changes:
         changes.write("src/new.txt", "x\n")
     assert asked == [("src/new.txt",)]
@@ -594,7 +620,7 @@ def test_a_file_that_changes_while_a_write_is_asked_about_is_not_replaced(tree, 
         (tree / "src" / name).write_text("theirs\n")
         return True
 
-    policy = Policy(permission=change_and_allow, overwrite="always")
+    policy = Policy(on_ask=change_and_allow, overwrite="always")
     with Workspace(tree, policy=policy) as ws, pytest.raises(StaleError):
         ws.write(f"src/{name}", "ours\n")
     assert (tree / "src" / name).read_text() == "theirs\n"
@@ -604,18 +630,28 @@ def test_a_file_that_changes_while_a_write_is_asked_about_is_not_replaced(tree, 
     {"deny": ["reed(secret/**)"]}, {"deny": ["reads"]}, {"allow": ["edit_file(src/**)"]}, {"deny": ["tools"]},
     {"deny": ["checkpoint"]}, {"allow": ["changes_(src)"]},
 ])  # fmt: skip
-def test_a_rule_that_names_no_tool_is_an_error(tree, rules):
-    with pytest.raises(InvalidArgumentError, match="names no tool") as caught:
-        Workspace(tree, policy=Policy(**rules))
+@pytest.mark.parametrize("use", [
+    lambda tools: tools.call("read", {"path": "src/a.txt"}), lambda tools: tools.schemas(),
+    lambda tools: tools.functions(), lambda tools: tools + [other],  # noqa: RUF005 - a toolset
+    lambda tools: tools.answer([]),
+    lambda tools: asyncio.run(tools.acall("ls")), lambda tools: asyncio.run(tools.aanswer([])),
+])  # fmt: skip
+def test_a_rule_that_names_no_tool_is_an_error_of_the_toolset(tree, rules, use):
+    with (
+        Workspace(tree, policy=Policy(**rules)) as ws,
+        pytest.raises(InvalidArgumentError, match="names no tool") as caught,
+    ):
+        use(ws.tools("all"))
     assert "read" in caught.value.hint
     assert "search" in caught.value.hint
-    with Workspace(tree) as ws, pytest.raises(InvalidArgumentError, match="names no tool"):
-        ws.view(policy=Policy(**rules))
 
 
 def test_a_misspelt_rule_gets_the_nearest_name(tree):
-    with pytest.raises(InvalidArgumentError, match="did you mean `read`"):
-        Workspace(tree, policy=Policy(deny=["reed(secret/**)"]))
+    with (
+        Workspace(tree, policy=Policy(deny=["reed(secret/**)"])) as ws,
+        pytest.raises(InvalidArgumentError, match="did you mean `read`"),
+    ):
+        ws.tools().schemas()
 
 
 def test_a_rule_can_name_each_tool_and_group(tree):
@@ -654,7 +690,7 @@ CREATIONS = [
 @pytest.mark.parametrize(("dialect", "name", "arguments"), CREATIONS)
 @pytest.mark.parametrize("rules", [
     {"deny": ["write"]}, {"deny": ["write(secrets/**)"]}, {"ask": ["write"]}, {"ask": ["write(secrets/**)"]},
-    {"allow": ["edit"]}, {"mode": "plan"}, {"permission": lambda request: request.effect != "write"},
+    {"allow": ["edit"]}, {"mode": "plan"}, {"on_ask": lambda request: request.effect != "write"},
 ])  # fmt: skip
 def test_no_tool_creates_a_file_past_the_rules_of_write(tree, rules, dialect, name, arguments):
     """An edit with an empty old text creates a file, so it is judged as a write too."""
@@ -685,7 +721,7 @@ def test_a_rule_that_allows_write_allows_an_edit_that_creates_a_file(tree):
 
 def test_a_request_shows_an_edit_that_creates_a_file_as_a_write(tree):
     seen = []
-    with Workspace(tree, policy=Policy(permission=lambda each: seen.append(each.effect) or True)) as ws:
+    with Workspace(tree, policy=Policy(on_ask=lambda each: seen.append(each.effect) or True)) as ws:
         ws.edit("new.txt", "", "x\n")
         ws.edit("new.txt", "x", "y")
         ws.edit("new.txt", "", "z", insert_line=0)
@@ -712,15 +748,15 @@ def test_changed_arguments_are_converted_like_those_of_a_call(tree):
         "edit": Allow({"path": Path("lib/b.txt")}),
         "multi_edit": Allow({"edits": [{"old_string": "two", "new_string": "three"}]}),
     }
-    with Workspace(tree, policy=Policy(permission=lambda request: answers.get(request.method, True))) as ws:
+    with Workspace(tree, policy=Policy(on_ask=lambda request: answers.get(request.method, True))) as ws:
         assert ws.edit("src/a.txt", "one", "two").path == "lib/b.txt"
-        assert ws.multi_edit("lib/b.txt", [EDIT]).replacements == 1
+        assert ws.multi_edit("lib/b.txt", [{"old_string": "two", "new_string": "other"}]).replacements == 1
     assert (tree / "lib" / "b.txt").read_text() == "three\n"
     assert (tree / "src" / "a.txt").read_text() == "one\n"
 
 
 def test_a_path_object_from_a_callback_is_checked_by_the_rules(tree):
-    policy = Policy(permission=lambda request: Allow({"path": Path("lib/b.txt")}), deny=["edit(lib/**)"])
+    policy = Policy(on_ask=lambda request: Allow({"path": Path("lib/b.txt")}), deny=["edit(lib/**)"])
     with Workspace(tree, policy=policy) as ws, pytest.raises(RefusedError):
         ws.edit("src/a.txt", "one", "two")
 
@@ -730,7 +766,7 @@ def test_a_path_object_from_a_callback_is_checked_by_the_rules(tree):
     ({"nothing": 1}, "nothing"), ({"self": 1}, "self"),
 ])  # fmt: skip
 def test_changed_arguments_of_a_wrong_type_are_refused(tree, changed, named):
-    with Workspace(tree, policy=Policy(permission=lambda request: Allow(changed))) as ws:
+    with Workspace(tree, policy=Policy(on_ask=lambda request: Allow(changed))) as ws:
         with pytest.raises(InvalidArgumentError, match=named):
             ws.edit("src/a.txt", "one", "two")
         assert ws.tools().call("edit", {"path": "src/a.txt", **EDIT}).error["code"] == "invalid_argument"
@@ -772,7 +808,7 @@ def test_an_error_quotes_nothing_of_a_file_before_the_callback_allowed_it(tree, 
     """Attack: a change fails, and the error shows lines of the file."""
     (tree / "s.py").write_text("\n".join(SECRET_LINES) + "\n")
     asked = []
-    policy = Policy(permission=lambda request: bool(asked.append(request)))
+    policy = Policy(ask=["read(**)"], on_ask=lambda request: bool(asked.append(request)))
     with Workspace(tree, policy=policy) as ws:
         result = ws.tools("all", dialect=dialect).call(name, arguments)
     shown = f"{result.to_dict()}{result.content}{result.data}"
@@ -785,7 +821,7 @@ def test_an_error_quotes_nothing_of_a_file_before_the_callback_allowed_it(tree, 
 
 def test_an_error_that_the_callback_allowed_quotes_the_file(tree):
     (tree / "s.py").write_text("\n".join(SECRET_LINES) + "\n")
-    with Workspace(tree, policy=Policy(permission=lambda request: True)) as ws:
+    with Workspace(tree, policy=Policy(on_ask=lambda request: True)) as ws:
         result = ws.tools().call("edit", MISSES["edit"])
     assert result.error["code"] == "no_match"
     assert SECRET_LINES[3] in result.content
@@ -793,17 +829,18 @@ def test_an_error_that_the_callback_allowed_quotes_the_file(tree):
 
 def test_a_preview_of_a_change_is_asked_about_as_a_read(tree):
     asked = []
-    with Workspace(tree, policy=Policy(permission=lambda request: asked.append(request) or True)) as ws:
+    policy = Policy(ask=["read"], on_ask=lambda request: asked.append(request) or True)
+    with Workspace(tree, policy=policy) as ws:
         assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
-    assert [(each.effect, each.changes, each.diff) for each in asked] == [("read", False, "")]
-    with Workspace(tree, policy=Policy(allow=["read"], permission=lambda request: False)) as ws:
+    assert [(each.effect, each.changes, each.diff) for each in asked] == [("read", (), "")]
+    with Workspace(tree, policy=Policy(allow=["read"], on_ask=lambda request: False)) as ws:
         assert "+two" in ws.edit("src/a.txt", "one", "two", preview=True).diff
 
 
 def test_a_request_has_no_character_that_a_terminal_hides(tree):
     """Attack: a model hides a line of the diff, or a part of a path, from the person who approves."""
     asked = []
-    policy = Policy(permission=lambda request: asked.append(request) or True)
+    policy = Policy(on_ask=lambda request: asked.append(request) or True)
     erase, reverse = "\x1b[1A\x1b[2K", "\u202e"
     with Workspace(tree, policy=policy) as ws:
         tools = ws.tools("all")
@@ -836,7 +873,7 @@ def test_a_text_with_the_same_short_hash_is_another_version(tree):
         return True
 
     file.write_text(SHOWN)
-    with Workspace(tree, policy=Policy(allow=["read"], permission=swap)) as ws, pytest.raises(StaleError):
+    with Workspace(tree, policy=Policy(allow=["read"], on_ask=swap)) as ws, pytest.raises(StaleError):
         ws.edit("src/a.txt", "limit", "maximum")
     file.write_text(SHOWN)
     with Workspace(tree) as ws:

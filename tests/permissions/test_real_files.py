@@ -11,9 +11,9 @@ import pytest
 
 from agentfs import Policy, Protect, Workspace
 from agentfs.cli import main
-from agentfs.enforcement import permission_check
 from agentfs.errors import AgentFSError, BusyError, NoMatchError, RefusedError
 from agentfs.fs import syscalls
+from agentfs.tools import rules
 
 SECRET = "the-secret-text"
 
@@ -36,7 +36,7 @@ def everything_below(tree):
 
 @pytest.mark.parametrize("policy", [
     Policy(allow=["write(src/**)"]), Policy(deny=["write(other/**)"]),
-    Policy(permission=lambda request: all(path.startswith("src/") for path in request.paths)),
+    Policy(on_ask=lambda request: all(path.startswith("src/") for path in request.paths)),
 ])  # fmt: skip
 @pytest.mark.parametrize(("link", "target", "path"), [
     ("src/dangling", "../other/new.txt", "src/dangling"),
@@ -61,7 +61,7 @@ def test_a_glob_of_read_many_does_not_read_what_a_rule_denies(tree):
 
 def test_a_glob_that_was_allowed_is_read(tree):
     asked = []
-    policy = Policy(permission=lambda request: asked.append(request.paths) or True)
+    policy = Policy(ask=["read"], on_ask=lambda request: asked.append(request.paths) or True)
     with Workspace(tree, policy=policy) as ws:
         assert "harmless" in str(ws.read_many(["p*/k.txt"]))
     assert asked == [("p*/k.txt",)]
@@ -134,7 +134,7 @@ def test_a_rule_whose_wildcard_matches_a_link_covers_every_path_through_it(tree,
     with Workspace(tree, policy=Policy(deny=[rule])) as ws, pytest.raises(RefusedError):
         ws.read(path)
     asked = []
-    policy = Policy(ask=[rule], permission=lambda request: asked.append(request.paths))
+    policy = Policy(ask=[rule], on_ask=lambda request: asked.append(request.paths))
     with Workspace(tree, policy=policy) as ws, pytest.raises(RefusedError):
         ws.read(path)
     assert len(asked) == 1
@@ -304,7 +304,7 @@ def test_a_link_swapped_during_a_read_shows_nothing_denied(tree):
 @pytest.mark.parametrize("policy", [
     Policy(deny=["write(secret/**)"]),
     Policy(allow=["write(public/**)", "write(src/**)"]),
-    Policy(permission=lambda request: "secret" not in str(request.paths)),
+    Policy(on_ask=lambda request: "secret" not in str(request.paths)),
 ])  # fmt: skip
 def test_a_link_swapped_during_a_write_changes_no_denied_file(tree, policy):
     link, start, number, naive = tree / "src" / "link", time.monotonic(), 0, False
@@ -371,7 +371,7 @@ def test_a_refused_undo_shows_no_content_that_is_now_denied(tree, tmp_path, poli
 def test_changes_asks_for_permission(tree, tmp_path):
     edited_before(tree)
     asked = []
-    ask = Policy(permission=lambda request: asked.append((request.method, request.effect)))
+    ask = Policy(ask=["read"], on_ask=lambda request: asked.append((request.method, request.effect)))
     for policy in (Policy(deny=["changes"]), Policy(deny=["read"]), ask):
         with Workspace(tree, policy=policy, state=tmp_path / "state") as ws, pytest.raises(RefusedError):
             ws.changes()
@@ -419,7 +419,7 @@ def test_a_granted_path_with_wildcards_is_one_path(tree, name, call):
             os.symlink("secret", tree / name)
         return True
 
-    with Workspace(tree, policy=Policy(permission=swap)) as ws:
+    with Workspace(tree, policy=Policy(ask=["*"], on_ask=swap)) as ws:
         try:
             answer = str(call(ws, name))
         except AgentFSError as error:
@@ -437,7 +437,7 @@ def test_a_link_before_the_wildcard_of_a_granted_glob_keeps_its_target(tree):
         os.symlink("secret", tree / "link")
         return True
 
-    with Workspace(tree, policy=Policy(permission=swap)) as ws:
+    with Workspace(tree, policy=Policy(ask=["*"], on_ask=swap)) as ws:
         assert SECRET not in str(ws.read_many(["link/*.txt"]))
 
 
@@ -447,7 +447,7 @@ def test_a_link_before_the_wildcard_of_a_granted_glob_keeps_its_target(tree):
     ("public/*.txt", {"public/k.txt"}), ("{src,public}/*", {"public/k.txt", "src/a.txt"}),
 ])  # fmt: skip
 def test_a_granted_glob_allows_reading_its_matches(tree, glob, read):
-    policy = Policy(permission=lambda request: True, deny=["read(secret/**)"])
+    policy = Policy(on_ask=lambda request: True, ask=["read"], deny=["read(secret/**)"])
     with Workspace(tree, policy=policy) as ws:
         answer = ws.read_many([glob])
         assert {file.path for file in answer.files} == read
@@ -457,11 +457,11 @@ def test_a_granted_glob_allows_reading_its_matches(tree, glob, read):
 
 def test_globs_that_models_send_are_not_kept(tree):
     """A model can send any number of globs; only those of rules are cached."""
-    policy = Policy(permission=lambda request: True, allow=["edit(src/**)"])
+    policy = Policy(on_ask=lambda request: True, allow=["edit(src/**)"])
     with Workspace(tree, policy=policy) as ws:
         ws.read_many(["p*/k.txt"])
-        before = permission_check._compiled.cache_info().currsize
+        before = rules._compiled.cache_info().currsize
         for number in range(20):
             ws.read_many([f"p*/k.tx[t{number}]"])
-    assert permission_check._compiled.cache_info().currsize == before
-    assert permission_check._compiled.cache_info().maxsize is not None
+    assert rules._compiled.cache_info().currsize == before
+    assert rules._compiled.cache_info().maxsize is not None

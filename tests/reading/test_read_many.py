@@ -62,3 +62,11 @@ def test_read_many_can_be_named_as_a_tool(ws):
     tools = ws.tools(["read_many"])
     assert tools.call("read_many", {"paths": ["d.txt"]}).content == "== d.txt ==\n1|text"
     assert "read_many" not in ws.tools().names
+
+
+def test_regression_a_glob_of_read_many_does_not_shorten_the_skip_report_of_glob(tmp_path):
+    (tmp_path / ".hidden.py").write_text("x\n")
+    (tmp_path / "a.py").write_text("x\n")
+    with Workspace(tmp_path) as ws:
+        ws.read_many("*.py")
+        assert "left out: 1 hidden" in ws.glob("*.py").text

@@ -28,7 +28,6 @@ from agentfs.errors import (
     OutsideWorkspaceError,
     ReadOnlyError,
     RefusedError,
-    StaleError,
     TooLargeError,
     UnknownLineError,
     UnreadError,
@@ -187,7 +186,7 @@ def test_a_transaction_is_made_completely_or_not_at_all(remote, tmp_path):
     with pytest.raises(ZeroDivisionError):
         change(lambda: 1 // 0)
     assert (tmp_path / "a.txt").read_text() == "1\n"
-    with pytest.raises(StaleError):
+    with pytest.raises(ConflictError):
         change(lambda: (tmp_path / "a.txt").write_text("4\n"))
     assert (tmp_path / "a.txt").read_text() == "4\n"
     with pytest.raises(ConflictError):
@@ -253,7 +252,7 @@ def test_functions_of_the_program_are_called_locally_without_a_lock(remote, tmp_
         remote.edit("a.txt", "one", "two")  # another call works while this one waits
         return Deny("not now")
 
-    guarded = remote.view(policy=Policy(permission=permission))
+    guarded = remote.view(policy=Policy(on_ask=permission))
     with pytest.raises(RefusedError, match="not now"):
         guarded.edit("a.txt", "one", "1")
     assert threads == [threading.current_thread()]
@@ -277,7 +276,7 @@ def test_several_permission_callbacks_are_asked_here_in_order(remote, tmp_path):
         asked.append(request.diff.splitlines()[-1])
         return True
 
-    guarded = remote.view(policy=Policy(permission=[lambda _: Allow({"new_string": "two"}), note]))
+    guarded = remote.view(policy=Policy(on_ask=[lambda _: Allow({"new_string": "two"}), note]))
     guarded.edit("a.txt", "one", "1")
     assert asked == ["+two"]
     assert (tmp_path / "a.txt").read_text() == "two\n"
@@ -298,7 +297,7 @@ async def test_calls_are_cancelled_and_report_progress(remote, tmp_path):
         asked.set()
         await answered.wait()
 
-    tools = remote.view(policy=Policy(permission=permission)).tools()
+    tools = remote.view(policy=Policy(on_ask=permission)).tools()
     call = asyncio.create_task(tools.acall("write", {"path": "a.txt", "content": "x"}))
     await asked.wait()
     call.cancel()
@@ -522,3 +521,16 @@ def test_a_name_kept_in_a_view_is_known_in_views_of_it(tmp_path, nested):
             assert [inner.read(name).content for name in names] == ["text\n", "needle\n"]
             assert inner.tools(dialect="rye").call("read", {"file_path": names[1]}).success
             assert (view.workdir, inner.workdir) == (".", nested.get("workdir", "."))
+
+
+def test_the_host_of_a_remote_workspace_is_not_asked(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    asked = []
+    policy = Policy(mode="plan", on_ask=asked.append)
+    with connect(open_pipe(), tmp_path, push=False, policy=policy) as ws:
+        with pytest.raises(PermissionError):
+            ws.write("b.txt", "x\n")
+        assert ws.host.write("a.txt", "two\n").bytes_written == 4
+        assert ws.host.undo().steps == 1
+    assert asked == []
+    assert (tmp_path / "a.txt").read_text() == "one\n"

@@ -318,7 +318,7 @@ def test_an_invalid_line_ends_the_server_or_is_ignored(start, line):
 
 
 def test_an_answer_without_a_question_permits_nothing(start, tree):
-    policy = protocol.to_wire(Policy(permission=print), [])
+    policy = protocol.to_wire(Policy(on_ask=print), [])
     client = start(policy=policy)
     allow = {"$": "Allow"}
     for number in range(3):  # to questions that are not asked yet
@@ -476,7 +476,7 @@ def test_a_client_with_an_invalid_name_gets_an_error(start, client):
 
 
 def test_unread_replies_are_bounded(start):
-    policy = protocol.to_wire(Policy(permission=print), [])
+    policy = protocol.to_wire(Policy(on_ask=print), [])
     client = start(policy=policy)
     assert "ask" in client.call("write", {"path": "new.txt", "content": "x"}, request=1)
     for number in range(1000):

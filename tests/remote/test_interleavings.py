@@ -13,7 +13,7 @@ import pytest
 
 from agentfs import Deny, Limits, PermissionRequest, Policy, connect
 from agentfs.base import call_context
-from agentfs.errors import DisconnectedError, FileIOError, UnsupportedSystemError
+from agentfs.errors import DisconnectedError, FileIOError, RefusedError, UnsupportedSystemError
 from agentfs.remote import bootstrap_near, protocol, session
 from agentfs.remote.server import Options, Server
 from agentfs.results import UndoResult
@@ -112,7 +112,7 @@ def test_a_slow_answer_to_a_question_does_not_count_as_silence():
 
     # The remote side answers only after a ping.
     side = script(on_call, ping=lambda _: [{"answer": numbers[0], "value": None}])
-    sides, ws = open_far(side, patience=patience, policy=Policy(permission=permission))
+    sides, ws = open_far(side, patience=patience, policy=Policy(on_ask=permission))
     with ws:
         ws.forget()
         assert (sides.opened, len(numbers)) == (1, 1)
@@ -212,7 +212,7 @@ def test_an_interrupt_is_raised_even_if_the_connection_is_lost():
         assert sides.opened == 1
 
 
-def test_an_exception_of_a_callback_is_raised_even_if_the_connection_is_lost():
+def test_a_callback_that_raises_refuses_the_call_even_if_the_connection_is_lost():
     asked = []
 
     def permission(request):
@@ -223,10 +223,11 @@ def test_an_exception_of_a_callback_is_raised_even_if_the_connection_is_lost():
         yield ask(message)
 
     side = script(on_call, reply=lambda _: [END])
-    _, ws = open_far(side, script(on_call), policy=Policy(permission=permission))
+    _, ws = open_far(side, script(on_call), policy=Policy(on_ask=permission))
     with ws:
-        with pytest.raises(LookupError):
+        with pytest.raises(RefusedError) as refused:
             ws.undo()
+        assert isinstance(refused.value.__cause__, LookupError)
         assert len(asked) == 1
 
 
@@ -300,7 +301,7 @@ def test_the_transaction_of_a_cancelled_call_is_aborted():
 
 
 def test_a_server_ends_even_if_a_call_ends_at_the_same_time(tmp_path, monkeypatch):
-    policy = protocol.to_wire(Policy(permission=lambda _: Deny()), [])
+    policy = protocol.to_wire(Policy(on_ask=lambda _: Deny()), [])
     client = Client(Options(root=str(tmp_path), any_policy=True), policy=policy)
     ended = []
     end, abandon = Server.end, call_context.Execution.abandon

@@ -83,7 +83,7 @@ def test_over_ssh(tree, sshd):
         return Deny("not this") if request.method == "delete" else True
 
     started = time.monotonic()
-    policy = Policy(permission=permission)
+    policy = Policy(on_ask=permission)
     with connect(sshd.command(), tree, python=sys.executable, policy=policy) as ws:
         assert time.monotonic() - started < 15  # 1.5 s on a quiet machine
         use(ws, tree)

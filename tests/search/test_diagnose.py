@@ -54,6 +54,19 @@ def test_a_hint_gives_the_reading_of_the_pattern_that_matches(ws, pattern, more,
     assert ws.grep(**({"pattern": pattern} | more | changes)).total_lines == lines
 
 
+@pytest.mark.parametrize("watch", [False, True])
+def test_regression_the_order_of_paths_does_not_change_a_hint(tmp_path, watch):
+    """It named the first match in the order of the paths, so that the same search had two answers."""
+    with Workspace(tmp_path, watch=watch) as ws:
+        for path in ("src/deep/b.py", "src/other/a.py", "tools/c.py"):
+            ws.write(path, "needle\n")
+        for named in (["src/deep", "tools", "src/other"], ["tools/c.py", "src/other/a.py", "src/deep/b.py"]):
+            for paths in (named, named[::-1]):
+                assert "as in src/deep/b.py" in ws.grep("Needle", path=paths).text
+            if named[0].endswith(".py"):
+                assert "as in src/deep/b.py" in ws.grep("Needle", files=named).text
+
+
 @pytest.mark.parametrize("more", [{"glob": "*.rs"}, {"type": "rust"}])
 def test_a_hint_drops_a_glob_or_type_that_no_file_has(ws, more):
     [name] = more
@@ -141,8 +154,8 @@ def test_every_method_names_the_same_file_for_a_path_that_is_missing(ws, method,
 def test_all_second_searches_share_one_budget(ws, monkeypatch):
     timeouts = []
 
-    def slow(_root, limits, _options, **_):
-        timeouts.append(limits.timeout)
+    def slow(context, _options, **_):
+        timeouts.append(context.limits.timeout)
         time.sleep(0.06)
         raise InvalidPatternError("")
 

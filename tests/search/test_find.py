@@ -11,6 +11,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.search.listing import find_files
 from agentfs.search.options import GlobOptions
+from tests.search.contexts import context_of
 
 NAMES = ["src/a.py", "src/b/c.py", "src/b.c", "a.py", "docs/x.md", "out/a.pyc", "out/b.pyc", ".env", "s.py/k"]
 
@@ -26,7 +27,7 @@ def glob(tmp_path):
     def call(pattern, path=".", limit=None, offset=0, include_ignored=False, more=None, **limits):
         options = GlobOptions(pattern, path, limit, offset, include_ignored, **(more or {}))
         with Root(tmp_path, Policy()) as root:
-            return find_files(root, Limits(**limits), options)
+            return find_files(context_of(root, Limits(**limits)), options)
 
     return call
 

@@ -13,6 +13,7 @@ from agentfs.limits import Limits
 from agentfs.policy import Policy
 from agentfs.search.grep import grep_files
 from agentfs.search.options import GrepOptions
+from tests.search.contexts import context_of
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def search(tmp_path):
     root = Root(tmp_path, Policy())
 
     def run(pattern, limits=None, **kwargs):
-        return grep_files(root, limits or Limits(), GrepOptions(pattern, **kwargs))
+        return grep_files(context_of(root, limits or Limits()), GrepOptions(pattern, **kwargs))
 
     yield run
     root.close()

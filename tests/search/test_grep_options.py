@@ -10,7 +10,7 @@ import pytest
 from agentfs import AgentFSError, Limits, Policy, Workspace
 from agentfs.errors import InvalidArgumentError, NotFoundError, OutsideWorkspaceError, RefusedError
 from agentfs.fs import ReadBuffer
-from agentfs.search.searcher import without_marks
+from agentfs.search.excerpts import without_marks
 
 FILES = {
     "a.py": "import os\nvalue = a.b(x)\nVALUE = 2\n",

@@ -18,6 +18,7 @@ from agentfs.search.grep import grep_files
 from agentfs.search.options import GrepOptions
 from agentfs.tree.file_types import compile_types, type_names
 from tests.conftest import needs, program
+from tests.search.contexts import context_of
 
 RG = os.environ.get("AGENTFS_RG") or program("rg")
 pytestmark = needs("rg")
@@ -159,7 +160,7 @@ def by_grep(tree, paths, pattern, **kwargs):
     with Root(tree, Policy(protect=Protect(read=[], write=[]))) as root:
         limits = Limits(grep_line_chars=10**6, timeout=30)
         request = GrepOptions(pattern, path=paths, limit=10**7, context=0, **kwargs)
-        result = grep_files(root, limits, request)
+        result = grep_files(context_of(root, limits), request)
     assert result.exact
     return [(m.path, m.line, m.text, list(m.spans)) for m in result.matches]
 

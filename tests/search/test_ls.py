@@ -14,6 +14,7 @@ from agentfs.policy import Policy
 from agentfs.search.listing import list_directory, path_lines
 from agentfs.search.options import ListOptions
 from agentfs.text import estimate_tokens
+from tests.search.contexts import context_of
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def ls(tmp_path):
     def call(path=".", depth=1, limit=None, offset=0, include_ignored=False, **more):
         options = ListOptions(path, depth, limit, offset, include_ignored, **more)
         with Root(tmp_path, Policy()) as root:
-            return list_directory(root, Limits(), options)
+            return list_directory(context_of(root, Limits()), options)
 
     return call
 
@@ -76,8 +77,8 @@ def test_include_ignored_opens_all_but_git(ls):
 
 
 def test_pages_put_together_are_the_whole(ls):
-    whole = paths(ls(depth=0))
-    pages, call = [], {"limit": 3, "depth": 0}
+    whole = paths(ls(depth=3))
+    pages, call = [], {"limit": 3, "depth": 3}
     while True:
         result = ls(**call)
         pages += paths(result)
@@ -277,6 +278,21 @@ def test_regression_a_large_directory_takes_one_line_of_all_levels(tmp_path, wat
             assert sorted(found) == everything(tmp_path)
 
 
+@pytest.mark.parametrize("watch", [False, True])
+@pytest.mark.parametrize("limit", [2, 4, 5])
+def test_regression_a_first_level_that_does_not_fit_on_a_page_comes_first(tmp_path, limit, watch):
+    """The entries of the first directory came ahead of the other names of the first level."""
+    for name in ("data/a", "data/b", "data/c", "src/core/a.py", "src/b.py", "web/c.js", "d.md", "e.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    with Workspace(tmp_path, watch=watch, limits=Limits(list_entries=limit)) as ws:
+        for _ in range(2):
+            first, found, _ = all_pages(ws, depth=0)
+            assert first.text.startswith("data/  (3 entries)\nsrc/  (2 entries)\n")
+            assert found[:5] == ["data", "src", "web", "d.md", "e.md"]
+            assert sorted(found) == everything(tmp_path)
+
+
 @pytest.mark.parametrize("limit", [1, 3, 7, 20, 100])
 @pytest.mark.parametrize("seed", range(4))
 def test_following_all_pages_of_all_levels_gives_each_entry_once(tmp_path, limit, seed):
@@ -293,6 +309,28 @@ def test_following_all_pages_of_all_levels_gives_each_entry_once(tmp_path, limit
         first, found, _ = all_pages(ws, depth=0, limit=limit)
         assert sorted(found) == everything(tmp_path)
         assert first.total == len(found)
+
+
+@pytest.mark.parametrize("watch", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_regression_a_page_of_another_size_continues_in_the_same_order(tmp_path, seed, watch):
+    """The order depended on the size of the page, so an entry was on no page if the next call had a limit."""
+    rng = random.Random(seed)
+    directories = [tmp_path]
+    for number in range(60):
+        path = rng.choice(directories) / f"n{number}"
+        if rng.random() < 0.3:
+            path.mkdir()
+            directories.append(path)
+        else:
+            path.touch()
+    with Workspace(tmp_path, watch=watch, limits=Limits(list_entries=rng.choice([1, 5, 20]))) as ws:
+        found: list[str] = []
+        while len(found) < 60:
+            page = ws.ls(depth=0, limit=rng.choice([None, 1, 4, 30, 100]), offset=len(found))
+            found += [each.path for each in page.entries]
+        assert sorted(found) == everything(tmp_path)
+        assert [each.path for each in ws.ls(depth=0, limit=1000).entries] == found
 
 
 def shown_paths(text):

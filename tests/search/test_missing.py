@@ -97,6 +97,58 @@ def test_read_many_shows_the_suggestion_in_place_of_the_file(tree):
     assert "1|x = 1" in text
 
 
+@pytest.mark.parametrize("method", ["ls", "glob", "find"])
+def test_regression_a_file_that_is_meant_for_a_directory_comes_with_the_call_that_reads_it(tree, method):
+    """The same call with the suggested path was refused, because it is a file."""
+    with Workspace(tree) as ws:
+        arguments = {"path": "src/ap.py"} | ({"pattern": "*"} if method == "glob" else {})
+        for tools in (ws.tools("all"), ws.tools([method])):
+            said = tools.call(method, arguments).content
+            assert 'Did you mean "src/app.py"? It is a file' in said
+            assert ('call read(path="src/app.py")' in said) is ("read" in tools.names)
+            assert "Call ls" not in said
+
+
+@pytest.mark.parametrize("method", ["read", "edit", "splice", "delete", "grep"])
+def test_regression_a_directory_is_not_suggested_for_the_name_of_a_file(tree, method):
+    """A patch of `lib.py` was told to take the directory `lib`, although another directory has that file."""
+    (tree / "lib").mkdir()
+    (tree / "src/lib.py").write_text("x = 1\n")
+    with Workspace(tree) as ws, pytest.raises(AgentFSError) as caught:
+        CALLS[method](ws, "lib.py")
+    assert caught.value.details["similar"] == ["src/lib.py"]
+
+
+@pytest.mark.parametrize("method", ["read", "edit", "grep"])
+def test_regression_a_name_that_many_directories_have_comes_with_the_call_that_finds_all(tree, method):
+    """The first three were named as if there were no more, and none of them was meant."""
+    for number in range(5):
+        (tree / f"p{number}").mkdir()
+        (tree / f"p{number}/models.py").write_text("x = 1\n")
+    with Workspace(tree) as ws:
+        arguments = {"path": "models.py"}
+        arguments |= {"edit": {"old_string": "x", "new_string": "y"}, "grep": {"pattern": "x"}}.get(
+            method, {}
+        )
+        said = ws.tools().call(method, arguments).content
+        assert 'or "p2/models.py"? More may have this name: call glob(pattern="**/models.py").' in said
+        assert len(ws.glob("**/models.py").files) == 5
+        assert "More may have this name." in ws.tools([method]).call(method, arguments).content
+        arguments["path"] = "util.py"  # two files
+        assert "More may" not in ws.tools().call(method, arguments).content
+
+
+@pytest.mark.parametrize("method", CALLS)
+@pytest.mark.parametrize("before", ["file://{root}/", "file://", "{name}/", "project/", "/home/me/project/"])
+def test_regression_what_stands_before_a_path_is_left_out(tree, method, before):
+    """A URL was answered by its path from the root of the system, or for `edit` by other files."""
+    path = "src/lib" if method in {"ls", "glob", "find"} else "src/lib/util.py"
+    with Workspace(tree) as ws, pytest.raises(AgentFSError) as caught:
+        CALLS[method](ws, before.format(root=tree, name=tree.name) + path)
+    assert caught.value.details["similar"][0] == path
+    assert f'Did you mean "{path}"?' in caught.value.hint
+
+
 def test_regression_the_old_path_of_a_move_names_the_new_one_first(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/guide.md").write_text("value\n")

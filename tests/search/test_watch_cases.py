@@ -27,7 +27,7 @@ from agentfs import Limits, Policy, Workspace
 from agentfs.fs import Directory, ReadBuffer, context, inotify, syscalls
 from agentfs.tree.walk import Walk
 from agentfs.watch import kept_texts, text_blocks
-from agentfs.watch.kept_tree import Watch
+from agentfs.watch.kept_tree import WatchedTree
 from agentfs.watch.watched_directory import WatchedDirectory
 from tests.search.watched import CALLS, LIMITS, answer, check_same
 
@@ -962,7 +962,7 @@ def test_the_cost_of_the_next_search_is_in_proportion_to_the_change(tmp_path, mo
         for owner, names in (
             (syscalls, ["lstat", "open_file", "open_directory", "open_beneath"]),
             (kept_texts.KeptTexts, ["load"]),
-            (Watch, ["_list"]),
+            (WatchedTree, ["_list"]),
             (Walk, ["_scan"]),
         ):
             for name in names:

@@ -66,7 +66,7 @@ def test_a_new_tool_has_its_permission_and_arguments_checked(root):
         requests.append((request.method, request.effect, request.paths, request.tool))
         return request.method == "outline"
 
-    with OutlineWorkspace(root, policy=Policy(permission=ask)) as ws:
+    with OutlineWorkspace(root, policy=Policy(on_ask=ask, ask=["*"])) as ws:
         assert (
             not ws.tools().call("outline", {"path": "a.py"}).success
         )  # it reads by `read`, which is refused

@@ -147,10 +147,12 @@ def test_braces_around_one_alternative_are_none(glob, expanded):
     ("calls", "loaded"),
     [
         ("ws.ls(depth=0); ws.glob('*.py'); ws.glob('d/e', exclude='*.md'); ws.grep('x', type='py')", []),
-        ("ws.glob('a*b')", ["wcmatch"]),
+        ("ws.glob('a*b'); ws.glob('**/a?c')", []),
+        ("ws.glob('[ab]*')", ["wcmatch"]),
         ("ws.glob('*.{py,md}')", ["bracex"]),
         ("write('a?bc'); ws.ls()", ["pathspec"]),
-        ("write('*a*c'); ws.ls()", ["wcmatch"]),
+        ("write('*a*c'); ws.ls()", []),
+        ("write('*[!a]*c'); ws.ls()", ["wcmatch"]),
     ],
 )
 def test_a_pattern_package_is_imported_when_a_pattern_first_needs_it(tmp_path, calls, loaded):

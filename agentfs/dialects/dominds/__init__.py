@@ -183,6 +183,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         return ToolSpec(
             tool,
             description=f"{read_docstring(tool.__doc__).description}\n{bounds}",
+            effect="read" if tool == tools.read else "search",
             render=partial(_with_document, document=document, limits=limits),
             **options,
         )

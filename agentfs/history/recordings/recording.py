@@ -12,7 +12,7 @@ from typing import Any
 from agentfs.base import call_context
 from agentfs.base.advice import Advice, Joined, call
 from agentfs.errors import AgentFSError, ClosedError, DeadlineExceededError, RefusedError
-from agentfs.fs import Change, DirectoryNode, Root, directories_above, quote
+from agentfs.fs import Change, DirectoryNode, Root, quote
 from agentfs.fs.context import file_clock
 from agentfs.history.recordings.snapshot import Difference, Snapshot
 from agentfs.history.report import MayShow, bounded_patches, file_changes, file_lines, name_paths, patch_notes
@@ -103,16 +103,19 @@ class Recordings:
         label = opened.label
         if opened.is_late:
             label = f"{label} (recorded until {time.strftime('%Y-%m-%d %H:%M:%S')})"
-        opened.is_late = True
         try:
-            with self._scanning(), self._scanned(opened, opened.began) as difference:
-                opened.not_covered = difference.not_covered
-                step = self._end_part(opened, difference, label, (_DROP, (opened.number,)))
-                self._open.remove(opened)
-        except (ClosedError, RefusedError):
+            with self._scanning():
+                if opened not in self._open:
+                    return None  # another thread has ended it since
+                with self._scanned(opened, opened.began) as difference:
+                    opened.not_covered = difference.not_covered
+                    step = self._end_part(opened, difference, label, (_DROP, (opened.number,)))
+                    self._open.remove(opened)
+        except BaseException as error:
+            opened.is_late = True
+            if isinstance(error, AgentFSError) and not isinstance(error, ClosedError | RefusedError):
+                raise _late_error(opened, error) from None
             raise
-        except AgentFSError as error:
-            raise _late_error(opened, error) from None
         return step
 
     def end_late(self) -> list[tuple[OpenRecording, Step | None]]:
@@ -159,13 +162,11 @@ class Recordings:
             elif known.node is not None and not is_same_node(known.node, before):
                 return True
             parent = os.path.dirname(path)
-            if parent and parent not in seen and parent not in paths:
+            if parent and seen.get(parent) is None and parent not in paths:
                 return True
             if isinstance(before, DirectoryNode) and not isinstance(after, DirectoryNode):
                 removed.add(path)
-        return bool(removed) and any(
-            path not in paths and not removed.isdisjoint(directories_above(path)) for path in seen
-        )
+        return any(f"{each}/{name}" not in paths for each in removed for name in seen.entries(each))
 
     def observe(self, changes: Iterable[Change]) -> None:
         """Exclude changes by the workspace itself from the open recordings."""
@@ -182,7 +183,8 @@ class Recordings:
                     node = self._open[-1].root.node(path, max_bytes=0)
             statements += self._snapshot.put(path, node and self._contents.keep_node(node))
             parent = os.path.dirname(path)
-            if node is not None and parent and parent not in self._snapshot.paths:  # an ignored directory
+            is_kept = not parent or self._snapshot.paths.get(parent) is not None
+            if node is not None and not is_kept:  # in an ignored directory
                 statements += self._snapshot.put(parent, DirectoryNode())
             if self._own is not None:
                 self._own.add(path)
@@ -284,7 +286,9 @@ def _total(parts: Iterable[Step]) -> list[Change]:
     return [change for change in total.values() if not change.changes_nothing]
 
 
-def recorded_result(opened: OpenRecording, root: Root, may_show: MayShow, limits: Limits) -> RecordedResult:
+def recorded_result(
+    opened: OpenRecording, root: Root, may_show: MayShow, limits: Limits, *, can_undo: bool = True
+) -> RecordedResult:
     """Return the result of a recording that has ended."""
     changes = _total(opened.parts)
     hidden = moved_to_hidden(opened.parts, lambda path: not may_show(path))
@@ -304,7 +308,7 @@ def recorded_result(opened: OpenRecording, root: Root, may_show: MayShow, limits
         )
     not_covered = {reason: count for reason, count in opened.not_covered.items() if count}
     left_out = ", ".join(f"{count} {reason}" for reason, count in sorted(not_covered.items()))
-    advice = Advice("undo takes it back: ", call("undo")) if len(opened.parts) == 1 else ""
+    advice = Advice("undo takes it back: ", call("undo")) if can_undo and len(opened.parts) == 1 else ""
     ending = footer(advice, f"not recorded: {left_out}" if left_out else "")
     head = f"{plural(len(files), 'path')} changed." if files else "Nothing was changed."
     if lost and not files:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from functools import cached_property
 from typing import NamedTuple
 
 from agentfs.base import call_context
@@ -30,13 +30,14 @@ from agentfs.fs import (
     Root,
     directories_above,
     display_name,
-    is_second_name,
+    is_temporary_name,
     node_to_json,
     syscalls,
 )
 from agentfs.fs.context import TIME_RESOLUTION, file_clock, is_settled
 from agentfs.fs.ignore_files import OuterRules, read_outer_rules
 from agentfs.fs.node import Metadata
+from agentfs.history.recordings.seen_tree import Seen, SeenTree, Status
 from agentfs.history.storage.contents import Contents
 from agentfs.history.storage.database import Damage, Statement, checksum, from_bytes, stored_json, to_bytes
 from agentfs.history.take_back import is_same_node, read_node
@@ -48,33 +49,10 @@ from agentfs.tree.walk import VCS_NAMES, Walk
 _IGNORED, _VCS = "ignored", "version control"
 _LEFT_OUT = {_IGNORED, _VCS}  # reasons of names that the recording does not look into
 _WITH_CONTENT = {stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK}
-_LARGEST_INTEGER = 2**63 - 1  # that SQLite stores
 _LISTING_COSTS = 32  # paths that a full scan takes in the time in which one directory is listed alone
 _CHECKED_TOGETHER = 1000  # paths between two looks at the clock
 _PUT = "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?)"
 _DELETE = "DELETE FROM snapshot WHERE path = ?"
-
-
-class Status(NamedTuple):
-    """The `lstat` fields of a path."""
-
-    mode: int
-    user: int
-    group: int
-    size: int = 0
-    modified: int = 0
-    changed: int = 0
-    inode: int = 0
-    links: int = 1
-
-
-class Seen(NamedTuple):
-    """A path as it was last seen."""
-
-    node: Node | None  # None if its content is not kept
-    status: Status | None  # None if it must be read again
-    young: bool = False  # a later change may have left the status as it was
-    reason: str = ""  # why its content is not kept
 
 
 class Basis(NamedTuple):
@@ -93,7 +71,7 @@ class Difference(NamedTuple):
     changes: tuple[Change, ...]
     lost: tuple[str, ...]  # changed paths that undo leaves as they are
     left_out: Counter[str]  # numbers of directories that the scan did not enter, by reason
-    paths: dict[str, Seen]  # all paths as they are now
+    paths: SeenTree  # all paths as they are now
     basis: Basis | None  # None if the next scan must be a full one
     again: set[str] | None  # directories in which events may not report each later change; None: all
     statements: tuple[Statement, ...]  # SQL that stores `paths`
@@ -101,9 +79,9 @@ class Difference(NamedTuple):
     @property
     def not_covered(self) -> dict[str, int]:
         """Numbers of paths without kept content, by reason."""
-        reasons = Counter(seen.reason for seen in self.paths.values() if seen.reason)
+        reasons = self.paths.reasons + self.left_out
         del reasons[_VCS]
-        return dict(reasons + self.left_out)
+        return dict(reasons)
 
 
 class Snapshot:
@@ -114,7 +92,7 @@ class Snapshot:
 
     def __init__(self, store: Contents) -> None:
         self._store = store
-        self._paths: dict[str, Seen] | None = None
+        self._paths: SeenTree | None = None
         self._basis: Basis | None = None
         self._left_out = Counter[str]()
         self._own_inodes: set[int] = set()  # of files that the workspace has moved or replaced
@@ -122,7 +100,7 @@ class Snapshot:
         self._again: set[str] = set()
 
     @property
-    def paths(self) -> dict[str, Seen]:
+    def paths(self) -> SeenTree:
         """All paths as they were last seen."""
         if self._paths is None:
             self._paths = self._load()
@@ -140,15 +118,14 @@ class Snapshot:
     def put(self, path: str, node: Node | None) -> tuple[Statement, ...]:
         """Record the node that the workspace itself left at a path; return the statements that store it."""
         self._again.add(os.path.dirname(path))
-        known = self.paths.pop(path, None)
+        known = self.paths.get(path)
         if known is not None and known.node is not None and known.status is not None:
             self._own_inodes.add(known.status.inode)
-        if node is not None:
-            self.paths[path] = Seen(node, None)
+        self.paths.put(path, None if node is None else Seen(node, None))
         return self._stored([path], self.paths)
 
     def difference(
-        self, old: dict[str, Seen], root: Root, limits: Limits, *, ignored: bool, since: int | None = None
+        self, old: SeenTree, root: Root, limits: Limits, *, ignored: bool, since: int | None = None
     ) -> Difference:
         """Scan the tree and return its difference from `old`, a copy of `paths`.
 
@@ -166,12 +143,9 @@ class Snapshot:
             scan = _Scan(self._store, old, root.unwatched, limits, top.handle, ignored=ignored)
             paths = scan.run(self._basis, self._again.copy() if self._is_reported else None)
             again = scan.directories_to_look_at_again(root)
-            compared: Iterable[str] = scan.looked_at
-            if not scan.partial:
-                compared = {*paths, *old}
-            else:
+            if scan.partial:
                 scan.left_out |= self._left_out
-            changed = sorted(path for path in compared if old.get(path) is not paths.get(path))
+            changed = paths.changed_since(old)
             comparison = _Comparison(scan, old, paths, self._own_inodes)
             if since is not None and changed:
                 comparison.run(changed, since)
@@ -193,9 +167,7 @@ class Snapshot:
         with root.top.open_directory(".") as top:
             for path in own:
                 known, now = self.paths.get(path), _present(self._store, root.top, top.handle, path, limits)
-                difference.paths.pop(path, None)
-                if now is not None:
-                    difference.paths[path] = now
+                difference.paths.put(path, now)
                 change = Change(path, known and known.node, now and now.node)
                 if not is_same_node(change.before, change.after):
                     changes.append(change)
@@ -206,18 +178,18 @@ class Snapshot:
             statements=(*difference.statements, *self._stored(own, difference.paths)),
         )
 
-    def _stored(self, changed: Iterable[str], paths: dict[str, Seen]) -> tuple[Statement, ...]:
+    def _stored(self, changed: Iterable[str], paths: SeenTree) -> tuple[Statement, ...]:
         if self._store.database.temporary:
             return ()
+        rows = ((path, paths.get(path)) for path in changed)
         return tuple(
-            (_PUT, _row(path, paths[path])) if path in paths else (_DELETE, (to_bytes(path),))
-            for path in changed
+            (_DELETE, (to_bytes(path),)) if seen is None else (_PUT, _row(path, seen)) for path, seen in rows
         )
 
-    def _load(self) -> dict[str, Seen]:
+    def _load(self) -> SeenTree:
+        found = SeenTree()
         if self._store.database.temporary:
-            return {}
-        found: dict[str, Seen] = {}
+            return found
         (rows,) = self._store.database.read_checked(("snapshot",), "SELECT * FROM snapshot")
         for path, digest, node, status, check in rows:
             if check != checksum(path, node, status):
@@ -226,7 +198,7 @@ class Snapshot:
             kept = self._store.node_from_json(json.loads(node))
             if digest is not None and not (isinstance(kept, FileNode) and kept.digest == digest.hex()):
                 raise Damage("a row of the snapshot is invalid")
-            found[from_bytes(path)] = Seen(kept, Status(*facts) if facts else None, bool(young))
+            found.put(from_bytes(path), Seen(kept, Status(*facts) if facts else None, bool(young)))
         return found
 
 
@@ -242,7 +214,7 @@ def _present(store: Contents, root: Root, top: int, path: str, limits: Limits) -
     """Return the present state of a path that a scan did not find; `top` is a descriptor of the root."""
     status: Status | None = None
     with suppress(OSError):
-        status = _status(syscalls.lstat(top, path))
+        status = Status.of(syscalls.lstat(top, path))
     try:
         node = read_node(root, path, limits.file_bytes)
     except AgentFSError:
@@ -258,9 +230,7 @@ class _Comparison:
     those whose content is not kept, are `lost`: undo leaves them as they are.
     """
 
-    def __init__(
-        self, scan: "_Scan", old: dict[str, Seen], paths: dict[str, Seen], own_inodes: set[int]
-    ) -> None:
+    def __init__(self, scan: "_Scan", old: SeenTree, paths: SeenTree, own_inodes: set[int]) -> None:
         self._scan, self._old, self._paths = scan, old, paths
         self._own_inodes = own_inodes
         self.changes: list[Change] = []
@@ -272,8 +242,6 @@ class _Comparison:
         for path in changed:
             call_context.check()
             now[path] = self._present(path)
-        kept = (seen for seen in self._old.values() if seen.node is not None and seen.status is not None)
-        known = {seen.status.inode for seen in kept if seen.status is not None} | self._own_inodes
         vanished = self._has_vanished(now)
         rules_changed = not DECIDING.isdisjoint(map(os.path.basename, changed))
         arrived = ""  # a directory that may have existed before
@@ -290,16 +258,24 @@ class _Comparison:
             if is_same_node(change.before, change.after):
                 continue
             status = None if after is None or _have_same_content(change) else after.status
-            if status is not None and status.inode not in known:
-                if arrived and path.startswith(arrived):
+            old_status = None if before is None else before.status
+            if status is not None and (old_status is None or old_status.inode != status.inode):
+                if arrived and path.startswith(arrived) and status.inode not in self._known_inodes:
                     continue
                 is_directory = isinstance(change.after, DirectoryNode)
                 is_new = self._scan.is_newer(path, status, since, trust_times=not rules_changed)
-                if not is_new or (vanished and before is None and not is_directory):
+                may_be_old = not is_new or (vanished and before is None and not is_directory)
+                if may_be_old and status.inode not in self._known_inodes:
                     self.lost.append(path)
                     arrived = f"{path}/" if is_directory else arrived
                     continue
             self.changes.append(change)
+
+    @cached_property
+    def _known_inodes(self) -> set[int]:
+        """The inodes of all files whose content is kept; rarely needed, because this takes a look at each."""
+        kept = (seen.status for _, seen in self._old.items() if seen.node is not None)
+        return {status.inode for status in kept if status is not None} | self._own_inodes
 
     def _present(self, path: str) -> Seen | None:
         """Return the present state of a changed path, also if the scan left it out."""
@@ -314,33 +290,36 @@ class _Comparison:
 
     def _has_vanished(self, now: dict[str, Seen | None]) -> bool:
         """Return True if content that was not kept is at no path any more that is not kept."""
-        others = (seen.status for seen in self._paths.values() if seen.node is None)
-        sizes = {status.inode: status.size for status in others if status is not None}
         for path, after in now.items():
             before = self._old.get(path)
             if before is None or before.node is not None or before.status is None:
                 continue
             if after is not None and after.reason in _LEFT_OUT:
                 continue
-            inode, size = before.status.inode, sizes.get(before.status.inode, -1)
+            inode, size = before.status.inode, self._unkept_sizes.get(before.status.inode, -1)
             if after is not None and after.status is not None and after.status.inode == inode:
                 size = after.status.size
             if size < before.status.size and stat.S_IFMT(before.status.mode) in _WITH_CONTENT:
                 return True
         return False
 
+    @cached_property
+    def _unkept_sizes(self) -> dict[int, int]:
+        """The sizes of all present files whose content is not kept, by inode."""
+        others = (seen.status for _, seen in self._paths.items() if seen.node is None)
+        return {status.inode: status.size for status in others if status is not None}
+
 
 class _Scan:
     """A scan of the tree, which keeps the content of changed files."""
 
     def __init__(
-        self, store: Contents, old: dict[str, Seen], root: Root, limits: Limits, top: int, *, ignored: bool
+        self, store: Contents, old: SeenTree, root: Root, limits: Limits, top: int, *, ignored: bool
     ) -> None:
         self._store, self._old, self._root, self._limits = store, old, root, limits
         self._ignored = ignored
-        self._bytes = 0  # size of the kept contents
         self._buffer = ReadBuffer(limits.file_bytes)
-        self._paths: dict[str, Seen] = {}
+        self._paths = SeenTree()
         self._rule_files: set[str] = set()
         self._top = top  # descriptor of the root
         self._is_local = not syscalls.without_events(top)
@@ -348,11 +327,10 @@ class _Scan:
         self._began = file_clock() - (0 if self._is_local else TIME_RESOLUTION)
         self.left_out = Counter[str]()
         self.partial = False  # True if only directories that had changed were scanned
-        self.looked_at: set[str] = set()  # the paths that a partial scan has compared
         self.basis: Basis | None = None
         self._touched: set[str] | None = None  # directories that events tell to look at; None: all
 
-    def run(self, basis: Basis | None, again: set[str] | None) -> dict[str, Seen]:
+    def run(self, basis: Basis | None, again: set[str] | None) -> SeenTree:
         """Return the present state of all paths that a search with hidden files covers.
 
         With the basis of the last scan, only directories that have changed since are listed. They are found
@@ -378,8 +356,11 @@ class _Scan:
             if touched is not None and again is not None and again <= touched:
                 self._touched = touched
             return self._paths
-        self.looked_at.clear()
-        self._take_all()
+        self._paths = SeenTree()
+        self._paths.changed |= self._old.directories.keys()
+        self._rule_files.clear()
+        self.left_out.clear()
+        self._take_below(["."])
         after = self._present_basis(self._rule_files)
         is_final = not any(map(self._is_young, after.rule_files.values()))
         self.basis = after._replace(top=now.top) if is_final else None
@@ -414,7 +395,7 @@ class _Scan:
 
     def status_of(self, path: str) -> Status | None:
         try:
-            return _status(syscalls.lstat(self._top, path))
+            return Status.of(syscalls.lstat(self._top, path))
         except OSError:
             return None
 
@@ -432,19 +413,24 @@ class _Scan:
 
         Return None if the tree is not watched.
         """
+        if root.watch is None:
+            return None
         paths, touched = self._paths, self._touched
         if touched == set():
             return touched
+        if touched is None:
+            entries = [*paths.items()]
+        else:
+            own = ((path, paths.get(path)) for path in touched)
+            entries = [*paths.items(paths.changed), *((path, seen) for path, seen in own if seen is not None)]
+        directories = {"", *(path for path, seen in entries if _is_directory(seen))}
         if touched is not None:
-            paths = {path: paths[path] for path in touched | self.looked_at if path in paths}
-        directories = {"", *(path for path, seen in paths.items() if _is_directory(seen))}
-        if touched is not None:
-            directories.update(above for path in paths for above in directories_above(path))
+            directories.update(above for path, _ in entries for above in directories_above(path))
         with root.watching() as current:
             if current.tree is None:
                 return None
             again = directories - current.tree.watched(directories)
-        return again.union(os.path.dirname(path) for path, seen in paths.items() if _may_change_unseen(seen))
+        return again.union(os.path.dirname(path) for path, seen in entries if _may_change_unseen(seen))
 
     def _directories_to_list(self, again: set[str] | None) -> set[str]:
         """Return `again`, and the directories with another status than the one last seen, or such a path.
@@ -455,10 +441,10 @@ class _Scan:
             again = None
         touched: set[str] = set() if again is None else again.copy()
         gone: set[str] = set()
-        for count, path in enumerate(self._old if again is None else again):
+        listed = self._old.items() if again is None else ((path, self._old.get(path)) for path in again)
+        for count, (path, seen) in enumerate(listed):
             if count % _CHECKED_TOGETHER == 0:
                 call_context.check()
-            seen = self._old.get(path)
             if seen is None or seen.reason in _LEFT_OUT:
                 continue
             # A directory above may have been replaced by a link that leads out of the root. Then it has
@@ -474,35 +460,29 @@ class _Scan:
 
     def _is_too_much(self, directories: set[str]) -> bool:
         """Return True if a scan of these directories takes longer than a full one."""
-        return len(directories) * _LISTING_COSTS > len(self._old)
+        return len(directories) * _LISTING_COSTS > self._old.count
 
     def _may_list(self, path: str) -> bool:
         return not path or _is_directory(self._old.get(path))
-
-    def _take_all(self) -> None:
-        self._paths.clear()
-        self._rule_files.clear()
-        self.left_out.clear()
-        self._bytes = 0
-        self._take_below(["."])
 
     def _look_into(self, touched: set[str], basis: Basis) -> bool:
         """Scan only some directories; return False if a full scan is necessary."""
         old = self._old
         touched = {path for path in touched if self._may_list(path)}
-        children = [path for path in old if path.rpartition("/")[0] in touched]
         self._paths = old.copy()
-        for path in children:
-            del self._paths[path]
-        left = len(self._paths)
-        self._bytes = sum(seen.node.size for seen in self._paths.values() if isinstance(seen.node, FileNode))
+        for directory in touched:
+            self._paths.clear(directory)
         self._take_below([display_name(directory) or "." for directory in sorted(touched)], depth=1)
-        if any(_is_directory(old[path]) and not _is_directory(self._paths.get(path)) for path in children):
-            return False
-        for path in [*islice(self._paths, left, None)]:
-            if _is_directory(self._paths[path]) and not _is_directory(old.get(path)):
-                self._take_below([display_name(path)])
-        self.looked_at = {*children, *islice(self._paths, left, None)}
+        created: list[str] = []
+        for directory in touched:
+            before, now = old.entries(directory), self._paths.entries(directory)
+            for name in before.keys() | now.keys():
+                was, is_now = _is_directory(before.get(name)), _is_directory(now.get(name))
+                if was and not is_now:
+                    return False
+                if is_now and not was:
+                    created.append(display_name(with_slash(directory) + name))
+        self._take_below(created)
         return all(self._status_of_rule_file(path) == basis.rule_files.get(path) for path in self._rule_files)
 
     def _take_below(self, paths: Sequence[str], depth: int = 0) -> None:
@@ -547,7 +527,7 @@ class _Scan:
                 reason = _VCS if entry.name.lower() in VCS_NAMES else _IGNORED
                 path, seen = base + entry.name, Seen(None, identity, reason=reason)
                 known = self._old.get(path)
-                self._paths[path] = seen if known is None or known != seen else known
+                self._paths.put(path, seen if known is None or known != seen else known)
 
     def _take_directory(self, path: str, entry: DirEntry) -> None:
         status = _status_of_entry(entry)
@@ -558,26 +538,25 @@ class _Scan:
             mode = stat.S_IMODE(status.mode)
             node = DirectoryNode(mode, Metadata(mode, (status.user, status.group)))
             known = Seen(node, status, self._is_young(status))
-        self._paths[path] = known
+        self._paths.put(path, known)
 
     def _take(self, directory: Directory, base: str, entries: Iterable[DirEntry]) -> None:
         """Take the files of a directory; read those that may have changed."""
         to_read: dict[DirEntry, Status] = {}
         for entry in entries:
             path = base + entry.name
-            status = None if is_second_name(entry.name) else _status_of_entry(entry)
+            status = None if is_temporary_name(entry.name) else _status_of_entry(entry)
             if status is None:
                 continue
             known = self._old.get(path)
             if known is not None and known.node is not None and known.status == status and not known.young:
-                self._paths[path] = known
-                self._count(known)
+                self._paths.put(path, known)
             elif stat.S_ISREG(status.mode):
                 to_read[entry] = status
             elif stat.S_ISLNK(status.mode):
                 try:
                     node = LinkNode(syscalls.readlink(directory.handle, entry.name))
-                    self._paths[path] = Seen(node, status, self._is_young(status))
+                    self._paths.put(path, Seen(node, status, self._is_young(status)))
                 except OSError:
                     self._leave_out(path, status, "special")
             else:
@@ -600,11 +579,11 @@ class _Scan:
         return status, None if large else self._buffer.copy()
 
     def _keep(self, path: str, found: os.stat_result, data: bytes | None) -> None:
-        status = _status(found)
+        status = Status.of(found)
         if data is None:
             self._leave_out(path, status, "too large")
             return
-        if self._bytes + len(data) > self._limits.snapshot_bytes:
+        if self._paths.size + len(data) > self._limits.snapshot_bytes:
             self._leave_out(path, status, "over Limits.snapshot_bytes")
             return
         node = FileNode.of(status.mode, data, Metadata(status.mode & 0o777, (status.user, status.group)))
@@ -615,28 +594,10 @@ class _Scan:
             kept = self._store.keep_node(node, compressed=True)
         # A file that has grown since `fstat` is young too, so the next scan reads it again.
         young = self._is_young(status) or len(data) != status.size
-        self._paths[path] = seen = Seen(kept, status, young)
-        self._count(seen)
+        self._paths.put(path, Seen(kept, status, young))
 
     def _leave_out(self, path: str, status: Status, reason: str) -> None:
-        self._paths[path] = Seen(None, status, reason=reason)
-
-    def _count(self, seen: Seen) -> None:
-        if isinstance(seen.node, FileNode):
-            self._bytes += seen.node.size
-
-
-def _status(found: os.stat_result) -> Status:
-    return Status(
-        found.st_mode,
-        found.st_uid,
-        found.st_gid,
-        found.st_size,
-        found.st_mtime_ns,
-        found.st_ctime_ns,
-        found.st_ino & _LARGEST_INTEGER,
-        found.st_nlink,
-    )
+        self._paths.put(path, Seen(None, status, reason=reason))
 
 
 def _have_same_content(change: Change) -> bool:
@@ -647,7 +608,7 @@ def _have_same_content(change: Change) -> bool:
 def _status_of_entry(entry: DirEntry) -> Status | None:
     """Return the status of a listed name; None if it has just vanished."""
     try:
-        return _status(entry.stat(follow_symlinks=False))
+        return Status.of(entry.stat(follow_symlinks=False))
     except OSError:
         return None
 

@@ -59,7 +59,7 @@ def open_state(
         log = StepLog(Contents(database))
         loaded = log.load()
         if make_ledger is not None:
-            unfinished = loaded.begun is not None or loaded.move is not None
+            unfinished = loaded.begun is not None or loaded.rewind is not None
             log.ledger = make_ledger(database, unfinished=unfinished)
         messages, made = _recover(loaded, log, root)
         database.flush()
@@ -140,7 +140,7 @@ def _recover(loaded: Loaded, log: StepLog, root: Root) -> tuple[tuple[str, ...],
 
     The tree shows which changes were made. Return messages and these changes.
     """
-    timeline, step, move = loaded.timeline, loaded.begun, loaded.move
+    timeline, step, rewind = loaded.timeline, loaded.begun, loaded.rewind
     position = timeline.position
     if step is not None:
         state = RecoveryState(step.changes, node_reader(root))
@@ -153,14 +153,14 @@ def _recover(loaded: Loaded, log: StepLog, root: Root) -> tuple[tuple[str, ...],
             root.apply(
                 remove, max_bytes=MAX_FILE_BYTES, conflict=partial(changed_meanwhile, root=root), undoing=True
             )
-        return tuple(_messages(state, moving=False)), state.made
-    if move is None:
+        return tuple(_messages(state, rewinding=False)), state.made
+    if rewind is None:
         return (), ()
-    state = RecoveryState(move.changes, node_reader(root))
+    state = RecoveryState(rewind.changes, node_reader(root))
     if state.complete:
-        timeline.reorder(move.order)
-    log.finish_move(move if state.complete else None, whole=state.whole)
-    return tuple(_messages(state, moving=True)), state.made
+        timeline.reorder(rewind.order)
+    log.finish_rewind(rewind if state.complete else None, whole=state.whole)
+    return tuple(_messages(state, rewinding=True)), state.made
 
 
 def _end_recordings(
@@ -181,8 +181,8 @@ def _end_recordings(
     return tuple(messages)
 
 
-def _messages(state: RecoveryState, *, moving: bool) -> Iterator[str]:
-    what = "undoing or redoing" if moving else "a change of"
+def _messages(state: RecoveryState, *, rewinding: bool) -> Iterator[str]:
+    what = "undoing or redoing" if rewinding else "a change of"
     everything = (*state.made, *state.unmade, *state.conflicting)
     paths = _names(tuple(change for change in everything if not _is_directory(change)) or everything)
     if state.complete:
@@ -192,7 +192,7 @@ def _messages(state: RecoveryState, *, moving: bool) -> Iterator[str]:
     else:
         yield f"{what} {paths} was under way when a process died"
         if state.made:
-            recorded = "is not in the journal" if moving else "is in the journal"
+            recorded = "is not in the journal" if rewinding else "is in the journal"
             yield f"the change of {_names(state.made)} was made, and {recorded}"
         if state.unmade:
             yield f"the change of {_names(state.unmade)} was not made"

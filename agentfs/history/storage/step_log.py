@@ -18,12 +18,12 @@ from agentfs.history.storage.database import (
     stored_json,
     to_bytes,
 )
-from agentfs.history.timeline import Order, PendingMove, Step, Timeline
+from agentfs.history.timeline import Order, PendingRewind, Step, Timeline
 
 _BEGUN = 0  # the number of the step that is under way
-_META_KEYS = {"root", "position", "dropped", "move", "processes"}
+_META_KEYS = {"root", "position", "dropped", "rewind", "processes"}
 _DROP_BEGUN: Statement = ("DELETE FROM steps WHERE number = ?", (_BEGUN,))
-_END_MOVE: Statement = ("DELETE FROM meta WHERE key = 'move'", ())
+_END_REWIND: Statement = ("DELETE FROM meta WHERE key = 'rewind'", ())
 _DROP_UNDONE = (  # only while a step is under way, because after an interrupt this may run twice
     "DELETE FROM steps WHERE number > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
     "DELETE FROM checkpoints WHERE position > ? AND EXISTS (SELECT 1 FROM steps WHERE number = 0)",
@@ -55,19 +55,19 @@ class Loaded(NamedTuple):
 
     timeline: Timeline
     begun: Step | None
-    move: PendingMove | None
+    rewind: PendingRewind | None
 
 
 class StepLog:
     """Writes the steps of a journal, undo and redo to the database that has their contents.
 
-    Under the lock of the journal, each step or move is finished before the next one begins.
+    Under the lock of the journal, each step or rewind is finished before the next one begins.
     """
 
     def __init__(self, contents: Contents) -> None:
         self.contents, self._database = contents, contents.database
         self._checkpoint_number = 0
-        self._was_moved = True  # an undo or redo came after the last step, so undone steps may be stored
+        self._was_rewound = True  # an undo or redo came after the last step, so undone steps may be stored
         self.ledger: Ledger | None = None
 
     def load(self) -> Loaded:
@@ -113,9 +113,9 @@ class StepLog:
             checkpoints[from_bytes(name)] = at
         if not dropped <= position <= end:
             raise Damage("it has a position without steps")
-        order, move = Order(tuple(steps), position, checkpoints), None
-        if "move" in meta:
-            changes, first, tail, target, moved_checkpoints = meta["move"]
+        order, rewind = Order(tuple(steps), position, checkpoints), None
+        if "rewind" in meta:
+            changes, first, tail, target, moved_checkpoints = meta["rewind"]
             kept = int(first) - dropped - 1
             moved = (*steps[:kept], *(self.step_from_json(step) for step in tail))
             if not dropped <= target <= dropped + len(moved):
@@ -123,27 +123,27 @@ class StepLog:
             if moved_checkpoints is not None:
                 checkpoints = {str(name): int(at) for name, at in moved_checkpoints.items()}
             after = Order(moved, target, checkpoints)
-            move = PendingMove(tuple(self._change(each) for each in changes), after, kept, first)
+            rewind = PendingRewind(tuple(self._change(each) for each in changes), after, kept, first)
         timeline = Timeline()
         timeline.restore(dropped, order)
-        return Loaded(timeline, begun, move)
+        return Loaded(timeline, begun, rewind)
 
     def begin_step(self, step: Step) -> None:
         """Write a step with its contents before it is made; raises FileIOError if that fails."""
-        statements: list[Statement] = [_END_MOVE] if self._was_moved else []
+        statements: list[Statement] = [_END_REWIND] if self._was_rewound else []
         statements.append(("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", (_BEGUN, *_step_row(step))))
         statements += self._begun()
         self.contents.write(_contents(step.changes), statements, sync=True)
 
-    def begin_move(self, move: PendingMove) -> None:
+    def begin_rewind(self, rewind: PendingRewind) -> None:
         """Write an undo or redo before it is made; raises as `begin_step`."""
-        self._was_moved = True
-        steps = [step_to_json(step) for step in move.rewritten]
-        checkpoints = move.order.checkpoints if steps else None
-        plain = [_changes_to_json(move.changes), move.first, steps, move.order.position, checkpoints]
-        changes = [*move.changes, *(change for step in move.rewritten for change in step.changes)]
+        self._was_rewound = True
+        steps = [step_to_json(step) for step in rewind.rewritten]
+        checkpoints = rewind.order.checkpoints if steps else None
+        plain = [_changes_to_json(rewind.changes), rewind.first, steps, rewind.order.position, checkpoints]
+        changes = [*rewind.changes, *(change for step in rewind.rewritten for change in step.changes)]
         self.contents.write(
-            _contents(changes), [_DROP_BEGUN, put_meta("move", plain), *self._begun()], sync=True
+            _contents(changes), [_DROP_BEGUN, put_meta("rewind", plain), *self._begun()], sync=True
         )
 
     def finish_step(self, made: Step | None, position: int, *, whole: bool | None) -> None:
@@ -159,26 +159,26 @@ class StepLog:
             if not whole:
                 update = "UPDATE steps SET payload = ?, checksum = ? WHERE number = 0"
                 statements.append((update, _step_row(made)))
-            if self._was_moved:
+            if self._was_rewound:
                 statements += [(sql, (position,)) for sql in _DROP_UNDONE]
             statements.append(("UPDATE steps SET number = ? WHERE number = ?", (position + 1, _BEGUN)))
             statements.append(put_meta("position", position + 1))
-            self._was_moved = False
+            self._was_rewound = False
         self._database.defer(statements)
 
-    def finish_move(self, move: PendingMove | None, *, whole: bool | None) -> None:
+    def finish_rewind(self, rewind: PendingRewind | None, *, whole: bool | None) -> None:
         """Write, in the next transaction, the order after an undo or redo; None if it was not made."""
-        statements = [*self._settled(whole), _END_MOVE]
-        if move is not None:
-            statements.append(put_meta("position", move.order.position))
-            if move.rewritten:
-                statements.append(("DELETE FROM steps WHERE number >= ?", (move.first,)))
+        statements = [*self._settled(whole), _END_REWIND]
+        if rewind is not None:
+            statements.append(put_meta("position", rewind.order.position))
+            if rewind.rewritten:
+                statements.append(("DELETE FROM steps WHERE number >= ?", (rewind.first,)))
                 statements += [
                     ("INSERT INTO steps VALUES (?, ?, ?)", (number, *_step_row(step)))
-                    for number, step in enumerate(move.rewritten, move.first)
+                    for number, step in enumerate(rewind.rewritten, rewind.first)
                 ]
                 statements.append(("DELETE FROM checkpoints", ()))
-                statements += [self._put_checkpoint(*each) for each in move.order.checkpoints.items()]
+                statements += [self._put_checkpoint(*each) for each in rewind.order.checkpoints.items()]
         self._database.defer(statements)
 
     def add_recorded(self, step: Step | None, position: int, statements: Sequence[Statement]) -> None:
@@ -188,14 +188,14 @@ class StepLog:
         """
         if step is not None:
             statements = [
-                *([_END_MOVE] if self._was_moved else ()),
+                *([_END_REWIND] if self._was_rewound else ()),
                 *statements,
                 ("DELETE FROM steps WHERE number > ?", (position,)),
                 ("DELETE FROM checkpoints WHERE position > ?", (position,)),
                 ("INSERT INTO steps VALUES (?, ?, ?)", (position + 1, *_step_row(step))),
                 put_meta("position", position + 1),
             ]
-            self._was_moved = False
+            self._was_rewound = False
         if statements:
             self.contents.write(self.contents.unwritten(), statements, sync=step is not None)
 

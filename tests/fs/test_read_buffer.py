@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentfs.fs import ReadBuffer, file
+from agentfs.fs import ReadBuffer, syscalls
 
 SIZES = st.one_of(st.integers(0, 70), st.sampled_from([2**18 - 1, 2**18, 2**18 + 1, 2**20, 3 * 2**20 + 7]))
 
@@ -44,13 +44,13 @@ def test_each_file_is_read_whole_or_is_over_the_limit(scratch, sizes, limit):
 @given(st.binary(max_size=200), st.integers(1, 9))
 def test_a_short_read_is_not_the_end_of_the_file(scratch, content, most):
     scratch.write_bytes(content)
-    whole = file._read_at
+    whole = syscalls.read_at
 
     def stingily(fd, views, position):
         return whole(fd, (views[0][:most],), position)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file, "_read_at", stingily)
+        patch.setattr(syscalls, "read_at", stingily)
         buffer = ReadBuffer(1000)
         assert filled(scratch, buffer) == len(content)
     assert buffer.copy() == content
@@ -60,7 +60,7 @@ def test_a_short_read_is_not_the_end_of_the_file(scratch, content, most):
 def test_files_are_read_the_same_without_preadv(scratch, content):
     scratch.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file, "_read_at", file._pread_into)
+        patch.setattr(syscalls, "read_at", syscalls._pread_into)
         buffer = ReadBuffer(99)
         assert filled(scratch, buffer) == (len(content) if len(content) < 100 else -1)
         if len(content) < 100:

@@ -1,0 +1,180 @@
+"""Commands in the background: each recorded as a step of its own until it ends or is stopped."""
+
+import math
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+
+from agentfs.base.advice import Advice, Joined, call
+from agentfs.base.forks import watch_forks
+from agentfs.commands.captured_output import CapturedOutput
+from agentfs.commands.process import Process
+from agentfs.commands.result_text import output_text
+from agentfs.errors import BusyError, DeadlineExceededError, NotFoundError
+from agentfs.fs import quote
+from agentfs.results import CommandOutput, RunResult
+from agentfs.text import continuation, footer, plural
+
+_MOST_COMMANDS = 64
+_MOST_BYTES = 30_000  # of output in one answer
+
+
+class _Stopped(Exception):  # noqa: N818 - a signal within this module
+    """Raised to end the wait for a command."""
+
+
+class Command:
+    """A command in the background, as `Workspace.start` returns it.
+
+    Attributes:
+        id: The id, which `output` and `stop` of the workspace take.
+    """
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - the contract's name
+        process: Process,
+        captured: CapturedOutput,
+        finish: Callable[[], RunResult],
+    ) -> None:
+        self.id = id
+        self._process, self._captured, self._finish = process, captured, finish
+        self._stop, self._lock = threading.Event(), threading.Lock()
+        self._result: RunResult | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=f"agentfs-{id}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with suppress(_Stopped):
+            self._process.wait(math.inf, self._check)
+        self._process.end()
+        self.conclude()
+
+    def conclude(self) -> None:
+        """Record the changes so far, once; the command may go on."""
+        with self._lock:
+            if self._result is None and self._error is None:
+                try:
+                    self._result = self._finish()
+                except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
+                    self._error = error
+
+    def _check(self) -> None:
+        if self._stop.is_set():
+            raise _Stopped
+
+    @property
+    def running(self) -> bool:
+        """True until the command has ended and its changes are recorded."""
+        return self._thread.is_alive()
+
+    def wait(self, timeout: float | None = None) -> RunResult:
+        """Wait until the command has ended, and return its result.
+
+        Args:
+            timeout: The seconds to wait; None waits without an end.
+
+        Raises:
+            AgentFSError: `timeout` if it has not ended in time; it goes on.
+        """
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            raise not_ended(self.id, timeout)
+        if self._result is None:
+            raise self._error or NotFoundError(f"The command {self.id} has no result.")
+        return self._result
+
+    def stop(self) -> RunResult:
+        """End the command and all its processes, and return its result."""
+        self._stop.set()
+        return self.wait()
+
+    def output(self, offset: int = 0) -> CommandOutput:
+        """Return what the command has written from an offset on.
+
+        Args:
+            offset: The bytes of both streams to skip.
+        """
+        running, status = self.running, self._process.exit_status
+        piece = self._captured.read(max(offset, 0))
+        shown = piece.data[:_MOST_BYTES]
+        if len(shown) < len(piece.data):
+            shown = shown[: shown.rfind(b"\n") + 1] or shown
+        end = piece.end - len(piece.data) + len(shown)
+        state = "is running" if running else f"has ended with exit status {status}"
+        following = call("output", id=self.id, offset=end) if running or end < self._captured.total else None
+        gap = footer(f"{plural(piece.left_out, 'byte')} left out") if piece.left_out else ""
+        body = output_text(shown).removesuffix("\n")
+        text = Joined("\n", f"The command {self.id} {state}; its output from byte {offset}:", gap, body)
+        more = footer(continuation(following))
+        return CommandOutput(self.id, end, running, status, text=Joined("\n", text, more), next=following)
+
+
+def not_ended(name: str, seconds: float | None) -> DeadlineExceededError:
+    """Return the error for a command that is still running."""
+    return DeadlineExceededError(
+        f"The command {name} is still running after {seconds:g} seconds.",
+        hint=Advice("Call ", call("output", id=name), " to see what it has written."),
+        details={"seconds": seconds},
+    )
+
+
+class BackgroundCommands:
+    """The commands of one workspace that run in the background. They end with it, unless detached."""
+
+    def __init__(self) -> None:
+        self._commands: dict[str, Command] = {}
+        self._detached: set[str] = set()
+        self._count = 0
+        self._lock = threading.Lock()
+        weakref.finalize(self, _end, self._commands, self._detached)
+        watch_forks(self)
+
+    def after_fork(self) -> None:
+        """Forget the commands, which belong to the parent."""
+        self._lock = threading.Lock()
+        self._commands.clear()
+
+    def add(self, make: Callable[[str], Command], *, detach: bool) -> Command:
+        """Start a command under a new id."""
+        with self._lock:
+            ended = [name for name, each in self._commands.items() if not each.running]
+            if len(self._commands) - len(ended) >= _MOST_COMMANDS:
+                raise BusyError(
+                    f"{plural(_MOST_COMMANDS, 'command')} are running already.",
+                    hint=Advice("Call ", call("stop", id=next(iter(self._commands))), " to end one."),
+                )
+            for name in ended[: max(len(self._commands) - _MOST_COMMANDS + 1, 0)]:
+                del self._commands[name]
+            self._count += 1
+            name = f"c{self._count}"
+            if detach:
+                self._detached.add(name)
+            command = self._commands[name] = make(name)
+            return command
+
+    def find(self, name: str) -> Command:
+        """Return the command of an id; raises `not_found`."""
+        found = self._commands.get(name)
+        if found is None:
+            known = ", ".join(map(quote, self._commands)) or "none"
+            raise NotFoundError(
+                f"There is no command {quote(name)}.",
+                hint=f"The commands in the background are: {known}.",
+                details={"commands": [*self._commands]},
+            )
+        return found
+
+    def close(self) -> None:
+        """End all commands that are not detached."""
+        _end(self._commands, self._detached)
+
+
+def _end(commands: dict[str, Command], detached: set[str]) -> None:
+    for name, command in [(name, each) for name, each in commands.items() if each.running]:
+        if name in detached:
+            command.conclude()
+        else:
+            command.stop()

@@ -1,0 +1,65 @@
+"""`CapturedOutput`: the bytes that a command has written, bounded, in order of arrival."""
+
+from threading import Lock
+from typing import NamedTuple
+
+_TAIL_BYTES = 256 * 1024
+
+
+class Piece(NamedTuple):
+    """A part of the joined output."""
+
+    data: bytes
+    left_out: int  # bytes before `data` that are no longer kept
+    end: int  # the offset after `data`
+
+
+class CapturedOutput:
+    """The standard output and standard error of one command. Thread-safe.
+
+    Of each stream, and of both joined, the first `limit` bytes are kept, and of the joined output also its
+    end. The position of a byte in the joined output is its offset.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = Lock()
+        self._streams = {"stdout": bytearray(), "stderr": bytearray()}
+        self._head, self._tail = bytearray(), bytearray()
+        self.total = 0  # bytes of both streams
+        self.truncated = False  # True if a stream was longer than the limit
+
+    def add(self, stream: str, data: bytes) -> None:
+        """Add bytes that have just arrived on a stream."""
+        with self._lock:
+            kept = self._streams[stream]
+            room = self._limit - len(kept)
+            kept += data[:room]
+            self.truncated |= len(data) > room
+            self.total += len(data)
+            room = self._limit - len(self._head)
+            self._head += data[:room]
+            self._tail += data[room:]
+            if len(self._tail) > 2 * _TAIL_BYTES:
+                del self._tail[:-_TAIL_BYTES]
+
+    def stream(self, name: str) -> bytes:
+        """Return the kept bytes of "stdout" or "stderr"."""
+        with self._lock:
+            return bytes(self._streams[name])
+
+    def read(self, offset: int = 0) -> Piece:
+        """Return the joined output from an offset on, as far as it is kept."""
+        with self._lock:
+            tail_start = self.total - len(self._tail)
+            if offset < len(self._head):
+                end = len(self._head) if self._tail else self.total
+                return Piece(bytes(self._head[offset:]), 0, end)
+            start = max(offset, tail_start)
+            return Piece(bytes(self._tail[start - tail_start :]), start - offset, self.total)
+
+    def joined(self) -> tuple[bytes, int, bytes]:
+        """Return the start of the joined output, the number of bytes left out, and its end."""
+        with self._lock:
+            left_out = self.total - len(self._head) - len(self._tail)
+            return bytes(self._head), left_out, bytes(self._tail)

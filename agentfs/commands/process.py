@@ -1,0 +1,158 @@
+"""`Process`: one command in a process group of its own, from its start to the end of the last process.
+
+The direct child counts. When it has ended, its output is read until the pipes are empty, or for a fifth of a
+second if another process holds them open. Then the rest of its group is killed. Processes that have left the
+group are found by a variable in their environment.
+"""
+
+import os
+import selectors
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import IO, Any
+
+from agentfs.base.lazy import signal
+from agentfs.commands.captured_output import CapturedOutput
+from agentfs.commands.request import CommandRequest
+from agentfs.fs.system import processes_with
+
+_GRACE_SECONDS = 0.2  # after the direct child has ended
+_TERM_SECONDS = 1.0  # between TERM and KILL
+_POLL_SECONDS = 0.05  # between two looks at the call's cancellation
+_READ_BYTES = 64 * 1024
+_MARK = "AGENTFS_COMMAND"
+_SWEEPS = 20  # rounds in which processes that keep forking are killed
+
+
+class Process:
+    """A running command. Only one thread at a time calls `wait` or `kill`."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        request: CommandRequest,
+        captured: CapturedOutput,
+        *,
+        cwd: int | None = None,
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        """Start the command in the open directory `cwd`. Raises OSError."""
+        self._mark = f"{_MARK}={os.urandom(8).hex()}"
+        name, _, value = self._mark.partition("=")
+        self._captured = captured
+        self.duration = 0.0  # in seconds, once it has ended
+        self.began = time.monotonic()
+        self._child = subprocess.Popen(  # noqa: S603 - running commands is the purpose
+            arguments,
+            env={**request.environment, name: value},
+            cwd=None if cwd is None else f"/proc/self/fd/{cwd}",
+            stdin=subprocess.DEVNULL if request.stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=pass_fds,
+        )
+        self._unsent = memoryview(request.stdin or b"")
+        self._selector = selectors.DefaultSelector()
+        self.is_closed = False
+        self._ended = 0.0  # when the direct child ended; 0 if it runs
+        self._pidfd = os.pidfd_open(self._child.pid)
+        self._selector.register(self._pidfd, selectors.EVENT_READ, self._note_end)
+        pipes: dict[str, Any] = {"stdout": self._child.stdout, "stderr": self._child.stderr}
+        for stream, pipe in pipes.items():
+            os.set_blocking(pipe.fileno(), False)
+            self._selector.register(pipe, selectors.EVENT_READ, (stream, pipe))
+        if self._child.stdin is not None:
+            os.set_blocking(self._child.stdin.fileno(), False)
+            self._selector.register(self._child.stdin, selectors.EVENT_WRITE, self._feed)
+
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status, 128 and more for a signal; None before `end`."""
+        status: int | None = self._child.returncode
+        return status if status is None or status >= 0 else 128 - status
+
+    def wait(self, until: float, check: Callable[[], object]) -> bool:
+        """Read the output until the command has ended; return False if the time `until` comes first.
+
+        `check` is called several times a second, and may raise.
+        """
+        while self._open_pipes() or not self._ended:
+            now = time.monotonic()
+            end = min(until, self._ended + _GRACE_SECONDS) if self._ended else until
+            if now >= end:
+                break
+            for key, _ in self._selector.select(min(end - now, _POLL_SECONDS)):
+                if callable(key.data):
+                    key.data()
+                else:
+                    self._read(*key.data)
+            check()
+        return bool(self._ended)
+
+    def end(self) -> None:
+        """Kill what is left of the command, and release everything; afterwards `exit_status` is known."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        try:
+            if not self._ended:
+                self._signal(signal.SIGTERM)
+                with suppress(Exception):
+                    self.wait(time.monotonic() + _TERM_SECONDS, bool)
+            self._signal(signal.SIGKILL)
+            self._kill_escaped()
+            self.wait(time.monotonic() + _GRACE_SECONDS, bool)
+            self._child.wait()
+            self.duration = (self._ended or time.monotonic()) - self.began
+        finally:
+            self._selector.close()
+            os.close(self._pidfd)
+            for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
+
+    def _open_pipes(self) -> bool:
+        return any(isinstance(key.data, tuple) for key in self._selector.get_map().values())
+
+    def _note_end(self) -> None:
+        self._ended = time.monotonic()
+        self._selector.unregister(self._pidfd)
+
+    def _read(self, stream: str, pipe: IO[bytes]) -> None:
+        with suppress(BlockingIOError):
+            data = os.read(pipe.fileno(), _READ_BYTES)
+            if data:
+                self._captured.add(stream, data)
+            else:
+                self._selector.unregister(pipe)
+
+    def _feed(self) -> None:
+        pipe: Any = self._child.stdin
+        try:
+            self._unsent = self._unsent[os.write(pipe.fileno(), self._unsent[:_READ_BYTES]) :]
+        except BlockingIOError:
+            return
+        except OSError:  # the command does not read it
+            self._unsent = self._unsent[:0]
+        if not self._unsent:
+            self._selector.unregister(pipe)
+            pipe.close()
+
+    def _signal(self, number: int) -> None:
+        """Signal the process group. Its number is not reused, because the child was not waited for yet."""
+        with suppress(OSError):
+            os.killpg(self._child.pid, number)
+
+    def _kill_escaped(self) -> None:
+        """Kill the processes that have left the group."""
+        for _ in range(_SWEEPS):
+            found = processes_with(self._mark, self._child.pid)
+            for process in found:
+                with suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
+            if not found:
+                return

@@ -1,0 +1,73 @@
+"""`CommandRequest`: a command as it was asked for, checked."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, ParameterName
+from agentfs.base.lazy import shutil
+from agentfs.commands.environment import environment
+from agentfs.errors import InvalidArgumentError, must_be
+from agentfs.history.recordings.recording import MAX_LABEL
+from agentfs.limits import LARGEST, Limits
+from agentfs.text import cut_line, cut_mark, one_line, plural
+
+DEFAULT_SECONDS = 120.0  # the timeout of `Workspace.run`
+_MOST_BYTES = 100_000  # of a command; the system passes at most 128 KiB
+
+
+@dataclass(frozen=True)
+class CommandRequest:
+    """The arguments of `run`."""
+
+    command: str
+    timeout: float
+    cwd: str
+    network: bool
+    env: Mapping[str, str] | None
+    stdin: bytes | None
+    preview: bool
+
+    def checked(self, limits: Limits) -> "CommandRequest":
+        """Return the request with the timeout that is granted; raise `invalid_argument` for a wrong value."""
+        size = len(self.command.encode("utf-8", "surrogatepass"))
+        if not self.command.strip() or "\0" in self.command:
+            what = "contains a NUL character" if self.command.strip() else "is empty"
+            raise InvalidArgumentError(
+                Advice(ParameterName("command", quoted=True), f" {what}."), details={"parameter": "command"}
+            )
+        if size > _MOST_BYTES:
+            raise InvalidArgumentError(
+                Advice(
+                    ParameterName("command", quoted=True), f" has {plural(size, 'byte')}, over {_MOST_BYTES}."
+                ),
+                hint="Write a script to a file, and run that.",
+                details={"parameter": "command", "limit": _MOST_BYTES},
+            )
+        try:
+            os.fsencode(self.command)
+        except UnicodeEncodeError:
+            raise must_be(
+                "command", "text that UTF-8 can carry", "one with half of a character", ""
+            ) from None
+        if not 0 < self.timeout < LARGEST:
+            raise must_be("timeout", "a finite number above 0", self.timeout, "Give the seconds to wait.")
+        environment(self.env)
+        timeout = call_context.granted(self.timeout, limits.run_timeout)
+        return replace(self, timeout=timeout)
+
+    def label(self, kind: str) -> str:
+        """Return the label of the step with its changes, which begins with its kind."""
+        return cut_line(one_line(f"{kind}: {self.command.strip()}"), MAX_LABEL - len(cut_mark(10**9)))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the command."""
+        return environment(self.env)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The shell with the command."""
+        path = self.environment["PATH"]
+        return [shutil.which("bash", path=path) or "/bin/sh", "-c", self.command]

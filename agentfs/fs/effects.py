@@ -1,0 +1,182 @@
+"""The effects of a staged command: what an overlay holds, as changes of the tree below it."""
+
+import os
+import stat
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from agentfs.base import call_context
+from agentfs.errors import ConflictError, ProtectedError, TooLargeError
+from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Metadata, Node, revision_of
+from agentfs.fs.path import display_name, quote
+from agentfs.fs.root import Root
+from agentfs.text import plural
+
+_OPAQUE = "user.overlay.opaque"  # on a directory that hides the one below it
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass
+class Effects:
+    """The changes that a command has made in its overlay."""
+
+    changes: dict[str, Change] = field(default_factory=dict[str, Change])
+    refused: list[str] = field(default_factory=list[str])  # changed paths that may not even be read
+    dropped: Counter[str] = field(default_factory=Counter[str])  # what cannot be applied, by reason
+
+
+class Upper:
+    """The upper directory of an overlay whose processes have ended."""
+
+    def __init__(self, path: str, root: Root, most_bytes: int) -> None:
+        """Read the changes of `root` in the directory `path`, up to a number of bytes."""
+        self._path, self._root = path, root
+        self._most_bytes, self._bytes = most_bytes, 0
+        self._links: set[tuple[int, int]] = set()
+
+    def effects(self) -> Effects:
+        """Return the changes."""
+        found = Effects()
+        stack = [""]
+        while stack:
+            directory = stack.pop()
+            stack += self._directory(directory, found)
+        return found
+
+    def _directory(self, directory: str, found: Effects) -> list[str]:
+        """Add the changes in a directory; return the directories in it that the upper directory has too."""
+        below: list[str] = []
+        with os.scandir(self._readable(directory)) as entries:
+            for entry in entries:
+                call_context.check()
+                path = f"{directory}/{entry.name}" if directory else entry.name
+                status = entry.stat(follow_symlinks=False)
+                if not stat.S_ISDIR(status.st_mode) and not _can_be_applied(status):
+                    found.dropped["special file"] += 1
+                    continue
+                try:
+                    before = self._present(path)
+                except ProtectedError:
+                    found.refused.append(path)
+                    continue
+                if isinstance(before, DirectoryNode) and self._hides(path, status):
+                    self._remove_below(path, found)
+                if stat.S_ISDIR(status.st_mode):
+                    below.append(path)
+                self._note_owner(status, before, found)
+                change = Change(path, before, self._node(path, status, found))
+                found.changes[path] = change  # in place of its removal with the directory above, if any
+                # A file that is as it was before stays: others may have changed it alike meanwhile.
+                if change.changes_nothing and not isinstance(change.after, FileNode):
+                    del found.changes[path]
+        return below
+
+    def _hides(self, path: str, status: os.stat_result) -> bool:
+        """Return True if the upper node hides the entries of the directory below it."""
+        if not stat.S_ISDIR(status.st_mode):
+            return True
+        try:
+            return os.getxattr(self._full(path), _OPAQUE, follow_symlinks=False) == b"y"
+        except OSError:
+            return False
+
+    def _remove_below(self, directory: str, found: Effects) -> None:
+        """Add the removal of all entries of a directory of the tree; later changes replace it."""
+        stack = [directory]
+        while stack:
+            with self._root.open_directory(display_name(stack.pop())) as opened:
+                paths = [f"{opened.real_path}/{entry.name}" for entry in opened.scan()]
+            for path in paths:
+                call_context.check()
+                try:
+                    before = self._present(path)
+                except ProtectedError:
+                    found.refused.append(path)
+                    continue
+                found.changes.setdefault(path, Change(path, before, None))
+                if isinstance(before, DirectoryNode):
+                    stack.append(path)
+
+    def _present(self, path: str) -> Node | None:
+        """Return the node of the tree, with content that is loaded again when it is needed."""
+        node = self._root.node(path, max_bytes=self._most_bytes)
+        if not isinstance(node, FileNode):
+            return node
+        return replace(node, load=partial(_load_again, self._root, path, node.digest, self._most_bytes))
+
+    def _node(self, path: str, status: os.stat_result, found: Effects) -> Node | None:
+        mode = status.st_mode
+        if stat.S_ISDIR(mode):
+            kept = stat.S_IMODE(mode) & 0o3777
+            return DirectoryNode(kept, Metadata(kept))
+        if stat.S_ISLNK(mode):
+            return LinkNode(os.readlink(self._full(path)))
+        if _is_removal(status):
+            return None
+        if status.st_nlink > 1:
+            identity = status.st_dev, status.st_ino
+            found.dropped["hard link"] += identity in self._links
+            self._links.add(identity)
+        self._bytes += status.st_size
+        if self._bytes > self._most_bytes:
+            raise TooLargeError(
+                f"The command has written more than {plural(self._most_bytes, 'byte')}; nothing was applied.",
+                hint="Let it write less or to /tmp, or raise Limits.snapshot_bytes.",
+                details={"limit": self._most_bytes},
+            )
+        data = self._load(path)
+        kept = stat.S_IMODE(mode) & 0o777
+        return FileNode(kept, revision_of(data), len(data), partial(self._load, path), Metadata(kept))
+
+    def _note_owner(self, status: os.stat_result, before: Node | None, found: Effects) -> None:
+        owner = os.geteuid()
+        if isinstance(before, (FileNode, DirectoryNode)) and before.metadata and before.metadata.owner:
+            owner = before.metadata.owner[0]
+        found.dropped["owner"] += status.st_uid != owner and not _is_removal(status)
+
+    def _load(self, path: str) -> bytes:
+        fd = os.open(self._readable(path), _FILE)
+        with open(fd, "rb", buffering=0) as file:
+            return file.readall()
+
+    def _readable(self, path: str) -> str:
+        """Return a path of the upper directory, which the command may have made unreadable."""
+        full = self._full(path)
+        if not os.access(full, os.R_OK | (os.X_OK if os.path.isdir(full) else 0)):
+            os.chmod(full, os.lstat(full).st_mode & 0o7777 | 0o700)
+        return full
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self._path, path) if path else self._path
+
+
+def _is_removal(status: os.stat_result) -> bool:
+    """Return True for a node that hides the one of the tree: a character device without a number."""
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
+
+
+def _can_be_applied(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode) or _is_removal(status)
+
+
+def _load_again(root: Root, path: str, digest: str, most_bytes: int) -> bytes:
+    """Return the content of a file of the tree, which no other program may have changed meanwhile."""
+    node = root.node(path, max_bytes=most_bytes)
+    if not isinstance(node, FileNode) or node.digest != digest:
+        raise ConflictError(
+            f"{quote(root.display_path(path))} was changed while the changes of the command were applied;"
+            " nothing was applied.",
+            hint="Run the command again.",
+            details={"path": root.display_path(path)},
+        )
+    return node.load()
+
+
+def is_changed_since(root: Root, path: str, time: int) -> bool:
+    """Return True if the file at a real path may have changed after a time of the file clock."""
+    with suppress(OSError):
+        status = os.lstat(os.path.join(root.path, path))
+        return max(status.st_mtime_ns, status.st_ctime_ns) > time
+    return True

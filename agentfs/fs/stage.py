@@ -1,0 +1,112 @@
+"""`Stage`: the private directory that holds the overlay of one staged command.
+
+It is locked while its process lives. The next stage removes those of dead processes; their commands died
+with them.
+"""
+
+import os
+import subprocess
+from contextlib import suppress
+from typing import NamedTuple, Self
+
+from agentfs.base.lazy import shutil
+from agentfs.errors import FileIOError
+from agentfs.fs import syscalls
+from agentfs.fs.lock import hold, let_go, usable_directories
+
+_PREFIX = "stage-"
+_ATTEMPTS = 20
+
+
+def stage_places(root_path: str) -> tuple[str, ...]:
+    """Return the directories for stages, those on the file system of the root first.
+
+    There, a file keeps its inode when it is changed, which some programs expect.
+    """
+    device = os.stat(root_path).st_dev
+    return tuple(sorted(usable_directories(root_path), key=lambda place: os.stat(place).st_dev != device))
+
+
+class Overlay(NamedTuple):
+    """The directories of an overlay."""
+
+    root: str
+    upper: str
+    work: str
+
+
+class Stage:
+    """The directories of an overlay, an empty file, and other files that the command sees."""
+
+    def __init__(self, place: str, root: str) -> None:
+        """Create the directories in `place`, for an overlay on `root`."""
+        _remove_stale(place)
+        self.path, self._lock = _make(place)
+        status = os.stat(root)
+        self.overlay = Overlay(root, os.path.join(self.path, "upper"), os.path.join(self.path, "work"))
+        os.mkdir(self.overlay.work, 0o700)
+        os.mkdir(self.overlay.upper)
+        with suppress(PermissionError):
+            os.chown(self.overlay.upper, status.st_uid, status.st_gid)
+        os.chmod(self.overlay.upper, status.st_mode & 0o7777)
+        self._files = 0
+        self.empty = self.add_file(b"")
+
+    def add_file(self, content: bytes) -> str:
+        """Create a file that nobody changes, and return its path."""
+        self._files += 1
+        path = os.path.join(self.path, f"shown-{self._files}")
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+        with open(fd, "wb") as file:
+            file.write(content)
+        return path
+
+    def as_empty(self, path: str, shown: str = "") -> tuple[str, ...]:
+        """Return the arguments of bubblewrap that show a path as empty, or as the file `shown`."""
+        if os.path.islink(path):
+            return ()  # its target is hidden itself, or is not protected
+        return ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", shown or self.empty, path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # the system leaves it without permissions
+            os.chmod(os.path.join(self.overlay.work, "work"), 0o700)
+        remove_tree(self.path)
+        let_go(self._lock)
+
+
+def _make(place: str) -> tuple[str, int]:
+    """Create and lock a directory; return its path and the descriptor of the lock."""
+    for _ in range(_ATTEMPTS):
+        path = os.path.join(place, f"{_PREFIX}{os.urandom(8).hex()}")
+        os.mkdir(path, 0o700)
+        with suppress(FileNotFoundError):  # another process may just have taken it for a stale one
+            fd = syscalls.open_root(path)
+            if syscalls.try_lock(fd) and os.path.isdir(path):
+                return path, hold(fd)
+            syscalls.close(fd)
+    raise FileIOError("The directory of a staged command is removed again and again.")
+
+
+def _remove_stale(place: str) -> None:
+    """Remove the stages of dead processes."""
+    with suppress(OSError):
+        for name in os.listdir(place):
+            if name.startswith(_PREFIX):
+                path = os.path.join(place, name)
+                fd = syscalls.open_root(path)
+                try:
+                    if syscalls.try_lock(fd):
+                        remove_tree(path)
+                finally:
+                    syscalls.close(fd)
+
+
+def remove_tree(path: str) -> None:
+    """Remove a directory that a command may have filled with directories without permissions."""
+    shutil.rmtree(path, ignore_errors=True)
+    if os.path.lexists(path):  # or with some that are deeper than Python's recursion
+        for command in (["chmod", "-R", "u+rwx", "--", path], ["rm", "-rf", "--", path]):
+            subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - no shell

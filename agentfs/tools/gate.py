@@ -1,0 +1,273 @@
+"""The gate: the rules, time and output limit of every tool of a toolset that is not a method of a workspace.
+
+Methods check their own calls (`agentfs.enforcement`), because programs and functions call them too.
+"""
+
+import inspect
+import posixpath
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, Protocol, cast
+
+from agentfs.arguments.kinds import ListOf, Parameter, PathOf
+from agentfs.base import call_context
+from agentfs.base.advice import Advice, Names, call
+from agentfs.base.visible import one_line
+from agentfs.concurrency.runner import run_until, run_until_on_loop
+from agentfs.errors import AgentFSError, DeadlineExceededError, ReadOnlyError, RefusedError
+from agentfs.limits import Limits
+from agentfs.permissions import CHANGING, DO_NOT_RETRY, GROUPS, Effect, PermissionRequest, Rule
+from agentfs.policy import Policy
+from agentfs.results import ToolResult
+from agentfs.text import head_and_tail
+from agentfs.tools.rules import Subject, ask_user, not_permitted, rule_catches, rules_allow
+from agentfs.tools.spec import Tool
+
+_CANCELLATIONS = ("CancelledError", "Cancelled")  # the exceptions of asyncio and trio
+_GRACE = 2.0  # seconds for a cancelled async function to end
+_MOST_CHARS = 16 * 1024 * 1024  # of the joined text of an iterator
+
+
+class GatedBy(Protocol):
+    """The attributes of a workspace that the gate uses."""
+
+    policy: Policy
+    limits: Limits
+
+    @property
+    def root(self) -> str:
+        """The absolute path of the root."""
+        ...
+
+    def keep(self, kept: str) -> str:
+        """Keep a text under a name that `read` accepts."""
+        ...
+
+
+class Judgement:
+    """One call of a tool under the rules of a workspace."""
+
+    def __init__(self, workspace: GatedBy, tool: Tool, values: Mapping[str, Any]) -> None:
+        self._workspace = workspace
+        self._tool = tool
+        self._values = values
+        self._effect: Effect = tool.effect or "execute"
+        self._subject = _subject(workspace, tool, values)
+
+    def needs_permission(self) -> bool:
+        """Return True if the user must be asked; raise `refused` or `read_only` if the call is not allowed.
+
+        Deny rules and plan mode are checked first, then ask rules, then the other modes, then allow rules.
+        """
+        policy, effect = self._workspace.policy, self._effect
+        for rule in self._caught_by(policy.deny_rules):
+            raise self._refusal(f"The rule `{rule.text}` denies this call.")
+        if effect in CHANGING and (policy.read_only or policy.mode == "plan"):
+            raise self._refusal_of_change(policy)
+        if any(True for _ in self._caught_by(policy.ask_rules)):
+            return True
+        if policy.mode == "bypass" or (policy.mode == "accept_edits" and effect in ("edit", "write")):
+            return False
+        if (allowing := self._about(policy.allow_rules)) and rules_allow(allowing, self._subject):
+            return False
+        if self._tool.effect is None and policy.ask:
+            return True
+        return effect in CHANGING and bool(policy.allow or (policy.askers and not policy.ask))
+
+    def ask(self) -> Mapping[str, Any]:
+        """Ask the user; return the arguments that the answers change. Raise `refused` without permission."""
+        context = call_context.current.get()
+        called_as = one_line(context.tool) if context and context.tool else None
+        paths = tuple(map(one_line, self._subject.paths))
+        request = PermissionRequest(self._tool.name, self._effect, self._values, paths, tool=called_as)
+        if not self._workspace.policy.askers:
+            raise self._refusal("This call needs permission, and there is nobody to ask.")
+        changed: dict[str, Any] = {}
+        for asker in self._workspace.policy.askers:
+            answer = ask_user(asker, request, paths)
+            changed |= answer.arguments or {}
+            request = replace(request, arguments={**request.arguments, **changed})
+        return changed
+
+    def _about(self, rules: Iterable[Rule]) -> list[Rule]:
+        names = rule_names(self._tool)
+        return [rule for rule in rules if rule.name in names or self._effect in GROUPS.get(rule.name, ())]
+
+    def _caught_by(self, rules: Iterable[Rule]) -> Iterator[Rule]:
+        return (rule for rule in self._about(rules) if rule_catches(rule, self._subject, lambda _: True))
+
+    def _refusal_of_change(self, policy: Policy) -> AgentFSError:
+        name = self._tool.name
+        reason = f"{name} may change something"
+        hint = "Tell the user what you would do."
+        if self._tool.effect is None:
+            reason = f"{name} does not declare whether it changes something"
+            hint = f'If it only reads, the program declares that: @tool(effect="read"). {hint}'
+        if policy.read_only:
+            return ReadOnlyError(f"The workspace is read-only, and {reason}.", hint=hint)
+        return self._refusal(f"Nothing is changed in plan mode, and {reason}.", hint)
+
+    def _refusal(self, reason: str, hint: str = DO_NOT_RETRY) -> RefusedError:
+        return not_permitted(reason, self._tool.name, self._subject.paths, hint)
+
+
+def rule_names(tool: Tool) -> list[str]:
+    """Return the names by which rules may name a tool."""
+    return [*dict.fromkeys([tool.name, tool.spec.name or tool.own_name, tool.own_name])]
+
+
+def has_subject(tool: Tool) -> bool:
+    """Return True if the text of a rule is about a parameter of a tool."""
+    return tool.rule_parameter is not None or any(map(_takes_paths, tool.parameters))
+
+
+def _takes_paths(parameter: Parameter) -> bool:
+    kind = parameter.value_kind
+    return isinstance(kind.item if isinstance(kind, ListOf) else kind, PathOf)
+
+
+def _subject(workspace: GatedBy, tool: Tool, values: Mapping[str, Any]) -> Subject:
+    """Return what rules about a call are matched with: its declared parameter, or else its paths."""
+    if tool.rule_parameter is not None:
+        value = values.get(tool.rule_parameter.name, tool.rule_parameter.default)
+        text = value if isinstance(value, str) else str(value)
+        return Subject(command=text) if tool.effect in (None, "execute") else Subject(text=text)
+    found: list[str] = []
+    for parameter in filter(_takes_paths, tool.parameters):
+        given: Any = values.get(parameter.name, parameter.default)
+        for path in cast("Any", given) if isinstance(given, list) else [given]:
+            found += [] if path is None else _spellings(workspace, str(path))
+    return Subject(tuple(dict.fromkeys(found)))
+
+
+def _spellings(workspace: GatedBy, path: str) -> list[str]:
+    """Return the paths relative to the root that a path of a tool may mean; an outer path stays absolute."""
+    root: Any = getattr(workspace, "_root", None)  # without one, the files are at a remote side
+    if root is not None:
+        with suppress(AgentFSError):  # outside of the root
+            return [each or "." for each in root.top.spellings(root.path_from_top(path))]
+    top = workspace.root.rstrip("/")
+    plain = posixpath.normpath(posixpath.join(top, path))
+    return [posixpath.relpath(plain, top) if f"{plain}/".startswith(f"{top}/") else plain]
+
+
+def run_in_time(tool: Tool, seconds: float | None, function: Callable[[], Any]) -> Any:
+    """Run a tool's function in a thread, and raise `timeout` when its time is over.
+
+    Without a limit it runs in this thread. An async function is cancelled; if it blocks its event loop, it is
+    left behind like a plain one.
+    """
+    if tool.is_async and seconds is not None:
+        return _run_in_thread(tool, seconds + _GRACE, lambda: await_in_time(tool, seconds, function))
+    return _run_in_thread(tool, seconds, function)
+
+
+def _run_in_thread(tool: Tool, seconds: float | None, function: Callable[[], Any]) -> Any:
+
+    def run() -> Any:
+        with _contained():
+            return _finished(function())
+
+    if seconds is None:
+        return run()
+    try:
+        with call_context.tool_limited(seconds) as seconds_left:
+            return run_until(seconds_left, run)
+    except call_context.OverTimeError:
+        raise _timeout(tool.name, seconds, "It may still run, and its result is dropped.") from None
+
+
+async def await_in_time(tool: Tool, seconds: float | None, function: Callable[[], Any]) -> Any:
+    """Await a tool's function on this event loop; when its time is over, cancel it and raise `timeout`."""
+
+    async def run() -> Any:
+        with _contained():
+            return await _finished_async(function())
+
+    if seconds is None:
+        return await run()
+    try:
+        with call_context.tool_limited(seconds) as seconds_left:
+            return await run_until_on_loop(seconds_left, run())
+    except call_context.OverTimeError:
+        raise _timeout(tool.name, seconds, "It was cancelled.") from None
+
+
+@contextmanager
+def _contained() -> Generator[None]:
+    """Make a failure of the tool from an exception that would end the program, such as SystemExit."""
+    try:
+        yield
+    except (Exception, GeneratorExit, KeyboardInterrupt, call_context.Interruption):
+        raise
+    except BaseException as error:
+        if type(error).__name__ in _CANCELLATIONS:
+            raise
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+
+def _timeout(name: str, seconds: float, rest: str) -> DeadlineExceededError:
+    return DeadlineExceededError(
+        f"{name} did not end within {seconds:g} seconds. {rest}",
+        hint="Ask for less at once, or go on without it.",
+        details={"seconds": seconds},
+    )
+
+
+def _finished(value: Any) -> Any:
+    """Return the value of an awaitable, or the text of an iterator of texts; any other value as it is."""
+    if isinstance(value, AsyncIterator) or inspect.isawaitable(value):
+        return call_context.run_awaitable(_finished_async(value))
+    if not isinstance(value, Iterator):
+        return value
+    text, parts = _Text(), cast("Iterator[Any]", value)  # type: ignore[redundant-cast] # pyright needs it
+    for part in parts:
+        call_context.step(0)
+        if not text.add(part):
+            break
+    return text.joined()
+
+
+async def _finished_async(value: Any) -> Any:
+    if isinstance(value, AsyncIterator):
+        text, parts = _Text(), cast("AsyncIterator[Any]", value)  # type: ignore[redundant-cast] # as above
+        async for part in parts:
+            if not text.add(part):
+                break
+        return text.joined()
+    return await value if inspect.isawaitable(value) else value
+
+
+class _Text:
+    """The parts of a text, up to a bound."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._left = _MOST_CHARS
+
+    def add(self, part: Any) -> bool:
+        """Add a part; return False if no other one has room."""
+        self._parts.append(str(part)[: self._left])
+        self._left -= len(self._parts[-1])
+        return self._left > 0
+
+    def joined(self) -> str:
+        end = "" if self._left > 0 else f"\n[ended after {_MOST_CHARS} characters]"
+        return "".join(self._parts) + end
+
+
+def within_output_limit(
+    result: ToolResult, limits: Limits, workspace: GatedBy | None, names: Names
+) -> ToolResult:
+    """Return a result whose text is within `Limits.output_tokens`; the full text is kept under a name."""
+    content = result.content.encode("utf-8", "backslashreplace").decode()  # no API carries a lone surrogate
+    shown = head_and_tail(content, limits)
+    if shown is content:
+        return result if content == result.content else replace(result, content=content)
+    reading: tuple[str, ...] = ()
+    following = None
+    if workspace is not None:
+        following = names.call(call("read", path=workspace.keep(content)))
+        reading = (Advice("full text: ", following),) if following else ()
+    return replace(result, content=str(head_and_tail(content, limits, *reading)), next=following)

@@ -1,0 +1,220 @@
+"""The walk of a search. In a watched tree, it repeats what an earlier walk found in unchanged directories."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from agentfs.fs import Directory, DirEntry, Root
+from agentfs.tree.gitignore import IgnoreRules
+from agentfs.tree.visit import LeftOut, Visit, entry_name
+from agentfs.tree.walk import Select, Walk
+
+_D = TypeVar("_D")
+_MAX_KEYS = 4  # walks that a directory keeps
+_MAX_DERIVED = 4  # searches whose derived results are kept
+
+
+class _Mark(NamedTuple):
+    """The state of a walk when it entered a directory."""
+
+    log: int
+    rules: int
+    entries_left: int
+    unsteady: int
+    outer_rules: IgnoreRules
+
+
+class _RulesInside(NamedTuple):
+    """The rules of a directory with rule files."""
+
+    directory: Directory
+    outer: IgnoreRules
+    deciding: frozenset[str] | None
+    rules: IgnoreRules
+
+
+@dataclass(slots=True)
+class KeptWalk:
+    """A recorded walk below a directory; it is valid while no listing and no rule changes."""
+
+    outer_rules: IgnoreRules
+    rules: tuple[_RulesInside, ...]
+    log: tuple[Visit | LeftOut, ...]  # visits before `select` and left-out names, in order
+    looked_at: int  # number of names
+    _derived: dict[Hashable, Any] | None = None  # results that searches derived
+
+    @property
+    def visits(self) -> Iterator[Visit]:
+        """The visits that were yielded."""
+        return (item for item in self.log if isinstance(item, Visit))
+
+    def derived(self, key: Hashable, derive: Callable[[Iterator[Visit]], _D]) -> _D:
+        """Return what a search derives from the visits; only the last few results are kept."""
+        kept = self._derived
+        if kept is None or (key not in kept and len(kept) >= _MAX_DERIVED):
+            kept = self._derived = {}
+        if key not in kept:
+            kept[key] = derive(self.visits)
+        found: _D = kept[key]
+        return found
+
+
+@dataclass(eq=False)
+class SearchWalk(Walk):
+    """A walk of a search; `search_walk` returns its class."""
+
+    _: KW_ONLY
+    stops: bool = False  # the iteration may end early, so names must not be counted ahead
+    filters: Hashable = None  # identifies `hidden`, `enter` and `exclude`; None: do not record
+
+    def replayable(self) -> KeptWalk | None:
+        """In a watched tree, return an earlier walk if it is still valid; else None: iterate this one.
+
+        The visits are those before `select`.
+        """
+        return None
+
+
+def search_walk(root: Root) -> type[SearchWalk]:
+    """Return the class of a walk below a root."""
+    return SearchWalk if root.tree is None else _RecordedWalk
+
+
+@dataclass(eq=False)
+class _RecordedWalk(SearchWalk):
+    """A walk that is recorded, and repeated while nothing changes."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._key: Any = None  # key under which directories keep this walk; None if it is not recorded
+        self._first: Visit | None = None  # the start, once it is open
+        self._log: list[Visit | LeftOut] = []  # visits before `select`, and left-out names
+        self._rules: list[_RulesInside] = []
+        self._marks: dict[Visit, _Mark] = {}  # of the directories that can be kept
+        self._select: Select | None = None  # `select` of a recorded walk
+
+    def replayable(self) -> KeptWalk | None:
+        """Return an earlier walk if it is still valid."""
+        if len(self._starts) > 1:
+            return None
+        self._first = first = self._start(self._starts[0])
+        kept = self._kept(first)
+        if kept is not None:
+            self._left_out += [item for item in kept.log if isinstance(item, LeftOut)]
+        return kept
+
+    def forget(self) -> None:
+        """Drop the tests."""
+        super().forget()
+        self._select = None
+
+    def _start(self, path: str) -> Visit:
+        first, self._first = self._first, None
+        if first is not None:
+            return first
+        visit = super()._start(path)
+        tests = self.enter or self.exclude or callable(self.hidden)
+        filters = self.filters if tests else ()
+        lasts = self.key is entry_name and filters is not None and not (self.follow or self.stops)
+        if lasts and len(self._starts) == 1 and visit.directory.derived is not None:
+            hidden = None if callable(self.hidden) else self.hidden
+            options = hidden, self.ignored, self.others, self.directories, self.listing, self.depth
+            self._key = visit.directory, options, filters
+            # Other searches get all files, so nothing is left out while they are recorded.
+            self._select, self.select, self.keep = self.select, None, None
+        return visit
+
+    def _enter(self, stack: list[Visit], visit: Visit) -> Iterable[Visit]:
+        if self._key is None:
+            return super()._enter(stack, visit)
+        if (kept := self._kept(visit)) is not None:
+            return self._repeat(kept)
+        self._own = None
+        if visit.directory.derived is None:
+            self._unsteady += 1
+        else:
+            lengths = len(self._log), len(self._rules)
+            self._marks[visit] = _Mark(*lengths, self._entries_left, self._unsteady, visit.rules)
+        return super()._enter(stack, visit)
+
+    def _found(self, visit: Visit) -> Visit | None:
+        if self._key is None:
+            return super()._found(visit)
+        recorded = visit.with_entries(visit.files, visit.child)
+        self._log.append(recorded)
+        return self._selected(recorded)
+
+    def _leave(self, visit: Visit) -> None:
+        """Close a directory, and keep its walk for the next search."""
+        super()._leave(visit)
+        derived, mark = visit.directory.derived, self._marks.pop(visit, None)
+        if derived is None or mark is None:
+            return
+        self._own = None
+        if self._reached is None and self._unsteady == mark.unsteady:
+            if len(derived) >= _MAX_KEYS:
+                del derived[next(iter(derived))]
+            rules, log = tuple(self._rules[mark.rules :]), tuple(self._log[mark.log :])
+            derived[self._key] = KeptWalk(
+                mark.outer_rules, rules, log, mark.entries_left - self._entries_left
+            )
+
+    def _part(self) -> LeftOut:
+        is_new = self._own is None
+        part = super()._part()
+        if is_new and self._key is not None:
+            self._log.append(part)
+        return part
+
+    def _read_rules(self, visit: Visit, deciding: frozenset[str] | None) -> None:
+        outer = visit.rules
+        super()._read_rules(visit, deciding)
+        if visit in self._marks:
+            self._rules.append(_RulesInside(visit.directory, outer, deciding, visit.rules))
+
+    def _kept(self, visit: Visit) -> KeptWalk | None:
+        """Return the last walk of a directory if it is still valid."""
+        derived = visit.directory.derived
+        if self._key is None or derived is None or self._reached is not None:
+            return None
+        kept: KeptWalk | None = derived.get(self._key)
+        if kept is None or kept.outer_rules is not visit.rules or kept.looked_at > self._entries_left:
+            return None
+        try:
+            for each in kept.rules:
+                if self._reader.inside(each.directory, each.outer, each.deciding) is not each.rules:
+                    return None
+            self._look_at(kept.looked_at)
+        except TimeoutError:
+            self._reached = "timeout"
+            return None
+        self._entries_left -= kept.looked_at
+        derived[self._key] = derived.pop(self._key)  # moves it to the end, as the newest
+        return kept
+
+    def _repeat(self, kept: KeptWalk) -> Iterator[Visit]:
+        """Yield the visits of an earlier walk of a directory."""
+        self._own = None
+        self._rules += kept.rules
+        self._log += kept.log
+        for item in kept.log:
+            if isinstance(item, LeftOut):
+                self._left_out.append(item)
+            else:
+                found = self._selected(item)
+                if found is not None:
+                    yield found
+
+    def _selected(self, visit: Visit) -> Visit | None:
+        """Return a visit with the files that `select` keeps, or None if nothing is left."""
+        if self._select is None or not visit.files:
+            return visit
+        files: list[DirEntry] = []
+        try:
+            if self._reached is None:
+                files = self._select(visit.directory, visit.below, visit.files)
+        except TimeoutError:
+            self._reached = "timeout"
+        if not files and visit.child is None:
+            return None
+        return visit.with_entries(files, visit.child)

@@ -1,0 +1,284 @@
+"""Constraints of `Annotated` hints: enforced in the call, and in the schema if the provider takes them."""
+
+import subprocess
+import sys
+import warnings
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum, StrEnum
+from math import inf
+from typing import Annotated, Literal, TypedDict
+
+import pytest
+from annotated_types import Ge, Gt, Interval, Len, Lt, MaxLen, MinLen, MultipleOf
+from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, Field, PositiveInt, StringConstraints
+
+from agentfs import Toolset
+from agentfs.tools.declaration import tool
+from tests.provider_rules import CHECKERS, SCHEMA_OF, STRICT
+
+MODES = [(name, False) for name in CHECKERS] + [(name, True) for name in STRICT]
+REQUIRED = object()
+
+
+def is_even(value):
+    if value % 2:
+        raise ValueError("an odd number")
+    return value
+
+
+def make(hint, default=REQUIRED):
+    """Return a tool with a parameter of this hint, and the values that it was called with."""
+    values = []
+
+    @tool(effect="read")
+    def tell(x: hint) -> str:
+        """Tell.
+
+        Args:
+            x: The value.
+        """
+        values.append(x)
+        return repr(x)
+
+    if default is not REQUIRED:
+        tell.__defaults__ = (default,)
+    return Toolset([tell]), values
+
+
+@dataclass
+class Row:
+    """A row.
+
+    Attributes:
+        x: A number.
+    """
+
+    x: Annotated[int, Ge(1)]
+
+
+class Entry(TypedDict):
+    """An entry.
+
+    Attributes:
+        x: A number.
+    """
+
+    x: Annotated[int, Ge(1)]
+
+
+class Model(BaseModel):
+    x: int = Field(description="A number.", ge=1)
+
+
+class Trimmed(BaseModel):
+    x: Annotated[str, StringConstraints(strip_whitespace=True, max_length=3)] = Field(description="A text.")
+
+
+CASES = [
+    (Annotated[int, Field(ge=1)], 1, 0, "`x` must be an integer, at least 1, not 0"),
+    (Annotated[int, Ge(1)], "1", "0", '`x` must be an integer, at least 1, not "0"'),
+    (Annotated[int, Field(gt=1, description="more")], 2, 1, "an integer, more than 1, not 1"),
+    (Annotated[float, Interval(ge=0, lt=1)], 0.5, 1, "a number, at least 0 and less than 1, not 1"),
+    (PositiveInt, 1, 0, "an integer, more than 0, not 0"),
+    (Annotated[int, MultipleOf(5)], 10, 11, "a multiple of 5, not 11"),
+    (Annotated[int, Lt(inf)], 10**15, "x", "less than inf"),
+    (Annotated[str, MinLen(1)], "none", "", 'a string, of length 1 or more, not ""'),
+    (Annotated[str, Field(max_length=2)], "ab", "abc", 'a string, of length 2 or less, not "abc"'),
+    (Annotated[list[int], MinLen(1)], [1], [], "of length 1 or more, not a list"),
+    (Annotated[list[int], Len(1, 2)], [1, 2], [1, 2, 3], "of length 1 or more and of length 2 or less, not"),
+    (list[Annotated[int, Field(ge=1)]], [1], [1, 0], "`x[1]` must be an integer, at least 1, not 0"),
+    (dict[str, Annotated[int, Field(ge=1)]], {"a": 1}, {"a": 0}, "`x.a` must be an integer, at least 1"),
+    (Annotated[int, Field(ge=1)] | None, None, 0, "an integer, at least 1, not 0"),
+    (Annotated[int | None, Field(ge=1)], None, 0, "an integer, at least 1, not 0"),
+    (Annotated[int | list[int], Field(ge=1)], 1, 0, "at least 1, not 0"),
+    (Annotated[date, Ge(date(2026, 1, 1))], "2026-01-01", "2025-12-31", 'at least 2026-01-01, not "2025'),
+    (Annotated[str, Field(pattern="^[a-z]+$")], "ab", "a1", "`x`: String should match pattern"),
+    (Annotated[int, AfterValidator(is_even)], 2, 3, "`x`: Value error, an odd number"),
+    (Annotated[str, StringConstraints(strip_whitespace=True, max_length=3)], " abc ", "abcd", "at most 3"),
+    (Row, {"x": 1}, {"x": 0}, "`x.x` must be an integer, at least 1, not 0"),
+    (Entry, {"x": 1}, {"x": 0}, "`x.x` must be an integer, at least 1, not 0"),
+    (Model, {"x": 1}, {"x": 0}, "`x.x`: Input should be greater than or equal to 1"),
+    (Trimmed, {"x": " abc "}, {"x": "abcd"}, "`x.x`: String should have at most 3 characters"),
+]
+
+
+@pytest.mark.parametrize(("hint", "good", "bad", "said"), CASES)
+def test_a_constraint_is_enforced_in_the_call(hint, good, bad, said):
+    """A model's value outside of the constraint reached the function."""
+    tools, values = make(hint)
+    assert tools.call("tell", {"x": good}).success
+    refused = tools.call("tell", {"x": bad})
+    assert refused.error["code"] == "invalid_argument"
+    assert said in refused.content
+    assert len(values) == 1
+
+
+@pytest.mark.parametrize(("provider", "strict"), MODES)
+@pytest.mark.parametrize("hint", [each[0] for each in CASES if not str(each[0]).startswith("dict")])
+def test_a_schema_with_constraints_follows_the_rules_of_each_provider(provider, strict, hint):
+    (schema,) = make(hint)[0].schemas(provider, strict=strict)
+    assert CHECKERS[provider](schema, strict=strict) == []
+
+
+@pytest.mark.parametrize(("provider", "strict", "shown"), [
+    ("openai", False, {"minimum": 1, "exclusiveMaximum": 5}),
+    ("openai", True, {"minimum": 1, "exclusiveMaximum": 5}),
+    ("anthropic", False, {"minimum": 1, "exclusiveMaximum": 5}),
+    ("anthropic", True, {}),
+    ("gemini", False, {"minimum": 1}),
+    ("mcp", False, {"minimum": 1}),
+])  # fmt: skip
+def test_a_constraint_is_in_the_schema_or_else_in_the_description(provider, strict, shown):
+    tools, _ = make(Annotated[int, Field(ge=1), Lt(5)])
+    (schema,) = tools.schemas(provider, strict=strict)
+    text = "The value."
+    if len(shown) < 2:
+        text += " Must be an integer, at least 1 and less than 5."
+    assert SCHEMA_OF[provider](schema)["properties"]["x"] == {"type": "integer", "description": text, **shown}
+
+
+@pytest.mark.parametrize(("hint", "shown"), [
+    (Annotated[str, Field(min_length=1, max_length=9, pattern="^a")],
+     {"type": "string", "minLength": 1, "maxLength": 9, "pattern": "^a"}),
+    (Annotated[float, Field(multiple_of=0.5, gt=0, le=2)],
+     {"type": "number", "multipleOf": 0.5, "exclusiveMinimum": 0, "maximum": 2}),
+    (Annotated[list[Annotated[int, Ge(1)]], Len(1, 3)],
+     {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1, "maxItems": 3}),
+    (Annotated[int, Gt(0)] | None,
+     {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"type": "null"}]}),
+    (Model, {"type": "object", "properties": {"x": {
+        "type": "integer", "minimum": 1, "description": "A number."}},
+        "required": ["x"], "additionalProperties": False}),
+])  # fmt: skip
+def test_the_schema_has_the_constraints_of_parts_too(hint, shown):
+    tools, _ = make(hint)
+    (schema,) = tools.schemas("openai")
+    assert SCHEMA_OF["openai"](schema)["properties"]["x"] == {**shown, "description": "The value."}
+
+
+def test_functions_for_frameworks_describe_the_constraints():
+    (function,) = make(Annotated[list[Annotated[int, Ge(1)]], MaxLen(2)])[0].functions()
+    said = "Must be a list, each item an integer, at least 1, of length 2 or less."
+    assert said in function.__doc__
+
+
+def test_a_field_describes_a_parameter_that_the_docstring_does_not():
+    class Item(TypedDict):
+        size: Annotated[int, Field(description="Its size.")]
+
+    def tell(x: Annotated[int, Field(ge=1, description="From the field.")], y: Item) -> str:
+        """Tell.
+
+        Args:
+            y: An item.
+        """
+        return f"{x} {y}"
+
+    def told(x: Annotated[int, Field(description="From the field.")]) -> str:
+        """Tell.
+
+        Args:
+            x: From the docstring.
+        """
+        return f"{x}"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tools = Toolset([tell, told])
+    first, second = (each["function"]["parameters"]["properties"] for each in tools.schemas("openai"))
+    assert first["x"] == {"type": "integer", "minimum": 1, "description": "From the field."}
+    assert first["y"]["properties"]["size"]["description"] == "Its size."
+    assert second["x"]["description"] == "From the docstring."
+
+
+def test_a_default_is_not_checked_and_a_missing_value_is_described():
+    tools, values = make(Annotated[int, Ge(1)], default=0)
+    assert tools.call("tell", {}).success
+    assert values == [0]
+    tools, _ = make(Annotated[int, Ge(1)])
+    assert "`x` is missing (an integer, at least 1)" in tools.call("tell", {}).content
+
+
+def test_constraints_need_no_pydantic():
+    """Another program may have annotated_types alone."""
+    program = (
+        "import sys; sys.modules['pydantic'] = None\n"
+        "from typing import Annotated\nfrom annotated_types import Ge, MinLen\nfrom agentfs import Toolset\n"
+        "def tell(x: Annotated[int, Ge(1)], y: Annotated[str, MinLen(1)]) -> str:\n"
+        "    '''Tell.\n\n    Args:\n        x: A number.\n        y: A text.\n    '''\n"
+        "    return str(x)\n"
+        "tools = Toolset([tell])\n"
+        "print(tools.call('tell', {'x': 0, 'y': ''}).content.splitlines()[0])\n"
+        "print(tools.call('tell', {'x': 1, 'y': 'a'}).content)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        (
+            "tell was not run: `x` must be an integer, at least 1, not 0; "
+            '`y` must be a string, of length 1 or more, not "".'
+        ),
+        "1",
+    ]
+
+
+def test_a_schema_has_the_first_alias_of_several_and_the_call_accepts_it():
+    """The schema had the name of the field, which the model then refused."""
+
+    class Place(BaseModel):
+        """A place.
+
+        Attributes:
+            zip_code: Its code.
+            city: Its city.
+        """
+
+        zip_code: int = Field(validation_alias=AliasChoices(AliasPath("codes", 0), "zip", "plz"))
+        city: str = Field("", validation_alias=AliasPath("names", 0))
+
+    def tell(place: Place) -> str:
+        """Tell.
+
+        Args:
+            place: A place.
+        """
+        return str(place.zip_code)
+
+    tools = Toolset([tell])
+    (schema,) = tools.schemas("openai")
+    shown = SCHEMA_OF["openai"](schema)["properties"]["place"]
+    assert list(shown["properties"]) == ["zip", "city"]
+    assert shown["required"] == ["zip"]
+    assert tools.call("tell", {"place": {"zip": 80331}}).content == "80331"
+
+
+class Detail(StrEnum):
+    NONE = "none"
+    NULL = "null"
+    EMPTY = ""
+    FULL = "full"
+
+
+class Mode(Enum):
+    none = 1.5
+    null = 2.5
+    full = 3.5
+
+
+CHOICES = Literal["none", "null", "", "full"]
+
+
+@pytest.mark.parametrize("text", ["none", "null", ""])
+@pytest.mark.parametrize("default", [REQUIRED, None, "full"])
+@pytest.mark.parametrize(("hint", "choice"), [
+    (CHOICES, str), (CHOICES | None, str), (CHOICES | int, str), (list[CHOICES], lambda text: [text]),
+    (Detail, Detail), (Detail | None, Detail), (list[Detail] | None, lambda text: [Detail(text)]),
+    (Mode, lambda text: Mode[text]), (Mode | None, lambda text: Mode[text]),
+])  # fmt: skip
+def test_a_choice_that_looks_like_null_is_itself(hint, choice, default, text):
+    """A model's "none" was read as if it had left the parameter out."""
+    if hint in (Mode, Mode | None) and not text:
+        return  # no name of a member is empty
+    tools, values = make(hint, default)
+    assert tools.call("tell", {"x": text}).success
+    assert values == [choice(text)]

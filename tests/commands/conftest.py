@@ -1,0 +1,86 @@
+"""A tree with secrets, and workspaces that run commands in it."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Limits, Policy, Protect, Workspace
+
+SECRET = "TOKEN=hunter2-0123456789"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    (root / "src").mkdir(parents=True)
+    (root / "src/a.py").write_text("one\ntwo\nthree\n")
+    (root / "src/b.py").write_bytes(b"\xff\r\nCRLF\r\n")
+    (root / "README").write_text("read me\n")
+    (root / ".env").write_text(SECRET)
+    (root / "conf").mkdir()
+    (root / "conf/server.key").write_text(SECRET)
+    return root
+
+
+@pytest.fixture
+def opened(tree: Path) -> Iterator[Callable[..., Workspace]]:
+    made: list[Workspace] = []
+
+    def open_workspace(run: str = "staged", *, root: Path = tree, limits: Limits | None = None, **options):
+        state = options.pop("state", None)
+        ws = Workspace(root, policy=Policy(run=run, **options), limits=limits, state=state)
+        made.append(ws)
+        return ws
+
+    yield open_workspace
+    for ws in made:
+        ws.close()
+
+
+@pytest.fixture(params=["staged", "recorded"])
+def ws(request, opened) -> Workspace:
+    return opened(request.param)
+
+
+@pytest.fixture
+def staged(opened) -> Workspace:
+    return opened("staged")
+
+
+@pytest.fixture
+def recorded(opened) -> Workspace:
+    return opened("recorded")
+
+
+def snapshot(root: Path, leave_out: tuple[str, ...] = ()) -> dict[str, tuple[str, int, str]]:
+    """Return type, mode and content of each path."""
+    found: dict[str, tuple[str, int, str]] = {}
+    for top, directories, files in os.walk(os.fsencode(root)):
+        for name in (*directories, *files):
+            path = os.path.join(top, name)
+            status = os.lstat(path)
+            shown = os.fsdecode(os.path.relpath(path, os.fsencode(root)))
+            if shown.split("/")[0] in leave_out:
+                continue
+            if stat.S_ISLNK(status.st_mode):
+                found[shown] = ("link", 0, os.fsdecode(os.readlink(path)))
+            elif stat.S_ISDIR(status.st_mode):
+                found[shown] = ("directory", status.st_mode & 0o7777, "")
+            else:
+                with open(path, "rb") as file:
+                    content = hashlib.sha256(file.read()).hexdigest()
+                found[shown] = ("file", status.st_mode & 0o777, content)
+    return found
+
+
+def code_of(call: Callable[[], object]) -> str:
+    with pytest.raises(AgentFSError) as raised:
+        call()
+    return raised.value.code
+
+
+__all__ = ["SECRET", "Protect", "code_of", "snapshot"]

@@ -1,0 +1,431 @@
+"""Attacks on staged commands. Each is shown to work on a plain shell, and fails in `run`."""
+
+import os
+import runpy
+import socket
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Policy, Protect, Workspace
+from agentfs.fs.lock import lock_directories, lock_directory
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+SECRET, code_of, snapshot = _here["SECRET"], _here["code_of"], _here["snapshot"]
+
+READS = [
+    "cat .env",
+    "cat ./.e?v",
+    "cat src/../.env",
+    "python3 -c 'print(open(\".env\").read())'",
+    "grep -r TOKEN . -h --include='.*' --include='*.key'",
+    "cat $PWD/.env",
+    "cat conf/server.key",
+    "ln -s .env x; cat x",
+    "ln .env x 2>/dev/null; cat x",
+    "cp .env x; cat x",
+    "mv .env x; cat x",
+    "tar cf - . | strings",
+    "cat /proc/self/cwd/.env",
+    "cat /proc/self/root$PWD/.env",
+    "for p in /proc/[0-9]*; do cat $p/root$PWD/.env $p/cwd/.env; done",
+    "exec 3< .env; cat /proc/$$/fd/3",
+    "exec 3< .env; cat <&3",
+    "find . -name '.env' -exec cat {} +",
+    "umount .env; cat .env",
+    "unshare -Urm sh -c 'umount .env; cat .env'",
+    "unshare -Um sh -c 'umount -l .env; cat .env'",
+    "mkdir m; mount --bind . m; cat m/.env",
+    "unshare -Urm sh -c 'mkdir /tmp/m; mount --bind . /tmp/m; cat /tmp/m/.env'",
+    "dd if=.env of=/dev/stdout",
+    "git diff --no-index /dev/null .env",
+]
+
+
+@pytest.mark.parametrize("command", READS)
+def test_a_protected_file_is_empty_by_every_spelling(staged, tree, command):
+    os.link(tree / ".env", tree / "other-name")  # also under a name that is not protected
+    assert SECRET.encode() not in everything(staged, command)
+    assert SECRET.encode() not in everything(staged, f"cat other-name; {command}")
+
+
+@pytest.mark.parametrize("command", [each for each in READS if "mount" not in each and "mv" not in each])
+def test_these_commands_read_it_in_a_plain_shell(tree, command):
+    ran = subprocess.run(["bash", "-c", command], cwd=tree, capture_output=True, check=False, timeout=60)
+    assert SECRET.encode() in ran.stdout
+
+
+def everything(ws: Workspace, command: str) -> bytes:
+    """Return all that a model and a program get to see of a command."""
+    try:
+        result = ws.run(command, timeout=20)
+    except AgentFSError as error:
+        return f"{error} {error.details}".encode()
+    found = [result.stdout, result.stderr, result.changes.patch, result.text.encode()]
+    for change in result.changes.files:
+        if change.action != "deleted" and change.type == "file":
+            found.append(Path(ws.root, change.path).read_bytes())
+    return b"\n".join(found)
+
+
+def test_a_protected_file_that_appears_meanwhile_ends_the_call_without_output(staged, tree):
+    staged.run("true")
+    later = threading.Timer(0.3, (tree / "src/.env").write_text, (SECRET,))
+    later.start()
+    with pytest.raises(AgentFSError) as raised:
+        staged.run("touch made; sleep 0.8; cat src/.env")
+    assert raised.value.code == "conflict"
+    assert SECRET not in f"{raised.value} {raised.value.details}"
+    assert not (tree / "made").exists()
+    assert staged.run("cat src/.env").stdout == b""
+
+
+def test_hidden_files_are_found_again_after_changes_of_directories(staged, tree):
+    staged.run("true")
+    (tree / "new/deep").mkdir(parents=True)
+    (tree / "new/deep/.env").write_text(SECRET)
+    assert staged.run("cat new/deep/.env").stdout == b""
+    (tree / "new").rename(tree / "moved")
+    assert staged.run("cat moved/deep/.env").stdout == b""
+    (tree / "moved/deep/.env").rename(tree / "moved/plain")
+    assert staged.run("cat moved/plain").stdout == SECRET.encode()
+    (tree / "moved/plain").rename(tree / "moved/id_rsa")
+    assert staged.run("cat moved/id_rsa").stdout == b""
+    subprocess.run(["rm", "-r", tree / "moved"], check=True)
+    (tree / "moved").mkdir()
+    (tree / "moved/.env").write_text(SECRET)
+    assert staged.run("cat moved/.env").stdout == b""
+
+
+def test_nothing_outside_is_written(staged, tree, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("old")
+    (tree / "way").symlink_to(outside)
+    commands = [
+        f"echo new > {outside}/file",
+        f"rm -rf {outside}",
+        "echo new > way/file",
+        "echo new > ../outside/file",
+        f"mkdir {outside}/d",
+        f"chmod 777 {outside}",
+        f"mount -o remount,rw / ; echo new > {outside}/file",
+        f"unshare -Urm sh -c 'mount -o remount,bind,rw {outside}; echo new > {outside}/file'",
+        f"rm way; ln -s / way; echo new > way{outside}/file",
+        "touch ~/made /etc/made /usr/made /var/tmp/made",
+    ]
+    for command in commands:
+        everything(staged, command)
+        assert snapshot(outside) == {"file": ("file", 0o644, snapshot(outside)["file"][2])}
+        assert (outside / "file").read_text() == "old"
+    assert not any(Path(each, "made").exists() for each in (Path.home(), "/etc", "/usr", "/var/tmp"))
+
+
+def test_nobody_sees_the_private_directory_for_temporaries(staged, tmp_path):
+    Path("/tmp/agentfs-probe-of-tests").touch()
+    try:
+        assert b"probe-of-tests" not in staged.run("ls -a /tmp; echo x > /tmp/made-by-tests").stdout
+    finally:
+        os.unlink("/tmp/agentfs-probe-of-tests")
+    assert not Path("/tmp/made-by-tests").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > .git/hooks/post-checkout",
+        "git config core.fsmonitor 'touch owned'",
+        "git config core.hooksPath src",
+        "mv .git .g; mkdir .git; cp -r .g/. .git; printf '[core]\\nfsmonitor = touch owned' > .git/config",
+        "rm -rf .git",
+        "rm -rf .git; ln -s src .git",
+        "rm -rf .git; echo 'gitdir: src' > .git",
+        "mkdir -p .git/modules/x/hooks; echo x > .git/modules/x/hooks/post-checkout",
+        "echo ../src > .git/commondir",
+        "echo '* filter=x' > .envrc",
+        "mkdir .vscode; echo {} > .vscode/tasks.json",
+        "echo x > .env.local",
+        "echo 'alias ls=rm' > .bashrc",
+        "echo x > src/.ENVRC",
+        "mkdir new && git init -q new && echo x > new/.git/hooks/post-checkout",
+        "git init -q new && git -C new config core.fsmonitor 'touch owned'",
+        "git init -q new && git -C new config include.path /tmp/x",
+        "git init -q new && git -C new remote add origin 'ext::sh -c touch% owned'",
+    ],
+)
+def test_files_that_run_code_later_are_not_written(staged, tree, command):
+    subprocess.run(["git", "init", "-q", tree], check=True)
+    before = snapshot(tree)
+    try:
+        staged.run(f"set -e; {command}", cwd=".")
+    except AgentFSError as error:
+        assert error.code == "protected"  # noqa: PT017 - some fail in the command itself
+    after = snapshot(tree)
+    for path in before.keys() | after.keys():
+        if (
+            "/hooks" in path
+            or path.endswith(("config", "commondir"))
+            or not path.startswith((".git/", "new"))
+        ):
+            assert after.get(path) == before.get(path), path
+    assert not (tree / "new").exists()
+
+
+def test_commits_work_and_settings_are_shown_without_credentials(staged, tree):
+    git = ["git", "-C", str(tree)]
+    subprocess.run([*git[:1], "init", "-q", str(tree)], check=True)
+    for name, value in {
+        "user.name": "Somebody",
+        "user.email": "somebody@example.com",
+        "remote.origin.url": f"https://me:{SECRET}@example.com/x.git",
+        "http.extraheader": f"Authorization: {SECRET}",
+    }.items():
+        subprocess.run([*git, "config", name, value], check=True)
+    result = staged.run(
+        "git add src && git commit -qm first && git log --format=%an && git remote -v; cat .git/config"
+    )
+    assert result.exit_status == 0
+    assert b"Somebody\norigin\thttps://example.com/x.git" in result.stdout
+    assert SECRET.encode() not in result.stdout
+    log = subprocess.run([*git, "log", "--format=%s"], check=True, capture_output=True)
+    assert log.stdout == b"first\n"
+    assert result.changes.not_covered["version control"] > 3
+    assert SECRET in (tree / ".git/config").read_text()
+
+
+def test_a_repository_that_the_command_makes_is_applied(staged, tree):
+    made = staged.run(
+        "git init -q new && cd new && echo x > f && git add f"
+        " && git -c user.name=a -c user.email=b commit -qm x"
+    )
+    assert made.exit_status == 0
+    # The overlay of an ordinary user copies a file that gets a hard link, which git's check refuses.
+    option = "" if os.geteuid() == 0 else "--no-hardlinks"
+    cloned = staged.run(f"git clone -q {option} new copy && cat copy/f")
+    assert cloned.stdout == b"x\n"
+    for name in ("new", "copy"):
+        assert (
+            subprocess.run(
+                ["git", "-C", tree / name, "status", "--short"], check=True, capture_output=True
+            ).stdout
+            == b""
+        )
+
+
+def test_the_state_directory_and_our_own_are_not_seen(opened, tree, tmp_path):
+    ws = opened("staged", state=tmp_path / "state")
+    ws.write("note", "content of a note")
+    result = ws.run(
+        f"ls -A {tmp_path}/state; grep -r content {tmp_path}/state; echo x > {tmp_path}/state/x;"
+        f" ls -A {lock_directory(str(tree))}"
+    )
+    assert result.stdout == b""
+    assert not (tmp_path / "state/x").exists()
+
+
+def test_without_network_nothing_is_reached(staged):
+    server = socket.create_server(("127.0.0.1", 0))
+    abstract = socket.socket(socket.AF_UNIX)
+    abstract.bind("\0agentfs-tests")
+    abstract.listen()
+    port = server.getsockname()[1]
+    script = f"""python3 - <<'END'
+import socket
+for family, address in ((socket.AF_INET, ("127.0.0.1", {port})), (socket.AF_UNIX, "\\0agentfs-tests")):
+    try:
+        socket.socket(family).connect(address)
+        print("connected")
+    except OSError as error:
+        print("refused")
+END"""
+    with server, abstract:
+        assert staged.run(script).stdout == b"refused\nrefused\n"
+        open_network = staged.run(script, network=True)
+        assert open_network.stdout.startswith(b"connected\n")
+        assert open_network.network
+        assert "with network" in open_network.text
+
+
+def test_sockets_of_other_programs_are_not_reached(staged, tmp_path):
+    path = tmp_path / "socket"
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen()
+    script = f"python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('{path}')\""
+    with server:
+        assert subprocess.run(["bash", "-c", script], check=False).returncode == 0
+        assert staged.run(script).exit_status == 1
+        assert staged.run("ls -A /run").stdout == b""
+
+
+def test_no_other_process_is_seen_or_stopped(staged):
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        result = staged.run(
+            f"kill -9 {other.pid}; ls -d /proc/{other.pid}; nsenter -t {other.pid} -a true;"
+            " ls -d /proc/[0-9]* | wc -l"
+        )
+        assert result.exit_status == 0
+        assert int(result.stdout.split()[-1]) < 20
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_there_is_no_terminal_and_no_privilege(staged):
+    script = """python3 - <<'END'
+import fcntl, os, termios
+for call in (lambda: os.open("/dev/tty", os.O_RDWR), lambda: fcntl.ioctl(0, termios.TIOCSTI, b"x")):
+    try:
+        call()
+        print("worked")
+    except OSError:
+        print("failed")
+print(os.read(os.open("/proc/self/status", os.O_RDONLY), 9999).decode().split("NoNewPrivs:")[1].split()[0])
+END"""
+    assert staged.run(script).stdout == b"failed\nfailed\n1\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mount -t tmpfs tmpfs /mnt",
+        "mknod device b 8 0 && cat device",
+        "chroot / true && unshare -m true",
+        'read -r old < /proc/sys/kernel/core_pattern && echo "$old" > /proc/sys/kernel/core_pattern',
+        "echo 1 > /sys/kernel/mm/ksm/run",
+        "cat /dev/mem",
+        "nsenter -t 1 -m true && nsenter -t 1 -n true",
+    ],
+)
+def test_the_system_is_not_changed(staged, command):
+    assert staged.run(command).exit_status != 0
+
+
+def test_more_than_the_limit_is_refused_as_a_whole(opened, tree):
+    from agentfs import Limits
+
+    before = snapshot(tree)
+    ws = opened("staged", limits=Limits(snapshot_bytes=1_000_000))
+    command = "mkdir many; for i in $(seq 400); do head -c 4000 /dev/zero > many/$i; done"
+    with pytest.raises(AgentFSError) as raised:
+        ws.run(command)
+    assert raised.value.code == "too_large"
+    assert "snapshot_bytes" in raised.value.hint
+    assert snapshot(tree) == before
+    big = ws.run("head -c 3000000 /dev/zero > big; echo after")
+    assert big.exit_status == 0
+    assert (tree / "big").stat().st_size <= 1_000_000
+
+
+def test_what_an_overlay_cannot_carry_is_counted(staged, tree):
+    result = staged.run(
+        "mkfifo pipe; echo x > a; ln a b; python3 -c \"import socket; socket.socket(1).bind('s')\""
+    )
+    assert result.changes.not_covered == {"special file": 2, "hard link": 1}
+    assert sorted(change.path for change in result.changes.files) == ["a", "b"]
+
+
+def test_a_file_that_changed_meanwhile_is_a_conflict_and_nothing_is_applied(staged, tree):
+    staged.run("true")
+    later = threading.Timer(0.3, (tree / "src/a.py").write_text, ("theirs\n",))
+    later.start()
+    assert code_of(lambda: staged.run("touch made; sleep .8; echo mine >> src/a.py; rm README")) == "conflict"
+    assert (tree / "src/a.py").read_text() == "theirs\n"
+    assert not (tree / "made").exists()
+    assert (tree / "README").exists()
+
+
+def test_a_change_of_this_workspace_meanwhile_is_merged(staged, tree):
+    (tree / "long").write_text("".join(f"line {n}\n" for n in range(20)))
+    staged.read("long")
+    timer = threading.Timer(0.4, staged.edit, ("long", "line 2\n", "LINE 2\n"))
+    timer.start()
+    result = staged.run("cp long /tmp/x; sed -i 's/line 15/LINE 15/' /tmp/x; cat /tmp/x > long; sleep 1")
+    text = (tree / "long").read_text()
+    assert "LINE 2\n" in text
+    assert "LINE 15\n" in text
+    assert [change.path for change in result.changes.files] == ["long"]
+    staged.undo()
+    assert "LINE 2\n" in (tree / "long").read_text()
+    assert "line 15\n" in (tree / "long").read_text()
+
+
+def test_a_number_that_the_workspace_and_a_command_both_count_up_is_a_conflict(staged, tree):
+    """Merged, one of the two would be lost."""
+    (tree / "count").write_text("1\n")
+    timer = threading.Timer(0.4, staged.edit, ("count", "1", "2"))
+    timer.start()
+    count = "echo $(($(cat count) + 1)) > new; sleep 1; mv new count"
+    assert code_of(lambda: staged.run(count)) == "conflict"
+    assert (tree / "count").read_text() == "2\n"
+
+
+def test_a_preview_shows_and_drops(staged, tree):
+    before = snapshot(tree)
+    result = staged.run("echo x >> src/a.py", preview=True)
+    assert b"+x" in result.changes.patch
+    assert "preview" in result.text
+    assert snapshot(tree) == before
+    assert code_of(staged.undo) == "invalid_argument"
+
+
+def test_recorded_mode_refuses_what_it_cannot_do(recorded):
+    assert code_of(lambda: recorded.run("true", preview=True)) == "unsupported"
+    assert code_of(lambda: recorded.run("true", network=True)) == "unsupported"
+
+
+def test_nothing_is_left_of_a_command(staged, tree):
+    places = [*map(Path, lock_directories(os.geteuid()))]
+    for command in (
+        "true",
+        "mkdir -p a/b; chmod 0 a; sleep 60",
+        "d=x; for i in $(seq 1500); do mkdir d && cd d; done",
+    ):
+        with suppress(AgentFSError):
+            staged.run(command, timeout=3)
+    left = [path for place in places if place.is_dir() for path in place.glob("stage-*")]
+    assert left == []
+    assert str(tree) not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_ignored_files_are_applied_and_not_undone(ws, tree):
+    (tree / ".gitignore").write_text("build/\n*.o\n")
+    result = ws.run("mkdir build; echo x > build/x; echo o > src/a.o; echo y > src/y")
+    assert [change.path for change in result.changes.files] == ["src/y"]
+    assert (tree / "build/x").read_text() == "x\n"
+    ws.undo()
+    assert (tree / "build/x").exists()
+    assert (tree / "src/a.o").exists()
+    assert not (tree / "src/y").exists()
+
+
+def test_an_own_list_of_protected_names_counts(opened, tree):
+    ws = opened("staged", protect=Protect(read=[*Protect.READ, "*.secret", "!server.key"], write=["locked"]))
+    (tree / "a.secret").write_text("hidden")
+    result = ws.run("cat a.secret conf/server.key")
+    assert result.stdout == SECRET.encode()
+    assert code_of(lambda: ws.run("echo x > locked")) == "protected"
+
+
+def test_the_policy_names_the_ways():
+    assert Policy().run is None
+    assert code_of(lambda: Policy(run="sandbox")) == "invalid_argument"
+
+
+def test_a_rule_that_denies_reading_hides_a_file(opened, tree):
+    ws = opened("staged", deny=["read(README)"])
+    assert ws.run("cat README src/a.py").stdout == b"one\ntwo\nthree\n"
+
+
+def test_a_rule_about_paths_holds_for_a_command(opened, tree):
+    ws = opened("staged", deny=["write(src/**)"])
+    before = snapshot(tree)
+    for command in ("echo x >> src/a.py", "rm src/a.py", "mv src other", "touch fine; echo > src/new"):
+        assert code_of(lambda command=command: ws.run(command)) == "refused"
+        assert snapshot(tree) == before
+    assert ws.run("touch fine").changes.files[0].path == "fine"

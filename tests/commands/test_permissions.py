@@ -1,0 +1,195 @@
+"""Rules, modes and the callback, about commands and what they change."""
+
+import runpy
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from agentfs import Deny, Policy, Workspace
+from agentfs.errors import UnknownToolError
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+code_of, snapshot = _here["code_of"], _here["snapshot"]
+WAYS = pytest.mark.parametrize("way", ["staged", "recorded"])
+
+
+def asker(requests, answer=True):
+    def on_ask(request):
+        requests.append(request)
+        return answer
+
+    return on_ask
+
+
+def test_a_staged_command_is_asked_about_once_with_its_changes(opened, tree):
+    requests = []
+    ws = opened("staged", on_ask=asker(requests))
+    ws.run("sed -i s/two/TWO/ src/a.py; echo new > made")
+    (request,) = requests
+    assert (request.method, request.effect) == ("run", "execute")
+    assert "-two\n+TWO" in request.diff
+    assert {"made", "src/a.py"} <= set(request.paths)
+    ws.run("cat README")
+    ws.run("touch other", preview=True)
+    assert len(requests) == 1
+
+
+def test_a_refusal_drops_everything(opened, tree):
+    before = snapshot(tree)
+    ws = opened("staged", on_ask=asker([], Deny("not now")))
+    assert code_of(lambda: ws.run("rm -r src; echo x > y")) == "refused"
+    assert snapshot(tree) == before
+
+
+def test_a_recorded_command_is_asked_about_before_it_runs(opened, tree):
+    requests = []
+    ws = opened("recorded", on_ask=asker(requests, answer=False))
+    assert code_of(lambda: ws.run("touch made")) == "refused"
+    assert code_of(lambda: ws.start("touch made")) == "refused"
+    assert [request.arguments["command"] for request in requests] == ["touch made"] * 2
+    assert not (tree / "made").exists()
+
+
+@WAYS
+def test_an_ask_rule_on_the_command_asks_before_it_runs(opened, tree, way):
+    requests = []
+    ws = opened(way, on_ask=asker(requests, answer=False), ask=["run(touch*)"])
+    assert code_of(lambda: ws.run("true && touch made")) == "refused"
+    assert not (tree / "made").exists()
+    assert requests[0].diff == ""
+    assert ws.run("echo x").exit_status == 0
+    assert len(requests) == 1
+
+
+@WAYS
+def test_deny_rules_and_plan_mode(opened, tree, way):
+    ws = opened(way, deny=["run(git push*)"])
+    assert code_of(lambda: ws.run("echo; git push origin")) == "refused"
+    assert ws.run("echo git push").exit_status == 0
+    assert code_of(lambda: opened(way, deny=["run"]).run("true")) == "refused"
+    assert code_of(lambda: opened(way, deny=["execute"]).run("true")) == "refused"
+    assert code_of(lambda: opened(way, mode="plan").run("true")) == "refused"
+
+
+@WAYS
+def test_an_allow_rule_matches_only_if_all_parts_do(opened, tree, way):
+    ws = opened(way, allow=["run(git status)"])
+    assert ws.run("git status").exit_status is not None
+    pieces = ["touch made", "echo x > made", "$(touch made)", "`touch made`", "A=b git status", "git stash"]
+    joints = ["; ", " && ", " || ", " | ", "\n", " & "]
+    commands = [
+        f"{first}{joint}{second}"
+        for joint in joints
+        for piece in pieces
+        for first, second in ((piece, "git status"), ("git status", piece))
+    ]
+    commands += [
+        "git status > made",
+        "git status made $(touch made)",
+        "(touch made)",
+        "PATH=. git status",
+        "git status`touch made`",
+    ]
+    for command in commands:
+        assert code_of(lambda command=command: ws.run(command)) == "refused"
+    assert not (tree / "made").exists()
+
+
+def test_an_ask_rule_on_paths_asks_about_what_a_command_has_changed(opened, tree):
+    requests = []
+    ws = opened("staged", on_ask=asker(requests), ask=["write(src/**)"])
+    ws.run("touch made")
+    assert requests == []
+    ws.run("touch src/made")
+    assert len(requests) == 1
+    assert "src/made" in requests[0].paths
+
+
+@WAYS
+def test_run_joins_the_tools_only_if_the_policy_has_it(opened, way, tree):
+    ws = opened(way)
+    names = ws.tools("all").names
+    assert "run" in names
+    assert ("output" in names, "stop" in names) == ((way == "recorded"),) * 2
+    assert "run" not in ws.tools().names
+    assert "start" not in names
+    (schema,) = ws.tools(["run"]).schemas("anthropic")
+    assert list(schema["input_schema"]["properties"]) == ["command", "timeout", "cwd"]
+    with Workspace(tree) as plain:
+        assert "run" not in plain.tools("all").names
+        with pytest.raises(UnknownToolError):
+            plain.tools(["run"])
+
+
+def test_a_model_may_start_in_the_background_if_it_can_stop(recorded):
+    tools = recorded.tools(["run", "output", "stop"])
+    started = tools.call("run", {"command": "sleep 44", "background": True})
+    assert started.success
+    assert tools.call("stop", {"id": started.data["id"]}).success
+
+
+@WAYS
+def test_a_models_timeout_is_clamped_and_a_programs_is_not(opened, way):
+    from agentfs import Limits
+
+    ws = opened(way, limits=Limits(run_timeout=0.5, timeout=5.0))
+    began = time.monotonic()
+    answer = ws.tools(["run"]).call("run", {"command": "sleep 20", "timeout": 100})
+    assert time.monotonic() - began < 10
+    assert "Stopped after 0.5 s" in answer.content
+    assert ws.run("sleep 1; echo end", timeout=20).stdout == b"end\n"
+
+
+@WAYS
+def test_a_command_longer_than_the_timeout_of_other_calls_runs_as_a_tool(opened, way, tree):
+    from agentfs import Limits
+
+    ws = opened(way, limits=Limits(timeout=1.0))
+    answer = ws.tools(["run"]).call("run", {"command": "sleep 2; touch made; echo end", "timeout": 30})
+    assert answer.success, answer.content
+    assert (tree / "made").exists()
+
+
+@WAYS
+async def test_a_cancelled_call_ends_its_command(opened, way, tree):
+    import asyncio
+
+    running = runpy.run_path(str(Path(__file__).parent / "test_run.py"))["running"]
+    tools = opened(way).tools(["run"])
+    task = asyncio.create_task(tools.acall("run", {"command": "touch made; sleep 45"}))
+    while not await asyncio.to_thread(running, "sleep 45"):  # noqa: ASYNC110 - another process
+        await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    for _ in range(100):
+        if not await asyncio.to_thread(running, "sleep 45"):
+            break
+        await asyncio.sleep(0.05)
+    assert not running("sleep 45")
+    if way == "staged":
+        assert not (tree / "made").exists()
+
+
+@WAYS
+def test_the_host_is_not_asked(opened, way, tree):
+    ws = opened(way, on_ask=asker([], answer=False), deny=["run"])
+    assert ws.host.run("touch made").exit_status == 0
+    assert (tree / "made").exists()
+
+
+def test_calls_from_several_threads(ws, tree):
+    threads = [threading.Thread(target=ws.run, args=(f"echo {n} > f{n}",)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(path.name for path in tree.glob("f?")) == [f"f{n}" for n in range(6)]
+
+
+def test_the_policy_of_a_view_cannot_change_the_way(staged):
+    assert code_of(lambda: staged.view(policy=Policy(run="recorded"))) == "invalid_argument"
+    assert code_of(lambda: staged.view(only=["src"]).run("true")) == "refused"
+    assert staged.view(workdir="src").run("pwd").stdout.endswith(b"/tree/src\n")

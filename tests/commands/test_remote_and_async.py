@@ -1,0 +1,129 @@
+"""One table of how commands run: staged and recorded, sync and async, here and over `connect`."""
+
+import asyncio
+import runpy
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, AsyncWorkspace, Policy, Workspace, connect
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+snapshot = _here["snapshot"]
+running = runpy.run_path(str(Path(__file__).parent / "test_run.py"))["running"]
+
+
+@contextmanager
+def opened_at(place: str, way: str, tree: Path):
+    policy = Policy(run=way)
+    if place == "local":
+        with Workspace(tree, policy=policy) as ws:
+            yield ws
+    else:
+        with connect(["env"], tree, policy=policy, python=sys.executable) as ws:
+            yield ws
+
+
+@pytest.fixture(params=["local", "connect"])
+def place(request):
+    return request.param
+
+
+@pytest.fixture(params=["staged", "recorded"])
+def way(request):
+    return request.param
+
+
+@pytest.fixture(params=["sync", "async"])
+def table(request, place, way, tree):
+    """Return a function that calls a method, however it is called."""
+    with opened_at(place, way, tree) as ws:
+
+        def call(method, *args, **kwargs):
+            if request.param == "sync":
+                return getattr(ws, method)(*args, **kwargs)
+            return asyncio.run(getattr(AsyncWorkspace(ws), method)(*args, **kwargs))
+
+        yield call
+
+
+def test_plain(table, way, tree):
+    before = snapshot(tree)
+    result = table("run", "echo out; echo err >&2; echo x > made; exit 3", cwd="src")
+    assert (result.exit_status, result.stdout, result.stderr) == (3, b"out\n", b"err\n")
+    assert result.confinement == way
+    assert [change.path for change in result.changes.files] == ["src/made"]
+    table("undo")
+    assert snapshot(tree) == before
+
+
+def test_timeout(table, way, tree):
+    result = table("run", "echo begun; sleep 46", timeout=0.7)
+    assert (result.timed_out, result.exit_status, result.stdout) == (True, None, b"begun\n")
+    assert not running("sleep 46")
+
+
+def test_background(table, way):
+    if way == "staged":
+        with pytest.raises(AgentFSError) as raised:
+            table("run", "sleep 47", background=True)
+        assert raised.value.code == "unsupported"
+        return
+    result = table("run", "echo ready; sleep 47", background=True)
+    assert table("output", result.id).running
+    stopped = table("stop", result.id)
+    assert stopped.exit_status is not None
+    assert not running("sleep 47")
+    command = table("start", "sleep .2; exit 6")
+    assert command.wait(20).exit_status == 6
+
+
+def test_preview(table, way, tree):
+    before = snapshot(tree)
+    if way == "recorded":
+        with pytest.raises(AgentFSError) as raised:
+            table("run", "touch made", preview=True)
+        assert raised.value.code == "unsupported"
+    else:
+        assert [change.path for change in table("run", "touch made", preview=True).changes.files] == ["made"]
+    assert snapshot(tree) == before
+
+
+def test_a_run_longer_than_other_calls_may_take(place, way, tree):
+    with opened_at(place, way, tree) as ws:
+        ws.limits = ws.limits  # as they are: a timeout of 10 s
+        assert ws.run("sleep 11; echo end").stdout == b"end\n"
+
+
+async def test_cancel(place, way, tree):
+    with opened_at(place, way, tree) as ws:
+        task = asyncio.create_task(AsyncWorkspace(ws).run("touch made; sleep 48"))
+        await until(lambda: running("sleep 48"))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await until(lambda: not running("sleep 48"))
+        if way == "staged":
+            assert not (tree / "made").exists()
+
+
+async def until(found):
+    for _ in range(200):
+        if await asyncio.to_thread(found):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+def test_commands_end_with_the_connection(tree):
+    with connect(["env"], tree, policy=Policy(run="recorded"), python=sys.executable) as ws:
+        ws.run("sleep 49", background=True)
+        asyncio.run(until(lambda: running("sleep 49")))
+    asyncio.run(until(lambda: not running("sleep 49")))
+
+
+async def test_call_runs_a_function(tree):
+    with Workspace(tree) as ws:
+        assert await AsyncWorkspace(ws).call(len, "four") == 4

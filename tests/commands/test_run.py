@@ -1,0 +1,221 @@
+"""`run`: what a command's result has, in both ways of running."""
+
+import os
+import runpy
+import time
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError, Limits
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+SECRET, code_of, snapshot = _here["SECRET"], _here["code_of"], _here["snapshot"]
+
+CHANGES = """
+sed -i 's/two/TWO/' src/a.py; printf 'new\\r\\n' > new.txt; chmod 755 new.txt; mkdir -p empty/inner
+rm src/b.py; mv README moved; ln -s src/a.py link; chmod 600 src/a.py
+"""
+
+
+def test_the_changes_of_a_command_are_one_step_with_exact_modes_links_and_contents(ws, tree):
+    before = snapshot(tree)
+    result = ws.run(CHANGES)
+    assert result.exit_status == 0
+    assert {change.path: change.action for change in result.changes.files} == {
+        "empty": "created",
+        "empty/inner": "created",
+        "link": "created",
+        "moved": "moved",
+        "new.txt": "created",
+        "src/a.py": "changed",
+        "src/b.py": "deleted",
+    }
+    after = snapshot(tree)
+    assert (tree / "src/a.py").read_text() == "one\nTWO\nthree\n"
+    assert (tree / "new.txt").read_bytes() == b"new\r\n"
+    assert after["new.txt"][1] == 0o755
+    assert after["src/a.py"][1] == 0o600
+    assert after["link"] == ("link", 0, "src/a.py")
+    assert not (tree / "README").exists()
+    ws.undo()
+    assert snapshot(tree) == before
+    ws.redo()
+    assert snapshot(tree) == after
+
+
+def test_streams_are_separate_and_the_text_joins_them_in_order(ws):
+    result = ws.run("echo out; sleep .1; echo err >&2; sleep .1; echo end; exit 3")
+    assert result.exit_status == 3
+    assert (result.stdout, result.stderr) == (b"out\nend\n", b"err\n")
+    assert "out\nerr\nend\n" in result.text
+    assert result.text.startswith("Exit status 3, ")
+    assert not result.truncated
+    assert not result.timed_out
+    assert result.confinement == ws.policy.run
+
+
+def test_a_signal_is_an_exit_status_as_in_a_shell(ws):
+    assert ws.run("kill -9 $$").exit_status == 137
+
+
+def test_stdin_is_empty_unless_given(ws):
+    assert ws.run("wc -c").stdout.strip() == b"0"
+    assert ws.run("wc -c", stdin="four").stdout.strip() == b"4"
+    big = b"x" * 1_000_000
+    assert ws.run("wc -c", stdin=big).stdout.strip() == b"1000000"
+    assert ws.run("true", stdin=big).exit_status == 0
+
+
+def test_cwd_and_environment(ws, tree, monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    result = ws.run(
+        "pwd; env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'", cwd="src", env={"MINE": "yes"}
+    )
+    assert result.stdout.startswith(os.fsencode(tree / "src") + b"\n")
+    assert b"MINE=yes\n" in result.stdout
+    if ws.policy.run == "staged":
+        assert SECRET.encode() not in result.stdout
+    assert b"AWS_SECRET_ACCESS_KEY" not in ws.run("env").stdout
+
+
+def test_output_has_visible_controls_and_cannot_hide_what_follows(ws):
+    result = ws.run(r"printf '\033[2J\033[8mhidden\xff\r\n'")
+    assert "\x1b" not in result.text
+    assert "⟦U+001B⟧[2J⟦U+001B⟧[8mhidden\\xff\n" in result.text
+    assert result.stdout == b"\x1b[2J\x1b[8mhidden\xff\r\n"
+
+
+def test_long_output_shows_head_and_tail_and_keeps_the_rest(ws):
+    result = ws.run("seq 1 100000")
+    assert result.stdout.count(b"\n") == 100_000
+    assert len(result.text) < 32_000
+    assert "100000 lines of output:\n1\n2\n" in result.text
+    assert "\n99999\n100000\n" in result.text
+    name = result.text.split('read(path="')[1].split('"')[0]
+    assert "50000" in ws.read(name, offset=50_000, limit=1).text
+
+
+def test_endless_output_is_cut_at_the_limit_in_bounded_memory(opened):
+    ws = opened("recorded", limits=Limits(file_bytes=1_000_000))
+    result = ws.run("yes 0123456789 | head -c 300000000; echo; echo last")
+    assert result.truncated
+    assert len(result.stdout) == 1_000_000
+    assert "last\n" in result.text
+
+
+def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_call(ws):
+    began = time.monotonic()
+    result = ws.run("sleep 30 & echo started")
+    assert time.monotonic() - began < 5
+    assert (result.exit_status, result.stdout) == (0, b"started\n")
+    assert not running("sleep 30")
+
+
+def test_processes_that_leave_the_group_end_with_the_call(ws):
+    ws.run("setsid nohup sleep 31 >/dev/null 2>&1 & disown; (setsid sleep 31 &) ; true")
+    assert not running("sleep 31")
+
+
+@pytest.mark.parametrize("command", ["sleep 32", "trap '' TERM; while true; do sleep 32; done"])
+def test_a_timeout_ends_all_processes_and_returns_the_text_so_far(ws, tree, command):
+    before = snapshot(tree)
+    began = time.monotonic()
+    result = ws.run(f"echo begun; echo x > made; {command}", timeout=0.7)
+    assert time.monotonic() - began < 6
+    assert result.exit_status is None
+    assert result.timed_out
+    assert result.stdout == b"begun\n"
+    assert result.text.startswith("Stopped after 0.7 s")
+    assert result.next is not None
+    assert result.next["name"] == "run"
+    assert not running("sleep 32")
+    if ws.policy.run == "staged":
+        assert snapshot(tree) == before
+    else:
+        assert [change.path for change in result.changes.files] == ["made"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("",), "invalid_argument"),
+        ((" \n",), "invalid_argument"),
+        (("a\0b",), "invalid_argument"),
+        (("x" * 10_000_000,), "invalid_argument"),
+        (("true", 0), "invalid_argument"),
+        (("true", -1), "invalid_argument"),
+        (("true", float("nan")), "invalid_argument"),
+        (("true", float("inf")), "invalid_argument"),
+        (("true", 5, "README"), "not_a_directory"),
+        (("true", 5, "/etc"), "outside_workspace"),
+        (("true", 5, ".."), "outside_workspace"),
+        (("true", 5, "gone"), "not_found"),
+    ],
+)
+def test_bad_arguments_are_refused(ws, arguments, code):
+    assert code_of(lambda: ws.run(*arguments)) == code
+
+
+@pytest.mark.parametrize("env", [{"A=B": "c"}, {"": "c"}, {"A": "b\0c"}, {"A": 1}, ["A"]])
+def test_an_environment_that_is_none_is_refused(ws, env):
+    assert code_of(lambda: ws.run("true", env=env)) == "invalid_argument"
+
+
+def test_without_a_policy_no_command_runs(opened, tree):
+    ws = opened(None)
+    assert code_of(lambda: ws.run("touch made")) == "unsupported"
+    assert not (tree / "made").exists()
+
+
+@pytest.mark.parametrize("way", ["staged", "recorded"])
+def test_a_read_only_workspace_runs_nothing(opened, way):
+    ws = opened(way, read_only=True)
+    assert code_of(lambda: ws.run("true")) == "read_only"
+
+
+def test_names_that_are_not_utf8_are_changed_and_undone(ws, tree):
+    before = snapshot(tree)
+    result = ws.run(r"echo x > $'caf\xe9'; mkdir $'d\xff'; echo y > $'d\xff/\n'")
+    assert result.exit_status == 0
+    assert os.path.exists(os.fsencode(tree) + b"/caf\xe9")
+    ws.undo()
+    assert snapshot(tree) == before
+
+
+def test_a_command_may_delete_its_directory_and_the_whole_tree(ws, tree):
+    before = snapshot(tree)
+    assert ws.run("rm -rf ../src; pwd >/dev/null; echo gone", cwd="src").stdout == b"gone\n"
+    assert not (tree / "src").exists()
+    ws.undo()
+    assert snapshot(tree) == before
+    result = ws.run('rm -rf "$PWD"/*')
+    assert tree.is_dir()
+    assert not (tree / "src").exists()
+    assert result.exit_status is not None
+    ws.undo()
+    if ws.policy.run == "staged":
+        assert snapshot(tree) == before
+
+
+def test_the_errors_of_a_command_come_with_its_output(staged):
+    with pytest.raises(AgentFSError) as raised:
+        staged.run("echo said; echo wrong >&2; mkdir .vscode; echo {} > .vscode/tasks.json; exit 4")
+    error = raised.value
+    assert error.code == "protected"
+    assert error.details["exit_status"] == 4
+    assert (error.details["stdout"], error.details["stderr"]) == ("said\n", "wrong\n")
+    assert ".vscode/tasks.json" in error.details["paths"]
+    assert "said\nwrong" in str(error)
+
+
+def running(command: str) -> bool:
+    """Return True if a process with this command line exists."""
+    wanted = command.replace(" ", "\0").encode()
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if wanted in process.read_bytes():
+                return True
+        except OSError:
+            continue
+    return False

@@ -1,0 +1,590 @@
+"""Command lines taken apart for rules, judged by bash and dash with stand-ins for programs."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentfs.tools.command_line import REFUSED_LINE, SimpleCommand, allows, catches, simple_commands
+from tests.conftest import part_or_all, program, public_directory
+
+TAKEN_APART = {
+    "git push": ["git push"],
+    "a;b&&c||d|e&f": ["a", "b", "c", "d", "e", "f"],
+    "a\nb\n\n# c; d\ne # f": ["a", "b", "e"],
+    "a#b c": ["a#b c"],
+    'a "$(b "$(c)" `d`)" <(e) >(f)': ["c", "d", "b ? ?", "e", "f", "a ? ? ?"],
+    "(a; b) && { c; }": ["a", "b", "c"],
+    "if [ -f x ]; then a; elif b; then c; else d; fi 2>&1": ["[ -f x ]", "a", "b", "c", "d"],
+    "while a x; do b; done; until c; do d; done": ["a x", "b", "c", "d"],
+    "case $x in a|b) c;; (*) d $(e)\nesac; f": ["c", "e", "d ?", "f"],
+    "for f in *.py; do cat $f; done": ["!for f in ?.py", "cat ?"],
+    "! a | ! b": ["a", "b"],
+    "a 2>&1 >/dev/null </dev/null 2>>/dev/null &>/dev/null 1>&-": ["a"],
+    "a >f 2>>g <h &>i >|j <>k >&l": ["!> f", "!>> g", "!< h", "!&> i", "!>| j", "!<> k", "!>& l", "a"],
+    "a > /dev/null/../x": ["!> /dev/null/../x", "a"],
+    "> f": ["!> f"],
+    "x=1 a": ["!x=1", "a"],
+    "PATH+=:$x": ["!PATH+=:?"],
+    "a x=1": ["a x=1"],
+    "x=1 if": ["!x=1", "if"],
+    "cat <<E; a\nb $x\nE\nc": ["cat", "a", "c"],
+    "cat <<'E'\n$(b)`c`\nE": ["cat"],
+    'cat <<-"E"\n\tb\n\tE': ["cat"],
+    "git commit -m \"$(cat <<'EOF'\nIt's $(x)\nEOF\n)\" && a": ["cat", "git commit -m ?", "a"],
+    "a <<<b": ["a"],
+    r"\rm 'a b' \; c\ d": ["rm a_b ; c_d"],
+    "a '' \"\"": ["a '' ''"],
+    "a \\\n  b \\\n\tc": ["a b c"],
+    'a *.py [ab] ~/x {b,c} {} $x ${y} ${z:-d} $((1 + 2)) "$x b" $': ["a ?.py ? ?/x ? ? ? ? ? ? ?_b $"],
+    '"a b" c': ["a_b c"],
+    "$x a": ["!? a"],
+    "l$x a": ["!l? a"],
+    "~/a": ["!?/a"],
+    "{a,b}": ["!?"],
+    "*": ["!?"],
+    "[[ -f x ]] && a": ["![[ -f x ]]", "a"],
+    "sudo b; env c; eval d; x=1 time e": ["sudo b", "env c", "eval d", "!x=1", "time e"],
+    "a 2x>&1": ["a 2x"],
+    "a 2&>/dev/null": ["a 2"],
+    "a {1..3} '{b,c}'": ["a ? {b,c}"],
+    "": [],
+}
+
+REFUSED = [
+    "a() { b; }", "function a { b; }", "a=(b c)", "coproc a", "select x in a; do b; done", "((a))",
+    "$((x))", "$[1]", "$((1)(2))", "$'a'", '$"a"', "a @(b)", "a $((b) | c)", "a ${x@P}", "a ${x[$(b)]}",
+    "a ${!x}", "a ${x:=b}", "a {fd}>&1", "a 10>&1", "a\r", "a\0b", "a\x01", "a\x7f", "a\udc80",
+    "a\u00a0b", "l\\\ns", "a;\\\n;b", "$\\\n(a)", "(\\\n(a))", "a \\", "a 'b", 'a "b', "a `b", "a $(b",
+    "a `b \\`c\\``", 'a "`b "c"`"', "(a", "a)", "a;;", "esac", "case x in a) b", "case a) b;; esac",
+    "case x in a) b;& c) d;; esac", "for x do a; done", "for ((;;)); do a; done", "cat <<E\nb",
+    "cat <<E\n$(b)\nE", "cat <<E\n`b`\nE", "cat <<E\n\\\nE\nE", "cat <<E 'a\nb'\nE", "$(cat <<E)\nE",
+    "cat <<E\nEOF\nE", "cat <<$x\n$x", "a >", "a > \n", "a{b", "for x { a; }", "time a",
+    "! time a", "a &>/dev/null b", "&>/dev/null a", "a [!]b]",
+    "!a", 'a "!b"', "{$,x}{IFS}", "a {$x,y}", "a;" * 2**16, "( " * 100 + "a" + " )" * 100, "$(" * 60_000,
+]  # fmt: skip
+
+
+# Lines as agents write them.
+TYPICAL = r"""
+grep -rn "foo$" src | head -20
+grep -E "^(a|b)$" f
+grep "a\|b" f
+grep "^def \w*(" f
+sed -n '1,5p' f
+python -c "print(f\"{x}\")"
+awk '{print $1}' f
+export A=b
+cd x && npm test 2>&1 | tail -5
+echo "Done!"
+for i in $(seq 1 5); do echo $i; done
+if [[ $? -eq 0 ]]; then echo ok; fi
+while ! curl -s localhost:3000; do sleep 1; done
+find . -name "*.py" -exec grep -l foo {} +
+git log --format='%h %s' -5
+git diff HEAD~1
+git show HEAD^
+git show HEAD@{1}
+git stash show stash@{0}
+docker run -v "$(pwd)":/app img
+ls *.{js,ts}
+kill $(lsof -t -i:3000)
+x=$(cmd); echo $x
+[ -f a ] && echo yes || echo no
+pytest tests/test_x.py::test_y[param] -q
+pytest "tests/test_x.py::test_y[a-b]" -q
+pip install "foo[bar]>=1"
+curl 'http://x/?a=b&c=d'
+curl http://x/?a=b
+curl -s -H "Authorization: Bearer $TOKEN" "https://x/$ID?x=1" | jq '.a[] | .b'
+printf '%s\n' a
+diff <(sort a) <(sort b)
+nohup a > log 2>&1 &
+sed -i 's/a/b/g' f
+find . -type f ! -name '*.md'
+find . \( -name a -o -name b \) -print
+git commit -m "fix: don't crash (#12)"
+command -v node >/dev/null 2>&1
+{ a; b; } | c
+set -euo pipefail
+make -j$(nproc)
+echo 'it'"'"'s'
+ps aux | grep -v grep | awk '{print $2}' | xargs -r kill -9
+tail -n +10 f | sed 's/^/  /'
+mkdir -p a/{b,c}
+npx tsc --noEmit && echo "✓ ok"
+ls -la /tmp 2>/dev/null; echo "exit: $?"
+timeout 10 ./run.sh; echo $?
+cat a.txt | tr -d '\r' > b.txt
+sqlite3 db "select * from t where a='x'"
+python3 -m http.server 8000 &> /dev/null &
+jq -r '.[] | "\(.a) \(.b)"' f
+rg -n 'foo|bar' -g '!*.md'
+test -d a || mkdir a
+git add -A && git commit -m "x" --author="A <a@b.c>"
+echo "$HOME/.config" ~/x
+pkill -f "node server" || true
+ssh h 'cd x && ls'
+sudo apt-get install -y foo
+(cd sub && make)
+sort -u a -o a
+grep -n 'x' *.py | cut -d: -f1,2
+cat /proc/1/status | head -n1
+node -e 'console.log(1)'
+ls **/*.py
+touch 'a b' a\ b
+cp {a,b}.txt dir/
+git log origin/main..HEAD --oneline
+git checkout -- .
+git rev-list --count HEAD ^main
+echo $PATH | tr : '\n'
+date +%Y-%m-%d
+date "+%Y-%m-%d %H:%M"
+npm run test -- --grep "a b"
+env FOO=1 make
+FOO=1 make
+tee a <<< "x"
+xxd f | head
+echo a >> f
+ls # comment
+ls [a-z]*.py
+awk -F: '{ print $1 }' < /etc/passwd
+echo "50% of $5"
+git log --since="2 weeks ago" --pretty=format:"%h %an"
+printf "%s\t%s\n" "$a" "$b"
+echo übung.txt naïve
+cat "$file" | while IFS= read -r line; do echo "$line"; done
+case "$1" in start) a;; stop) b;; *) echo usage; exit 1;; esac
+[[ "$a" == b* && -n $c ]] && d
+trap 'rm -f x' EXIT
+read -p "x? " y
+sed -E 's/([a-z]+)$/\1/' f
+perl -pe 's/\$x/y/' f
+git grep -n "TODO" -- '*.py'
+sed -e "s/a/$b/" -e "s|c|d|" f
+echo "cost: \$5"
+rm -rf "$DIR"/*
+go test ./... -run 'TestX/y' -v
+cargo build --release 2>&1 | grep -E "^(warning|error)" | sort | uniq -c
+""".strip().split("\n")
+
+
+def shown(command: SimpleCommand) -> str:
+    """Write a command: `!` first if no rule may allow it, `?` for an expansion, `_` for a blank in a word."""
+    words = [word.replace("\0", "?").replace(" ", "_") or "''" for word in command.words]
+    return "!" * (not command.allowable) + " ".join(words)
+
+
+@pytest.mark.parametrize("line", TAKEN_APART)
+def test_simple_commands(line):
+    assert [shown(command) for command in simple_commands(line)] == TAKEN_APART[line]
+
+
+def test_typical_lines_are_taken_apart():
+    assert [line for line in TYPICAL if simple_commands(line) == REFUSED_LINE] == []
+
+
+@pytest.mark.parametrize("line", REFUSED, ids=lambda line: repr(line[:20]))
+def test_a_line_that_is_not_understood_matches_no_allow_rule_and_every_other_rule(line):
+    assert simple_commands(line) == REFUSED_LINE
+    assert not allows(["*"], line)
+    assert catches("rm x", line)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "expected"),
+    [
+        ("git push", "git push", True),
+        ("git push", "git  'pu'sh", True),
+        ("git push", "git push -f", False),
+        ("git push*", "git push -f", True),
+        ("git push*", "git pushy", True),
+        ("git push *", "git push", True),
+        ("git push *", "git push -f x", True),
+        ("git push *", "git pushy", False),
+        ("git push *", "git push $x", True),
+        ("git push origin*", "git push $x", False),
+        ("git push origin*", "git push origin$x", True),
+        ("git * --dry-run", "git push --dry-run", True),
+        ("git * --dry-run", "git --dry-run", True),
+        ("git * --dry-run", "git push --dry-run -f", False),
+        ("git * --dry-run", "git push $x --dry-run", True),
+        ("cat src/*", "cat src/*.py", True),
+        ("cat src/*", "cat {src/a,/etc/passwd}", False),
+        ("ls *", "'ls /x' a", False),
+        ("git commit *", "git 'commit x'", False),
+        ("find . -name *", "find . -name '*.py'", True),
+        ("*a*b*c", "xaxbxc", True),
+        ("*a*b*c", "xbxaxc", False),
+        ("ab*bc", "abc", False),
+        ("*", "a | b", True),
+        ("*", "x=1 a", False),
+        ("*", "a > f", False),
+        ("*", "for x in a; do b; done", False),
+        ("*", "$x", False),
+        ("*", "", False),
+        ("[ *", "[ -f x ]", True),
+        ("a.b", "axb", False),
+    ],
+)
+def test_allow(pattern, line, expected):
+    assert allows([pattern], line) is expected
+
+
+def test_each_command_of_a_line_may_be_allowed_by_another_rule():
+    assert allows(["cd *", "git push*"], "cd x && git push")
+    assert not allows(["cd *", "git push*"], "cd x && git push && rm x")
+    assert not allows([], "git push")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "expected"),
+    [
+        ("rm*", "a; rm x", True),
+        ("rm*", "a `r\\m x`", True),
+        ("rm*", "/bin/rm x", True),
+        ("/bin/rm*", "/bin/rm x", True),
+        ("rm*", "$x", True),
+        ("rm*", "r$x", True),
+        ("rm*", "l$x", False),
+        ("rm*", "echo $x", False),
+        ("rm*", "echo rm", False),
+        ("git push*", "git commit -m \"$(cat <<'E'\ngit push\nE\n)\"", False),
+        ("git push*", "git $x", True),
+        ("git push", "git push$x", True),
+        ("git push", "git push x $x", False),
+        ("git push *", "git push", True),
+        ("*.env*", "cat $x", True),
+        ("*.env*", "cat .env", True),
+        ("*.env*", "cat <.env", True),
+        ("*.env*", "if a; then cat x >'.env'; fi", True),
+        ("*DROP TABLE*", 'psql -c "x; DROP TABLE y"', True),
+        ("> *", "a >f", True),
+        ("LD_PRELOAD=*", "LD_PRELOAD=x a", True),
+        ("rm*", "sudo rm x", False),
+        ("sudo *", "sudo rm x", True),
+    ],
+)
+def test_catch(pattern, line, expected):
+    assert catches(pattern, line) is expected
+
+
+@pytest.mark.parametrize(
+    "unit", ["a;", "$(", "a ", "`a`", "a<<E\n", " \\\n", "[a", "~", "$x", "case x in ", "( ", "'", '"']
+)
+def test_long_lines(unit):
+    for length in (2**17 - 1, 10**7):
+        line = unit * (length // len(unit))
+        allows(["a *b*c*d"], line)
+        catches("a *b*c*d", line)
+
+
+# What shells do with it.
+
+ATTACKS = [
+    "aa x; bb x", "aa x && bb x", "aa x | bb x", "aa x & bb x", "aa x\nbb x", "aa x $(bb x)",
+    "aa x `bb x`", 'aa x "$(bb x)"', 'aa x "`bb x`"', "aa x <(bb x)", "aa x # '\nbb x # '",
+    "aa x <<E\n$(bb x)\nE", "aa x <<E\nE\nbb x", "aa x $'\\'' ; bb x # '", "aa x ${y:-$(bb x)}",
+    "aa x $((a[$(bb x)]))", "aa x \\\\\nbb x", "aa x ''$(bb x)''", "aa x |& bb x", "aa x ;(bb x)",
+    "aa() { bb x; }; aa x", 'aa x "$(echo ")"; bb x)"', "aa | if aa; then bb x; fi",
+    "aa $(cat <<'E'\n$(aa)\nE\n) <<-F\n\tx\n\tF\nbb x", "aa 2>&1 {x,y} [ab]; bb x", "aa 12>&1; bb x",
+    "aa; case x in (x) bb x;; esac", 'aa "`aa; bb x`$x"', "aa &>/dev/null <<<x; x=y bb x",
+]  # fmt: skip
+
+
+# A stand-in for every program: it logs its name and arguments in one piece, writes two names, and fails if
+# its own is `cc`. bash finds no program at all, and calls the function.
+BASH_STAND_IN = r"""command_not_found_handle() {
+    local IFS=$'\x1f'; local words="$*"
+    builtin printf '%s\x1e' "${words//$'\n'/$'\x1d'}" >>"$LOG"; builtin printf 'bb cc'; [[ $1 != cc ]]
+}
+"""
+STAND_IN = r"""#!/bin/sh
+name=${0##*/}; set -- "$name" "$@"; IFS=$(printf '\037')
+printf '%s\036' "$*" >>"$LOG"; printf 'bb cc'; [ "$name" != cc ]
+"""
+NAMES = ["aa", "bb", "cc"]
+
+
+class Shell:
+    """A shell that runs lines as a user without rights, in a directory of its own, without programs."""
+
+    def __init__(self, place: Path, command: list[str]) -> None:
+        self.command = command
+        self.name = Path(command[0]).name
+        self.place = place / "work"
+        self.programs = place / "programs"
+        self.log = place / "log"
+        self.environment = {
+            "LOG": str(self.log),
+            "PATH": str(self.programs),
+            "x": "bb cc",
+            "y": "-f",
+            "HOME": "/home/none",
+        }
+        self.user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        for each in (self.place, self.programs):
+            each.mkdir()
+        if self.name == "bash":
+            (place / "stand_in").write_text(BASH_STAND_IN)
+            self.environment["BASH_ENV"] = str(place / "stand_in")
+        else:
+            for name in NAMES:
+                (self.programs / name).write_text(STAND_IN)
+                (self.programs / name).chmod(0o755)
+        self.runs = 0
+
+    def accepts(self, line: str) -> bool:
+        """Return True if the shell finds no fault in the syntax of a line."""
+        found = subprocess.run([*self.command, "-n", "-c", line], capture_output=True, env={}, check=False)
+        return found.returncode == 0 and not found.stderr
+
+    def run(self, line: str) -> list[tuple[str, ...]]:
+        """Run a line; return the name and the arguments of each program that it would have started."""
+        if self.runs % 200 == 0:
+            shutil.rmtree(self.place)
+            self.place.mkdir()
+            self.place.chmod(0o777)
+            for name in ("bb", "f"):
+                (self.place / name).write_text("bb cc\n")
+                (self.place / name).chmod(0o666)
+        self.runs += 1
+        self.log.write_text("")
+        self.log.chmod(0o666)
+        end, held = os.pipe()  # each process of the line holds it open
+        process = subprocess.Popen(
+            [*self.command, "-c", line],
+            cwd=self.place,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
+            pass_fds=(held,),
+            **self.user,
+        )
+        os.close(held)
+        timer = threading.Timer(5, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        with open(end, "rb") as stream:
+            stream.read()
+        process.wait()
+        timer.cancel()
+        records = self.log.read_text(errors="surrogateescape").replace("\x1d", "\n").split("\x1e")[:-1]
+        return [tuple(each.split("\x1f")) for each in records]
+
+
+@pytest.fixture(scope="module", params=["bash", "dash"])
+def shell(request) -> Iterator[Shell]:
+    found = program("bash") if request.param == "bash" else shutil.which("dash")
+    if found is None:
+        pytest.skip(f"{request.param} is not installed")
+    with public_directory() as place:
+        yield Shell(place, [found])
+
+
+def fits(pattern: str, argv: Sequence[str]) -> bool:
+    """Return True if a pattern matches a program's name and arguments, decided by a regular expression."""
+    words = [re.escape(word).replace(r"\*", ".*") for word in pattern.split()]
+    expression = "".join(".*" if word == ".*" else f"\x02{word}\x03" for word in words)
+    return re.fullmatch(expression, "".join(f"\x02{word}\x03" for word in argv), re.DOTALL) is not None
+
+
+ALLOWED = [
+    ["aa *"],
+    ["aa *", "bb *"],
+    ["aa *", "bb *", "cc *"],
+    ["aa*", "* bb *"],
+    ["*b*", "cc"],
+    ["aa * -f", "cc *"],
+    ["*"],
+]
+DENIED = ["aa *", "bb cc*", "*-f*", "cc * bb", "aa"]
+
+
+def check(shell: Shell, line: str) -> str:
+    """Run a line if it can be taken apart, and compare what it runs with what the rules say."""
+    if simple_commands(line) == REFUSED_LINE:
+        return "refused"
+    ran = shell.run(line)
+    for patterns in ALLOWED:
+        if allows(patterns, line):
+            for argv in ran:
+                assert any(fits(pattern, argv) for pattern in patterns), (line, patterns, argv)
+    for pattern in DENIED:
+        if not catches(pattern, line):
+            assert not any(fits(pattern, argv) for argv in ran), (line, pattern, ran)
+    return "allowed" if allows(["*"], line) else "parsed"
+
+
+TOKENS = [
+    *NAMES * 6, *[" "] * 12, "\n", "\n", ";", ";;", "&&", "||", "|", "&", "$(", ")", ")", "(", "`", "`",
+    "'", "'", '"', '"', "\\", " \\\n", "\\\n", "#", " #", "$", "x", "$x", "${y}", '"$y"', "${x:-bb}",
+    "<", ">", " 2>&1", ">/dev/null", ">f", " <f", "<<", "E", "<<E\n", "\nE\n", "<<'E'\n", "<<-E\n", "\t",
+    "{", "}", "{ ", " }", "{aa,bb}", "*", "b?", "[b]", "~", "!", "! ", "if ", "then ", "fi", "else ",
+    "case x in ", "x)", " esac", "for x in ", "do ", "done", "x=bb ", "=", "[ ", " ]", "[[ ", " ]]",
+    "((", "))", "$((1", "$[", "<(", ">(", "$'", '$"', "<<<", "coproc ", "function ", "time ", "@(", "1",
+    "2", "-", "\r", "\u00a0", "é", "&>", "|&", ";&", "-f", "aa ", "bb ", "; ", " && ", "\n", "$?", "${",
+    "%", "^", "+=", ",", "{x}>&1 ", "`bb`", "$(bb x)", "$(cc",
+    " <<E\n$(bb)\nE\n", 'aa "', "x=", "PATH=", " 2>&1 ", "10>&1", "aa x", "\\bb", "#'", "\n\n", "&&bb",
+]  # fmt: skip
+
+
+def soup(seed: int) -> str:
+    """Return random tokens, or an attack with a few; from a seed, because Hypothesis repeats choices."""
+    random = Random(seed)
+    if random.random() < 0.5:
+        return "".join(random.choices(TOKENS, k=random.randint(1, 14)))
+    line = random.choice(ATTACKS)
+    for _ in range(random.randint(0, 3)):
+        at = random.randint(0, len(line))
+        line = line[:at] + random.choice(TOKENS) + line[at + random.randint(0, 2) :]
+    return line
+
+
+@part_or_all(20)
+def test_no_command_of_random_tokens_runs_that_no_rule_allowed(shell, every):
+    kinds = Counter[str]()
+
+    @settings(max_examples=10_000 // every, database=None)
+    @given(st.integers(0, 2**64).map(soup))
+    def judge(line: str) -> None:
+        kinds[check(shell, line)] += 1
+
+    judge()
+    assert kinds["allowed"] > kinds.total() / 50, kinds
+    assert kinds["refused"] > kinds.total() / 10, kinds
+
+
+# Lines of a grammar, with what they run.
+
+Built = tuple[str, list[str]]  # a text, and the commands in it as `shown` writes them
+LITERALS = ["x", "-f", "bb", "a.b", "é"]
+
+
+@st.composite
+def words(draw, depth: int) -> Built:
+    """A word of one to three parts."""
+    written, value, inner = "", "", []
+    for _ in range(draw(st.integers(1, 3))):
+        literal = draw(st.sampled_from(LITERALS))
+        kind = draw(st.integers(0, 9 if depth else 7))
+        if kind <= 2:
+            part, text = literal, literal
+        elif kind == 3:
+            part, text = f"'{literal} $(aa)\n`;'", f"{literal}_$(aa)\n`;"
+        elif kind == 4:
+            part, text = f'"{literal} \\"\\$ ;#&"', f'{literal}_"$_;#&'
+        elif kind == 5:
+            part, text = draw(st.sampled_from([r"\;", r"\'", r"\$", r"\ "])), ""
+            text = part[1].replace(" ", "_")
+        elif kind == 6:
+            part, text = draw(st.sampled_from(["*", "?", "[ab]", "{aa,bb}", "${y}", '"$x"', "$((1+2))"])), "?"
+        elif kind == 7:
+            part, text = draw(st.sampled_from(["''", '""'])), ""
+        else:
+            line, commands = draw(lines(depth - 1))
+            start, end = draw(st.sampled_from([("$( ", "\n)"), ('"$( ', '\n)"'), ("<( ", "\n)")]))
+            part, text = f"{start}{line}{end}", "?"
+            inner += commands
+        written, value = written + part, value + text
+    return written, [*inner, value or "''"]
+
+
+@st.composite
+def commands(draw, depth: int) -> Built:
+    """A simple command with arguments and redirections."""
+    name = draw(st.sampled_from([*NAMES, "'aa'", r"\bb", '"c"c']))
+    written, value, found = name, shlex.split(name)[0], []
+    for _ in range(draw(st.integers(0, 3))):
+        text, (*inner, word) = draw(words(depth))
+        written, value, found = f"{written} {text}", f"{value} {word}", [*found, *inner]
+    ending = draw(
+        st.sampled_from(["", "", "", " 2>&1", " >/dev/null", " <<<x", " &>/dev/null", " 2>f", "\t<f"])
+    )
+    redirected = {" 2>f": ["!> f"], "\t<f": ["!< f"]}.get(ending, [])
+    return written + ending, [*found, *redirected, value]
+
+
+# Compound commands of two lines, with the commands that they add.
+FORMS = [
+    ("( {} ; {}\n)", []),
+    ("{{ {}\n{}\n}}", []),
+    ("if {}\nthen {}\nelif aa; then :\nelse bb; fi 2>&1", ["aa", ":", "bb"]),
+    ("while {}\ncc\ndo {}\ndone", ["cc"]),
+    ("for i in x *; do {}\n{}\ndone", ["!for i in x ?"]),
+    ("case a in a|b) {};; (*) {}\nesac </dev/null", []),
+    ("cat <<E; aa\n$x \"'\nE\n( {} && {}\n)", ["cat", "aa"]),
+    ("cat <<-'E' | aa # it's\n\t$(aa) `\n\tE\n( {} ; {}\n)", ["cat", "aa"]),
+    ("( ! {} \\\n | {}\n)", []),
+]
+
+
+@st.composite
+def lines(draw, depth: int) -> Built:
+    """Commands with operators between them, some in a compound command."""
+    written, found = draw(commands(depth))
+    for _ in range(draw(st.integers(0, 2))):
+        text, more = draw(commands(depth))
+        if depth and draw(st.booleans()):
+            form, added = draw(st.sampled_from(FORMS))
+            rest, others = draw(lines(depth - 1))
+            text, more = form.format(text, rest), [*added, *more, *others]
+        written += draw(st.sampled_from(["; ", " && ", " || ", " | ", " &\n", "\n"])) + text
+        found = [*found, *more]
+    return written, found
+
+
+@part_or_all(100)
+def test_lines_of_a_grammar_are_taken_apart_as_they_were_built(shell, every):
+    kinds = Counter[str]()
+
+    @settings(max_examples=10_000 // every, database=None)
+    @given(lines(depth=2))
+    def judge(built: Built) -> None:
+        line, expected = built
+        if shell.name == "bash":
+            assert shell.accepts(line), line
+        assert sorted(map(shown, simple_commands(line))) == sorted(expected), line
+        kinds[check(shell, line)] += 1
+
+    judge()
+    assert kinds["allowed"] > kinds.total() / 10, kinds
+
+
+def test_the_stand_ins_log_what_runs(shell):
+    assert shell.run("aa 'b  c' $x; bb | cc")[0] == ("aa", "b  c", "bb", "cc")
+    assert Counter(shell.run("if aa; then $(bb) $y; fi & cc >f")) == Counter(
+        [("aa",), ("bb",), ("bb", "cc", "-f"), ("cc",)]
+    )
+    assert shell.accepts("aa")
+    assert not shell.accepts("aa )")
+
+
+def test_naive_ways_are_fooled_and_this_is_not(shell):
+    """The first word and the words of `shlex` take an attack for `aa …`, but the shell runs `bb`."""
+    fooled = Counter[str]()
+    for attack in ATTACKS:
+        assert attack.split()[0].startswith("aa")
+        assert not allows(["aa *", "cat *", "echo *", ":"], attack), attack
+        assert catches("bb *", attack), attack
+        if any(argv[0] == "bb" for argv in shell.run(attack)):
+            fooled["first word"] += 1
+            try:
+                plain = not set(shlex.split(attack)) & {";", "&&", "||", "|", "&", "bb"}
+            except ValueError:
+                plain = False
+            fooled["shlex"] += plain
+    assert fooled["first word"] > 15
+    assert fooled["shlex"] > 5

@@ -1,0 +1,643 @@
+"""The gate of a toolset: tools of the program's own under the rules, limits and record of a workspace."""
+
+import asyncio
+import os
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentfs import Allow, CallContext, Deny, Limits, Policy, Toolset, ToolSpec, Workspace, tool
+from agentfs.errors import AgentFSError, InvalidArgumentError, RefusedError
+
+WROTE = "echo x > y"
+
+
+def bash(command: str) -> str:
+    """Run a command.
+
+    Args:
+        command: The command line.
+    """
+    return subprocess.run(command, shell=True, capture_output=True, text=True, check=False).stdout
+
+
+@tool(effect="execute", rule="command")
+def shell(command: str) -> str:
+    """Run a command.
+
+    Args:
+        command: The command line.
+    """
+    return bash(command)
+
+
+@tool(effect="read")
+def look(path: Path) -> str:
+    """Look at a file.
+
+    Args:
+        path: The file.
+    """
+    return f"seen {path}"
+
+
+@tool(effect="write")
+def save(path: Path) -> str:
+    """Save a file.
+
+    Args:
+        path: The file.
+    """
+    return f"saved {path}"
+
+
+def big() -> str:
+    """Return a long text."""
+    return "".join(f"line {number}\n" for number in range(100_000))
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def outcome(policy, function, root, **arguments):
+    with Workspace(root, policy=policy) as ws:
+        result = (ws.tools() + [function]).call(function.__name__, arguments)  # noqa: RUF005 - a toolset
+    return result.error["code"] if result.error else ""
+
+
+# The five lines of the issue.
+
+
+@pytest.mark.parametrize(("policy", "code"), [
+    (Policy(read_only=True), "read_only"), (Policy(mode="plan"), "refused"),
+    (Policy(deny=["bash"]), "refused"),
+    (Policy(deny=["execute"]), "refused"), (Policy(deny=["change"]), "refused"),
+    (Policy(deny=["*"]), "refused"),
+    (Policy(ask=["bash"]), "refused"), (Policy(ask=["delete"]), "refused"),
+    (Policy(allow=["edit"]), "refused"),
+    (Policy(on_ask=lambda request: False), "refused"), (Policy(on_ask=lambda request: True), ""),
+    (Policy(ask=["bash"], on_ask=lambda request: True), ""), (Policy(allow=["bash"]), ""),
+    (Policy(allow=["bash"], on_ask=lambda request: False), ""), (Policy(mode="bypass", on_ask=bool), ""),
+    (Policy(mode="accept_edits", on_ask=lambda request: False), "refused"), (Policy(), ""),
+])  # fmt: skip
+def test_a_function_without_a_declared_effect_counts_as_execute(root, policy, code):
+    assert outcome(policy, bash, root, command=WROTE) == code
+    assert (root / "y").exists() is (code == "")
+
+
+def test_the_refusal_says_how_to_declare_the_effect(root):
+    for policy in (Policy(read_only=True), Policy(mode="plan")):
+        with Workspace(root, policy=policy) as ws:
+            result = (ws.tools() + [bash]).call("bash", {"command": WROTE})  # noqa: RUF005
+        assert '@tool(effect="read")' in result.content
+
+
+def test_a_declared_change_is_refused_in_plan_mode_and_a_read_is_not(root):
+    for policy in (Policy(read_only=True), Policy(mode="plan")):
+        assert outcome(policy, save, root, path="a") in ("refused", "read_only")
+        assert outcome(policy, look, root, path="a") == ""
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_function_past_its_timeout_is_answered_in_time(is_async):
+    ended = threading.Event()
+
+    def slow() -> str:
+        """Sleep."""
+        time.sleep(2)
+        ended.set()
+        return "late"
+
+    events = []
+    tools = Toolset([slow], timeout=0.3, on_event=events.append)
+    began = time.monotonic()
+    result = asyncio.run(tools.acall("slow")) if is_async else tools.call("slow")
+    assert time.monotonic() - began < 1.5
+    assert result.error["code"] == "timeout"
+    assert "may still run" in result.content
+    assert (events[-1].code, events[-1].kind) == ("timeout", "failed")
+    assert "may still run" in events[-1].summary
+    assert ended.wait(10), "the function itself is not stopped"
+    assert len(events) == 2, "its late result is dropped"
+
+
+def test_an_async_function_past_its_timeout_is_cancelled():
+    cancelled = []
+
+    async def slow() -> str:
+        """Sleep."""
+        try:
+            await asyncio.sleep(20)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+        return "late"
+
+    tools = Toolset([slow], timeout=0.2)
+    for result in (tools.call("slow"), asyncio.run(tools.acall("slow"))):
+        assert result.error["code"] == "timeout"
+        assert "cancelled" in result.content
+    assert cancelled == [True, True]
+
+
+def test_an_async_function_past_its_timeout_is_cancelled_under_trio():
+    trio = pytest.importorskip("trio")
+
+    async def slow() -> str:
+        """Sleep."""
+        await trio.sleep(20)
+        return "late"
+
+    async def fails() -> str:
+        """Fail."""
+        await trio.sleep(0)
+        raise LookupError("no such thing")
+
+    tools = Toolset([slow, fails], timeout=0.2)
+    assert trio.run(tools.acall, "slow").error["code"] == "timeout"
+    assert "LookupError: no such thing" in trio.run(tools.acall, "fails").content
+
+
+def test_an_async_function_that_blocks_its_loop_is_left_behind():
+    async def stuck() -> str:
+        """Block."""
+        time.sleep(4)  # noqa: ASYNC251 - the fault
+        return "late"
+
+    began = time.monotonic()
+    assert Toolset([stuck], timeout=0.1).call("stuck").error["code"] == "timeout"
+    assert time.monotonic() - began < 3.5
+
+
+def test_the_time_of_a_question_does_not_count(root):
+    def ask(request):
+        time.sleep(0.6)
+        return True
+
+    def change(text: str) -> str:
+        """Change a file by the workspace.
+
+        Args:
+            text: The new text.
+        """
+        ws.write("a.txt", text)
+        return "done"
+
+    with Workspace(root, policy=Policy(on_ask=ask, allow=["change_"]), limits=Limits(timeout=0.5)) as ws:
+        tools = Toolset([ws.read, tool(effect="read")(change), renamed_change], workspace=ws)
+        assert tools.call("change", {"text": "x"}).content == "done"
+    assert (root / "a.txt").read_text() == "x"
+
+
+def change_() -> str:
+    """Do nothing."""
+    return ""
+
+
+renamed_change = tool(effect="none")(change_)
+
+
+def test_a_long_text_is_cut_in_the_middle_and_kept(root):
+    with Workspace(root) as ws:
+        result = (ws.tools() + [big]).call("big")  # noqa: RUF005
+        assert len(result.content) < 100_000
+        assert result.content.startswith("line 0\nline 1\n")
+        assert result.content.endswith("line 99998\nline 99999\n")
+        (note,) = [line for line in result.content.split("\n") if "left out" in line]
+        head, tail = result.content.split(f"{note}\n")
+        assert f"[{len(big()) - len(head) - len(tail)} characters left out; full text: read(path=" in note
+        name = result.next["arguments"]["path"]
+        assert name in note
+        page = ws.tools().call("read", {**result.next["arguments"], "offset": 99_999})
+        assert "line 99998" in page.content
+    assert len(Toolset([big]).call("big").content) < 100_000
+
+
+def test_iterators_of_text_are_joined_under_the_limit():
+    def lines() -> Iterator[str]:
+        """Yield lines."""
+        yield from ("a\n", "b\n")
+
+    async def later() -> AsyncIterator[str]:
+        """Yield lines."""
+        for part in ("c\n", "d\n"):
+            await asyncio.sleep(0)
+            yield part
+
+    def endless() -> Iterator[str]:
+        """Never end."""
+        while True:
+            yield "x" * 100_000
+
+    tools = Toolset([lines, later, endless], timeout=20)
+    assert tools.call("lines").content == "a\nb\n"
+    assert tools.call("later").content == "c\nd\n"
+    assert asyncio.run(tools.acall("later")).content == "c\nd\n"
+    ended = tools.call("endless")
+    assert len(ended.content) < 200_000
+    assert "ended after" in ended.content
+
+
+# Rules about tools of the program's own.
+
+
+@pytest.mark.parametrize(("rules", "command", "code"), [
+    ({"allow": ["shell(git status)"]}, "git status", ""),
+    ({"allow": ["shell(git status)"]}, "git status; rm -rf x", "refused"),
+    ({"allow": ["shell(git *)", "shell(ls)"]}, "git log && ls", ""),
+    ({"allow": ["shell(git *)"]}, "git log `touch y`", "refused"),
+    ({"allow": ["shell(git *)"]}, "git log > y", "refused"),
+    ({"allow": ["execute(git *)"]}, "git log", ""),
+    ({"deny": ["shell(rm *)"]}, "true; rm -rf x", "refused"), ({"deny": ["shell(rm *)"]}, "true", ""),
+    ({"ask": ["shell(git push*)"]}, "git  'push' -f", "refused"), ({"ask": ["shell(git push*)"]}, "true", ""),
+    ({"ask": ["shell(git push*)"], "on_ask": lambda request: True}, "true && git push", ""),
+])  # fmt: skip
+def test_a_rule_with_a_text_is_about_the_simple_commands(root, rules, command, code):
+    assert outcome(Policy(**rules), shell, root, command=command) == code
+
+
+@pytest.mark.parametrize(("rule", "path", "refused"), [
+    ("save(src/**)", "src/a.py", True), ("save(src/**)", "./lib/../src/a.py", True),
+    ("save(src/**)", "a.py", False),
+    ("write(*.lock)", "deep/x.lock", True), ("change(src/**)", "link/a.py", True),
+    ("save(src/**)", "/src/a", False),
+])  # fmt: skip
+def test_a_rule_with_a_path_is_about_the_parameters_that_are_paths(root, rule, path, refused):
+    (root / "src").mkdir()
+    (root / "link").symlink_to("src")
+    assert outcome(Policy(deny=[rule]), save, root, path=path) == ("refused" if refused else "")
+    allowed = Policy(allow=[rule])
+    assert outcome(allowed, save, root, path=path) == ("" if refused and "link" not in path else "refused")
+
+
+def test_a_rule_with_another_text(root):
+    @tool(effect="read", rule="url")
+    def fetch(url: str) -> str:
+        """Fetch.
+
+        Args:
+            url: The address.
+        """
+        return url
+
+    deny = Policy(deny=["fetch(http://*)"])
+    assert outcome(deny, fetch, root, url="http://example.org/a?b=[c]") == "refused"
+    assert outcome(deny, fetch, root, url="https://example.org/") == ""
+
+
+@pytest.mark.parametrize("rule", ["bash(git push*)", "nothing", "nothing(x)", "look( a/** )"])
+def test_a_rule_that_cannot_hold_for_the_tools_is_an_error_of_the_toolset(root, rule):
+    with Workspace(root, policy=Policy(deny=[rule])) as ws, pytest.raises(InvalidArgumentError):
+        _ = ws.tools() + [bash, look]  # noqa: RUF005
+
+
+@pytest.mark.parametrize("rule", ["bash(", "bash)", "bash()", "", "bash(a", "a b", "(x)"])
+def test_a_rule_with_a_wrong_spelling_is_an_error_of_the_policy(rule):
+    with pytest.raises(InvalidArgumentError, match="is not a rule"):
+        Policy(deny=[rule])
+
+
+def test_a_rule_holds_for_a_tool_that_is_renamed_or_left_in_a_part_of_the_toolset(root):
+    with Workspace(root, policy=Policy(deny=["bash"])) as ws:
+        tools = ws.tools() + [bash]  # noqa: RUF005
+        assert (
+            tools.renamed({"bash": "terminal"}).call("terminal", {"command": WROTE}).error["code"]
+            == "refused"
+        )
+        assert tools.only(["bash"]).call("bash", {"command": WROTE}).error["code"] == "refused"
+        assert tools.only(["read"]).schemas(), "the rule named a tool of the whole toolset"
+
+
+# The callback.
+
+
+def test_the_request_names_the_tool_its_arguments_and_its_paths(root):
+    asked = []
+    policy = Policy(on_ask=lambda request: bool(asked.append(request)))
+    with Workspace(root, policy=policy) as ws:
+        tools = ws.tools() + [bash, save, look]  # noqa: RUF005
+        tools.call("bash", {"command": WROTE})
+        tools.call("save", {"path": "./a/../b\x1b.txt"})
+        assert tools.call("look", {"path": "a"}).success
+        assert tools.call("read", {"path": "a"}).error["code"] == "not_found"
+    run, saved = asked
+    assert (run.method, run.effect, run.tool, run.arguments) == (
+        "bash",
+        "execute",
+        "bash",
+        {"command": WROTE},
+    )
+    assert (saved.effect, saved.paths) == ("write", ("b⟦U+001B⟧.txt",))
+
+
+def test_an_answer_may_change_the_arguments_which_are_judged_again(root):
+    answers = iter([Allow({"command": "echo safe"}), Allow({"command": "rm x"}), Allow({"comand": "x"})])
+    policy = Policy(on_ask=lambda request: next(answers), deny=["shell(rm *)"])
+    with Workspace(root, policy=policy) as ws:
+        tools = ws.tools() + [shell]  # noqa: RUF005
+        assert tools.call("shell", {"command": WROTE}).content == "safe\n"
+        assert tools.call("shell", {"command": WROTE}).error["code"] == "refused"
+        assert tools.call("shell", {"command": WROTE}).error["code"] == "invalid_argument"
+    assert not (root / "y").exists()
+
+
+def test_a_callback_that_raises_refuses_a_tool_of_the_program(root, caplog):
+    def ask(request):
+        raise OSError("dialog closed")
+
+    events = []
+    with Workspace(root, policy=Policy(on_ask=ask), on_event=events.append) as ws:
+        result = (ws.tools() + [bash]).call("bash", {"command": WROTE})  # noqa: RUF005
+    assert result.error["code"] == "refused"
+    assert "dialog" not in f"{result.content}{result.to_dict()}"
+    assert str(events[-1].exception) == "dialog closed"
+    assert "dialog closed" in caplog.text
+
+
+def test_the_event_loop_is_free_while_the_user_is_asked_about_an_async_tool(root):
+    async def work() -> str:
+        """Work."""
+        return "done"
+
+    ticks = []
+
+    def ask(request):
+        time.sleep(0.3)
+        return True
+
+    async def main():
+        async def tick():
+            while True:
+                ticks.append(True)
+                await asyncio.sleep(0.01)
+
+        with Workspace(root, policy=Policy(on_ask=ask)) as ws:
+            ticking = asyncio.create_task(tick())
+            result = await (ws.tools() + [work]).acall("work")  # noqa: RUF005
+            ticking.cancel()
+        return result
+
+    assert asyncio.run(main()).content == "done"
+    assert len(ticks) > 10
+
+
+# The program itself, and functions that hold the workspace.
+
+
+@pytest.mark.parametrize("rules", [{"mode": "plan"}, {"read_only": True}, {"deny": ["*"]}, {"ask": ["*"]}])
+def test_the_host_is_not_asked_but_confined(root, rules):
+    asked = []
+    (root / ".env").write_text("KEY=1\n")
+    (root / "old.txt").write_text("old\n")
+    policy = Policy(on_ask=asked.append, **rules)
+    with Workspace(root, policy=policy) as ws:
+        with pytest.raises(PermissionError):
+            ws.write("a.txt", "x")
+        assert ws.host.write("old.txt", "new\n").bytes_written == 4, "needs no read before"
+        assert ws.host.undo().steps == 1
+        assert ws.host.changes().files == ()
+        for attack in (
+            lambda: ws.host.read("../x"),
+            lambda: ws.host.read(".env"),
+            lambda: ws.host.write(".env", ""),
+        ):
+            with pytest.raises(AgentFSError):
+                attack()
+        asked.clear()
+        ws.host.host.write("b.txt", "x")
+        assert ws.host.policy.protect is ws.policy.protect
+    assert asked == []
+    assert (root / "old.txt").read_text() == "old\n"
+
+
+def test_a_function_that_holds_the_workspace_stays_under_its_rules(root):
+    @tool(effect="read")
+    def sneaky(path: str) -> str:
+        """Write a file.
+
+        Args:
+            path: The file.
+        """
+        ws.write(path, "x")
+        return "written"
+
+    with Workspace(root, policy=Policy(deny=["write(secret/**)"])) as ws:
+        tools = ws.tools() + [sneaky]  # noqa: RUF005
+        assert tools.call("sneaky", {"path": "secret/a"}).error["code"] == "refused"
+        assert tools.call("sneaky", {"path": "a"}).success
+
+
+# The context.
+
+
+def test_a_context_is_filled_in_and_not_shown(root):
+    seen = []
+
+    @tool(effect="none")
+    def work(text: str, ctx: CallContext) -> str:
+        """Work.
+
+        Args:
+            text: A text.
+        """
+        ctx.progress(600)
+        seen.append(ctx)
+        return text
+
+    progress = []
+    with Workspace(root) as ws:
+        tools = ws.tools() + [work]  # noqa: RUF005
+        (schema,) = [each for each in tools.schemas("mcp") if each["name"] == "work"]
+        assert [*schema["inputSchema"]["properties"]] == ["text"]
+        tools.call("work", {"text": "a"}, context={"user": 7})
+        asyncio.run(tools.acall("work", {"text": "a"}, context="b", on_progress=progress.append))
+        call = {"type": "tool_use", "id": "toolu_1", "name": "work", "input": {"text": "a"}}
+        tools.answer([call], context=3)
+        tools.functions(context=4)[-1]("a")
+        assert tools.call("work", {"text": "a", "ctx": {}}).error["code"] == "invalid_argument"
+        assert [each.context for each in seen] == [{"user": 7}, "b", 3, 4]
+        assert all(each.workspace is ws for each in seen)
+    assert seen[2].id == "toolu_1"
+    assert len({each.id for each in seen}) == 4
+    assert progress == [600]
+    assert time.monotonic() < seen[0].deadline <= time.monotonic() + 10
+    assert not seen[0].cancelled
+
+
+def test_a_context_that_is_taken_twice_is_an_error():
+    def work(one: CallContext, two: CallContext | None = None) -> str:
+        """Work."""
+        return ""
+
+    with pytest.raises(InvalidArgumentError, match="`one` and `two` both take the CallContext"):
+        Toolset([work])
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize("declare", [
+    lambda: tool(effect="destroy"), lambda: Toolset([ToolSpec(bash, effect="destroy")]),
+    lambda: Toolset([ToolSpec(bash, rule="line")]),
+])  # fmt: skip
+def test_an_effect_or_a_parameter_that_does_not_exist_is_an_error(declare):
+    with pytest.raises(InvalidArgumentError):
+        declare()
+
+
+class _Odd(BaseException):
+    pass
+
+
+def test_whatever_a_tool_does_the_workspace_stays_usable(root):
+    def exits() -> str:
+        """Exit."""
+        raise SystemExit(3)
+
+    def odd() -> str:
+        """Raise."""
+        raise _Odd("strange")
+
+    def objects() -> object:
+        """Return what no API carries."""
+        circle: list[object] = [object(), float("nan"), b"\xff", {1: 2}]
+        circle.append(circle)
+        return circle
+
+    def surrogate() -> str:
+        """Return half of a character."""
+        return "a\ud800b"
+
+    def forks() -> str:
+        """Fork."""
+        child = os.fork()
+        if child == 0:
+            return "the child"
+        os.waitpid(child, 0)
+        return "the parent"
+
+    async def exits_later() -> str:
+        """Exit."""
+        await asyncio.sleep(0)
+        raise SystemExit(3)
+
+    with Workspace(root) as ws:
+        tools = ws.tools() + [exits, odd, objects, surrogate, forks, exits_later]  # noqa: RUF005
+        assert "SystemExit: 3" in tools.call("exits").content
+        assert "strange" in tools.call("odd").content
+        assert "SystemExit: 3" in tools.call("exits_later").content
+        assert "SystemExit: 3" in asyncio.run(tools.acall("exits_later")).content
+        assert tools.call("objects").error["code"] == "internal"
+        text = tools.call("surrogate").content
+        assert text.encode().decode() == text == "a\\ud800b"
+        assert tools.call("forks").content == "the parent"
+        assert ws.write("a.txt", "x").created
+
+
+# Toolsets.
+
+
+def test_two_tools_of_one_name_are_named_with_their_origin():
+    def read(path: str) -> str:
+        """Read.
+
+        Args:
+            path: The file.
+        """
+        return path
+
+    with pytest.raises(InvalidArgumentError, match=r"named read: .*read and .*read") as caught:
+        Toolset([read, ToolSpec(read)])
+    assert "renamed" in caught.value.hint
+
+
+def test_a_warning_points_to_the_line_of_the_program(root):
+    def vague(text: str) -> str:
+        """Do something."""
+        return text
+
+    with Workspace(root) as ws:
+        for make in (lambda: ws.tools() + [vague], lambda: Toolset([vague])):  # noqa: RUF005
+            with pytest.warns(UserWarning, match="does not describe") as warned:
+                make()
+            assert warned[0].filename == __file__
+
+
+def test_a_toolset_shows_its_tools(root):
+    with Workspace(root) as ws:
+        assert repr(ws.tools(["read", "grep"])) == "Toolset(read, grep)"
+
+
+def test_every_tool_of_every_toolset_has_events(root):
+    seen = []
+    with Workspace(root, on_event=seen.append) as ws:
+        Toolset([ws.read, look]).call("look", {"path": "a"})
+        (ws.tools(prefix="fs_") + [look]).call("fs_ls")  # noqa: RUF005
+    assert [(each.kind, each.tool, each.called_as) for each in seen] == [
+        ("started", "look", "look"), ("finished", "look", "look"),
+        ("started", "ls", "fs_ls"), ("finished", "ls", "fs_ls"),
+    ]  # fmt: skip
+
+
+def test_reading_async_tools_run_side_by_side_and_changes_in_order():
+    running, most, order = 0, 0, []
+
+    @tool(effect="read")
+    async def watch_it() -> str:
+        """Watch."""
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.05)
+        running -= 1
+        return ""
+
+    @tool(effect="write")
+    async def put(number: int) -> str:
+        """Put.
+
+        Args:
+            number: A number.
+        """
+        order.append(number)
+        await asyncio.sleep(0.02 / number)
+        order.append(number)
+        return ""
+
+    calls = [{"type": "tool_use", "id": str(n), "name": "watch_it", "input": {}} for n in range(3)]
+    calls += [{"type": "tool_use", "id": f"p{n}", "name": "put", "input": {"number": n}} for n in (1, 2)]
+    asyncio.run(Toolset([watch_it, put]).aanswer(calls))
+    assert most == 3
+    assert order == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("answer", [Deny("no"), False, None])
+def test_a_transaction_is_asked_about_once_at_its_end_with_every_path(root, answer):
+    asked = []
+    (root / "a.txt").write_text("one\n")
+    (root / "b.txt").write_text("two\n")
+    policy = Policy(on_ask=lambda request: asked.append(request) or answer)
+
+    def change(ws):
+        with ws.transaction() as tx:
+            tx.edit("a.txt", "one", "1")
+            with tx.transaction() as inner:
+                inner.move("b.txt", "c.txt")
+            assert asked == []
+
+    with Workspace(root, policy=policy) as ws:
+        with pytest.raises(RefusedError):
+            change(ws)
+        assert ws.host.changes().files == ()
+    (request,) = asked
+    assert (request.method, request.paths) == ("transaction", ("a.txt", "b.txt", "c.txt"))
+    assert "+1\n" in request.diff
+    assert "rename from b.txt" in request.diff
+    assert (root / "a.txt").read_text() == "one\n"
