@@ -25,6 +25,7 @@ from agentfs.enforcement.guard import (
 from agentfs.events import OnEvent
 from agentfs.fs import Root
 from agentfs.fs.hidden_files import HiddenFiles
+from agentfs.fs.mounts import Mount
 from agentfs.history.storage.opening import open_history
 from agentfs.history.timeline import Recording
 from agentfs.limits import Limits
@@ -130,8 +131,9 @@ class Workspace:
 
     def __init__(
         self,
-        root: str | os.PathLike[str],
+        root: str | os.PathLike[str] | None,
         *,
+        mounts: Mapping[str, Mount] | None = None,
         policy: Policy | None = None,
         limits: Limits | None = None,
         state: str | os.PathLike[str] | None = None,
@@ -141,7 +143,8 @@ class Workspace:
         """Open a directory tree.
 
         Args:
-            root: The directory; it must exist.
+            root: The directory; it must exist. With None, the workspace has only its mounts.
+            mounts: Other directories and files, by the path below the root where each appears.
             policy: The rules for changes; by default, any file inside the root that was read may change.
             limits: The bounds of one result, one file and one search.
             state: A directory outside the tree that keeps the journal and read history across processes.
@@ -152,14 +155,15 @@ class Workspace:
                 `Workspace.watch` reports what is kept.
 
         Raises:
-            AgentFSError: `not_found` or `not_a_directory` for the root; `unsupported` on Windows. For the
+            AgentFSError: `not_found` or `not_a_directory` for the root or a mount; `invalid_argument` for a
+                mount that hides a file or lies in another; `unsupported` on Windows. For the
                 state directory: `invalid_argument` if it is not outside the tree, or belongs to another
                 tree or program; `busy`; `io` if it is damaged.
         """
         self.policy = policy or Policy()
         self.limits = limits or Limits()
         self.on_event = on_event
-        self._root = Root(root, self.policy)
+        self._root = Root(root, self.policy, mounts)
         try:
             self.policy = self._root.policy = check_policy(self.policy, type(self), self._root)
             if watch:

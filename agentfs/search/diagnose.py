@@ -469,7 +469,7 @@ def why_skipped(root: Root, path: str) -> str:
     expected = ""
     parts = posixpath.normpath(view.path_from_top(path)).split("/")
     try:
-        rules = reader.outside_root()
+        rules = reader.outside(*root.tree_at(""))
         for count, name in enumerate(parts, 1):
             is_dir = count < len(parts)
             shown = one_line(view.display_path("/".join(parts[:count]))) + ("/" if is_dir else "")

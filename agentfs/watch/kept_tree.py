@@ -374,7 +374,10 @@ class WatchedTree:
         """List a directory; reuse entries with the same name and type. Return False for too many."""
         before = directory.entries or []
         room = self._max_names + len(before) - self._names
-        listed = list(islice(syscalls.typed_names(handle), max(room, 0) + 1))
+        names, mounts = syscalls.typed_names(handle), self._context.mounts
+        if mounts is not None:
+            names = mounts.typed_names(directory.real_path, names)
+        listed = list(islice(names, max(room, 0) + 1))
         if len(listed) > room:
             self._drop(directory)
             directory.reason = _TOO_MANY
@@ -401,7 +404,8 @@ class WatchedTree:
             parent = handles.pop(directory.directory, -1)
             if parent >= 0:
                 handles[directory.directory] = parent  # now the last in the order of closing
-                handle = syscalls.open_directory(parent, directory.name)
+                above = directory.directory.real_path
+                handle = self._context.open_in(syscalls.open_directory, parent, above, directory.name)
             else:
                 handle = self._open(directory.real_path)
             if len(handles) >= _MAX_HANDLES:
@@ -410,8 +414,7 @@ class WatchedTree:
         return handle
 
     def _open(self, real_path: str) -> int:
-        root = self._context.shared_handle.handle
-        handle = syscalls.open_beneath(root.fd, real_path or ".", directory=True)
+        handle = self._context.open_beneath(real_path, directory=True)
         if handle >= 0:
             return handle
         parsed = ParsedPath(tuple(real_path.split("/")) if real_path else ())
