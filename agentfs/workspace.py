@@ -16,6 +16,7 @@ from agentfs.base.html_output import html_table
 from agentfs.base.visible import quoted
 from agentfs.enforcement.guard import (
     ask_about_transaction,
+    check_mounts,
     check_policy,
     guard_methods,
     host_of,
@@ -166,6 +167,7 @@ class Workspace:
         self._root = Root(root, self.policy, mounts)
         try:
             self.policy = self._root.policy = check_policy(self.policy, type(self), self._root)
+            check_mounts(mounts or {}, type(self))
             if watch:
                 watch_bytes = self.limits.watch_bytes
                 most = watch_bytes, max(self.limits.file_bytes, watch_bytes // _LARGE_KEPT)
@@ -187,6 +189,16 @@ class Workspace:
     def root(self) -> str:
         """The absolute path of the root, without links."""
         return self._root.path
+
+    @property
+    def mounts(self) -> Mapping[str, Mount]:
+        """The mounts, by the path where each appears."""
+        return self._root.mounts
+
+    @property
+    def has_only_mounts(self) -> bool:
+        """True for a workspace without a root, where only files in mounts can be changed."""
+        return self._root.has_only_mounts
 
     @property
     def workdir(self) -> str:

@@ -41,14 +41,8 @@ from agentfs.fs.node import (
     Node,
     Recorder,
 )
-from agentfs.fs.path import quote
-from agentfs.fs.plan import (
-    PlannedChange,
-    directories_with_changes,
-    is_temporary_name,
-    new_temporary,
-    steps_of,
-)
+from agentfs.fs.path import is_temporary_name, quote
+from agentfs.fs.plan import PlannedChange, directories_with_changes, new_temporary, steps_of
 from agentfs.fs.recovery_log import RecoveryLog
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 

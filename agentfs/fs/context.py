@@ -87,7 +87,9 @@ class RootContext:
         if self.mounts is None:
             return syscalls.open_beneath(root.fd, real_path or ".", directory=directory)
         found = self.mounts.locate(real_path, root)
-        return -1 if found is None else syscalls.open_beneath(found[0].fd, found[1] or ".", directory=directory)
+        return (
+            -1 if found is None else syscalls.open_beneath(found[0].fd, found[1] or ".", directory=directory)
+        )
 
     def open_in(self, open_name: Callable[[int, str], int], handle: int, directory: str, name: str) -> int:
         """Open a name in an open directory with `open_name`; `directory` is its real path."""

@@ -23,6 +23,7 @@ from agentfs.fs.lock import lock_directory
 from agentfs.fs.node import revision_of
 from agentfs.fs.path import absolute_parts, is_in, quote, split_path
 from agentfs.fs.protect import NameMatcher, name_matcher
+from agentfs.permissions import rule_below
 from agentfs.policy import Policy, Protect
 
 
@@ -111,6 +112,8 @@ class Mounts:
         """Take the open trees. With `only`, nothing outside of them may be changed."""
         self.trees = {tree.path: tree for tree in trees}
         self.only = only
+        self.rules = {path: _rules_of(path, tree.mount) for path, tree in self.trees.items()}
+        self.has_rules = any(each.allow or each.ask or each.deny for each in self.rules.values())
         self._empty = SharedHandle(RootHandle(_removed_directory()))
         self._entries: dict[str, dict[str, MountEntry]] = {}  # by directory
         self.above: set[str] = {""}  # the directories that lead to mounts
@@ -125,11 +128,6 @@ class Mounts:
     def tree_of(self, real_path: str) -> MountedTree | None:
         """Return the tree that a real path lies in; None for that of the root."""
         return next((tree for path, tree in self.trees.items() if is_in(real_path, path)), None)
-
-    def trees_touched(self, real_path: str) -> set[str]:
-        """Return the mount that a real path lies in, "" for the root, and the mounts below it."""
-        tree = self.tree_of(real_path)
-        return {tree.path if tree else "", *(path for path in self.trees if is_in(path, real_path))}
 
     def locate(self, real_path: str, root: RootHandle) -> tuple[RootHandle, str] | None:
         """Return an open directory and the path from there; None if the path must be walked."""
@@ -264,13 +262,7 @@ def open_mounts(
             kind = kind_of(real_path)
             tree = _opened(real_path, mount, read_only=read_only)
             trees[real_path] = tree
-            if kind == "file" or (kind and tree.file):
-                raise InvalidArgumentError(f"The mount {quote(path)} would hide a {kind} of the root.")
-            if is_in(root_path, tree.source) or os.path.join(root_path, real_path) == tree.source:
-                raise InvalidArgumentError(
-                    f"The mount {quote(path)} has its own place as its source, {quote(tree.source)}.",
-                    hint="Mount a directory that does not contain the root.",
-                )
+            _check_place(tree, root_path, kind)
         return Mounts(trees.values(), only=only)
     except BaseException:
         for tree in trees.values():
@@ -293,13 +285,33 @@ def place_of_mounts(mounts: Mapping[str, Mount]) -> str:
 
 
 def absolute_places(mounts: Mounts, given: Mapping[str, Mount]) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Return the absolute spellings of each mount, in parts, with the parts of its path; the longest first."""
+    """Return the absolute spellings of each mount, in parts, with those of its path; the longest first."""
     found: dict[tuple[str, ...], tuple[str, ...]] = {}
     for tree, mount in zip(mounts.trees.values(), given.values(), strict=True):
         shown = tuple(tree.path.split("/"))
         for spelling in (tree.source, os.path.abspath(os.fspath(mount.source))):
             found.setdefault(absolute_parts(spelling), shown)
     return dict(sorted(found.items(), key=lambda item: -len(item[0])))
+
+
+def _check_place(tree: MountedTree, root_path: str, kind: str) -> None:
+    if kind == "file" or (kind and tree.file):
+        raise InvalidArgumentError(
+            f"The mount {quote(tree.path)} would hide a {kind} of the root.", hint="Mount it at another path."
+        )
+    if is_in(root_path, tree.source) or os.path.join(root_path, tree.path) == tree.source:
+        raise InvalidArgumentError(
+            f"The mount {quote(tree.path)} has its own place as its source, {quote(tree.source)}.",
+            hint="Mount a directory that does not contain the root.",
+        )
+
+
+def _rules_of(path: str, mount: Mount) -> Policy:
+    """Return the rules of a mount with paths from the root."""
+    allow, ask, deny = (
+        [rule_below(text, path) for text in each] for each in (mount.allow, mount.ask, mount.deny)
+    )
+    return Policy(allow=allow, ask=ask, deny=deny)
 
 
 def _checked_path(path: str, others: Sequence[str]) -> str:

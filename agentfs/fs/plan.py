@@ -9,7 +9,7 @@ from typing import Literal
 from agentfs.fs import syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.node import Change, DirectoryNode, FileNode, Node
-from agentfs.fs.path import is_in, is_temporary_name
+from agentfs.fs.path import is_in
 from agentfs.fs.resolve import resolve_real
 
 StepKind = Literal[

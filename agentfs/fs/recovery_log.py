@@ -65,7 +65,13 @@ def recovery_log(
     rows = [_row(plan) for plan in plans]
     paths = [path for plan in plans for path in (plan.change.path, plan.source) if path]
     born = syscalls.birth_time(context.shared_handle.handle.fd)
-    facts = {"version": _VERSION, "root": root_path, "born": born, "mounts": _mounts_of(context, paths), "rows": rows}
+    facts = {
+        "version": _VERSION,
+        "root": root_path,
+        "born": born,
+        "mounts": _mounts_of(context, paths),
+        "rows": rows,
+    }
     content = json.dumps(facts).encode()
     with ExitStack() as stack:
         try:
@@ -151,8 +157,11 @@ def _parse(log: bytes) -> _Parsed | None:
 def _mounts_of(context: RootContext, paths: Iterable[str]) -> dict[str, list[int]]:
     """Return the device and inode of each mount that one of the paths lies in, by its path."""
     found: dict[str, list[int]] = {}
-    for path in paths if context.mounts is not None else ():
-        if tree := context.mounts.tree_of(path):
+    mounts = context.mounts
+    if mounts is None:
+        return found
+    for path in paths:
+        if tree := mounts.tree_of(path):
             status = syscalls.lstat(tree.handle.fd, tree.file or ".")
             found[tree.path] = [status.st_dev, status.st_ino if not tree.file else 0]
     return found

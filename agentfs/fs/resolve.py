@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
-from typing import Self
+from typing import Literal, Self
 
 from agentfs.base import call_context
 from agentfs.errors import AgentFSError, LinkLoopError, NameTooLongError, RefusedError
@@ -323,10 +323,10 @@ class ResolvedPath:
             last = not pending and not self._directory_meant
             if self._context.only is not None:
                 self._check_usable(name, on_the_way=not last)
-            if self._mounts is not None and self._enter_mount(name, last=last):
-                if self._file_mount is None:
-                    continue
-                return
+            if self._mounts is not None and (entered := self._enter_mount(name, last=last)):
+                if entered == "file":
+                    return
+                continue
             if last:
                 self._leave_empty()
                 self.name = name
@@ -338,24 +338,26 @@ class ResolvedPath:
         self.name = "."
         self.real_path = self._real_path()
 
-    def _enter_mount(self, name: str, *, last: bool) -> bool:
-        """Enter a mount, or a directory that leads to one; return False for any other name."""
+    def _enter_mount(self, name: str, *, last: bool) -> Literal["", "directory", "file"]:
+        """Enter a mount, or a directory that leads to one; return "" for any other name."""
         mounts, path = self._mounts, self._real_path(name)
         if mounts is None or self.missing:
-            return False
+            return ""
         tree = mounts.trees.get(path)
         if tree is not None and tree.file:
             # The temporaries of a mounted file are named below it.
-            internal = self._follow is False and len(self._pending) == 1 and is_temporary_name(self._pending[0])
+            internal = (
+                self._follow is False and len(self._pending) == 1 and is_temporary_name(self._pending[0])
+            )
             if not (last or internal):
                 raise self.error_of(errno.ENOTDIR, name)
             self._file_mount, self._root_of_file = tree, tree.handle
             self.parent = tree.handle.fd
             self.name = self._pending.pop() if internal else tree.file
             self.real_path = f"{path}/{self.name}" if internal else path
-            return True
+            return "file"
         if tree is None and (path not in mounts.above or (last and self._is_directory(name))):
-            return False
+            return ""
         try:
             directory = mounts.open(syscalls.enter, self.parent, path, name)
         except OSError as error:
@@ -363,7 +365,7 @@ class ResolvedPath:
         if tree is None and mounts.is_empty(directory):
             self._empty.add(directory)
         self._push(directory, name)
-        return True
+        return "directory"
 
     def _is_directory(self, name: str) -> bool:
         try:

@@ -45,7 +45,7 @@ from agentfs.fs.node import (
     Recorder,
     begin_again,
 )
-from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_plain, quote, split_path
+from agentfs.fs.path import ParsedPath, absolute_parts, display_name, is_in, is_plain, quote, split_path
 from agentfs.fs.protect import ExemptingMatcher, name_matcher
 from agentfs.fs.repair import repair
 from agentfs.fs.resolve import ResolvedPath, resolve_real
@@ -99,14 +99,12 @@ class Root:
     `resolve.py` explains how it confines them. Methods may be called from several threads.
     """
 
+    _asks = True  # False for the program itself, whose calls no rule judges
     watch: KeptTree | None = None  # set by `keep_tree`
     tree: KeptTree | None = None  # during a search: `watch`, brought up to date
 
     def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        policy: Policy,
-        mounts: Mapping[str, Mount] | None = None,
+        self, path: str | os.PathLike[str] | None, policy: Policy, mounts: Mapping[str, Mount] | None = None
     ) -> None:
         """Open a root with its mounts; without a path, nothing outside the mounts may be changed."""
         if sys.platform == "win32":
@@ -195,9 +193,36 @@ class Root:
         mounts = self._context.mounts
         return {} if mounts is None else {path: tree.mount for path, tree in mounts.trees.items()}
 
-    def trees_touched(self, real_path: str) -> set[str]:
-        """Return the mount that a real path lies in, "" for the root, and the mounts below it."""
-        return {""} if self._context.mounts is None else self._context.mounts.trees_touched(real_path)
+    @property
+    def has_only_mounts(self) -> bool:
+        """True if nothing outside the mounts may be changed."""
+        return self._context.mounts is not None and self._context.mounts.only
+
+    @property
+    def has_mount_rules(self) -> bool:
+        """True if a mount has permission rules."""
+        mounts = self._context.mounts
+        return mounts is not None and mounts.has_rules and self._asks
+
+    @property
+    def rules_by_tree(self) -> dict[str, Policy]:
+        """The rules of each mount that has some, with paths from the root."""
+        mounts = self._context.mounts
+        return {} if mounts is None else mounts.rules
+
+    def with_mounts(self, directory: str, names: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the names in a directory on disk, with their types, as the mounts shadow them."""
+        mounts = self._context.mounts
+        return names if mounts is None else [*mounts.typed_names(directory, iter(names))]
+
+    def mount_at(self, real_path: str) -> str:
+        """Return the mount that a real path lies in; "" for the root."""
+        tree = None if self._context.mounts is None else self._context.mounts.tree_of(real_path)
+        return "" if tree is None else tree.path
+
+    def mounts_below(self, real_path: str) -> list[str]:
+        """Return the mounts below a directory."""
+        return [path for path in self.mounts if is_in(path, real_path)]
 
     def tree_at(self, real_path: str) -> tuple[str, str]:
         """Return the absolute path of the tree that a real path lies in, and the real path of its top."""
@@ -211,7 +236,8 @@ class Root:
         tree = None if mounts is None else mounts.tree_of(real_path)
         if tree is None:
             return os.path.join(self.path, real_path)
-        return os.path.join(tree.source, real_path[len(tree.path) + 1 :]).rstrip("/")
+        below = real_path[len(tree.path) + 1 :]
+        return os.path.join(tree.source, below) if below else tree.source
 
     def with_policy(self, policy: Policy) -> "Root":
         """Return a view of this root with another policy. Closing one closes both."""
@@ -230,7 +256,7 @@ class Root:
     def for_host(self, policy: Policy) -> Self:
         """Return a view without permission rules, with a policy that confines and protects alike."""
         other = self._with(access=None)
-        other.policy = policy
+        other.policy, other._asks = policy, False  # noqa: SLF001 - its own
         return other
 
     def starting_in(self, workdir: str) -> Self:

@@ -42,15 +42,22 @@ class Stage:
         """Create the directories in `place`, for an overlay on `root`."""
         _remove_stale(place)
         self.path, self._lock = _make(place)
-        status = os.stat(root)
-        self.overlay = Overlay(root, os.path.join(self.path, "upper"), os.path.join(self.path, "work"))
-        os.mkdir(self.overlay.work, 0o700)
-        os.mkdir(self.overlay.upper)
-        with suppress(PermissionError):
-            os.chown(self.overlay.upper, status.st_uid, status.st_gid)
-        os.chmod(self.overlay.upper, status.st_mode & 0o7777)
-        self._files = 0
+        self._files, self._overlays = 0, 0
+        self.overlay = self.add_overlay(root)
         self.empty = self.add_file(b"")
+
+    def add_overlay(self, root: str) -> Overlay:
+        """Create the directories of an overlay on `root`."""
+        names = (f"{name}{self._overlays or ''}" for name in ("upper", "work"))
+        overlay = Overlay(root, *(os.path.join(self.path, name) for name in names))
+        self._overlays += 1
+        status = os.stat(root)
+        os.mkdir(overlay.work, 0o700)
+        os.mkdir(overlay.upper)
+        with suppress(PermissionError):
+            os.chown(overlay.upper, status.st_uid, status.st_gid)
+        os.chmod(overlay.upper, status.st_mode & 0o7777)
+        return overlay
 
     def add_file(self, content: bytes) -> str:
         """Create a file that nobody changes, and return its path."""
@@ -71,8 +78,9 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # the system leaves it without permissions
-            os.chmod(os.path.join(self.overlay.work, "work"), 0o700)
+        for number in range(self._overlays):
+            with suppress(OSError):  # the system leaves it without permissions
+                os.chmod(os.path.join(self.path, f"work{number or ''}", "work"), 0o700)
         remove_tree(self.path)
         let_go(self._lock)
 

@@ -479,7 +479,7 @@ def why_skipped(root: Root, path: str) -> str:
                 return f"{shown} (hidden)"
             with root.open_directory("/".join(parts[: count - 1])) as directory:
                 base = with_slash(directory.real_path)
-                if directory.real_path == expected:
+                if directory.real_path == expected and not directory.is_mount:
                     rules = reader.inside(directory, rules)
                 else:  # reached through a link
                     rules = reader.above(directory.real_path, through=True)

@@ -321,7 +321,9 @@ class IgnoreRules:
         cls, rules: list[IgnoreRule], directory: str = "", deadline: float = math.inf
     ) -> "IgnoreRules":
         """Return the rules from global excludes alone, for the tree in a directory, with a trailing `/`."""
-        return cls(git=(RuleFile(rules, directory, deadline=deadline),) if rules else (), global_excludes=rules)
+        return cls(
+            git=(RuleFile(rules, directory, deadline=deadline),) if rules else (), global_excludes=rules
+        )
 
     def enter(
         self,
