@@ -131,15 +131,18 @@ class _Table:
                     key, f"is not a setting.{did_you_mean}", f"The settings are {', '.join(known)}."
                 )
 
-    def below(self, key: str, known: Sequence[str]) -> "_Table":
-        """Return the table of a key."""
+    def below(self, key: str, known: Sequence[str] | None) -> "_Table":
+        """Return the table of a key; None allows any name in it."""
         values = self.values.get(key, {})
         if not isinstance(values, dict):
             raise self.error(
-                key, f"must be a table, not {values!r}.", f"Its settings are {', '.join(known)}."
+                key,
+                f"must be a table, not {values!r}.",
+                f"Its settings are {', '.join(known)}." if known else "",
             )
         table = _Table(self.file, key, cast("dict[str, Any]", values))
-        table.check_names(known)
+        if known is not None:
+            table.check_names(known)
         return table
 
     def settings(self, keys: Iterable[str], make: Callable[..., object]) -> dict[str, Any]:
@@ -180,7 +183,7 @@ def _protect(table: _Table) -> Protect:
 
 def _mounts(table: _Table) -> dict[str, Mount]:
     """Return the mounts under `mounts`: for each path a source, or a table with a source and settings."""
-    given = table.below("mounts", [*table.values.get("mounts", {})])
+    given = table.below("mounts", None)
     above = os.path.dirname(os.path.realpath(table.file))
     found: dict[str, Mount] = {}
     for path, value in given.values.items():

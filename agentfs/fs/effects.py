@@ -61,6 +61,8 @@ class Upper:
             for entry in entries:
                 call_context.check()
                 path = f"{directory}/{entry.name}" if directory else entry.name
+                if self._root.mount_at(path) != self._top:
+                    continue  # the place where a mount is shown
                 status = entry.stat(follow_symlinks=False)
                 if not stat.S_ISDIR(status.st_mode) and not _can_be_applied(status):
                     found.dropped["special file"] += 1
