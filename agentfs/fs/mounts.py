@@ -154,6 +154,17 @@ class Mounts:
         finally:
             syscalls.close(found)
 
+    def lstat(self, handle: int, directory: str, name: str) -> os.stat_result:
+        """Return the status of a name in an open directory, where a mount shadows the disk."""
+        entry = self._entries.get(directory, {}).get(name)
+        if entry is None:
+            return syscalls.lstat(handle, name)
+        if f"{directory}/{name}".lstrip("/") in self.above:
+            with suppress(OSError):
+                status = syscalls.lstat(handle, name)
+                return status if stat.S_ISDIR(status.st_mode) else entry.stat()
+        return entry.stat()
+
     def is_empty(self, handle: int) -> bool:
         """Return True if a directory stands for one that is not on disk."""
         return os.path.samestat(syscalls.lstat(handle, "."), syscalls.lstat(self._empty.handle.fd, "."))
@@ -197,6 +208,12 @@ class Mounts:
             raise ReadOnlyError(
                 f"{quote(path)} cannot be changed: the mount {quote(tree.path)} is read-only.",
                 hint="Change a file outside of it.",
+                details={"path": path},
+            )
+        if tree is not None and not os.fstat(tree.handle.fd).st_nlink:
+            raise NotFoundError(
+                f"{quote(path)} cannot be changed: the directory of the mount {quote(tree.path)} is gone.",
+                hint="Tell the user, or go on without it.",
                 details={"path": path},
             )
         if tree is not None and real_path == tree.path and not tree.file:

@@ -413,6 +413,11 @@ class WatchedTree:
             handles[directory] = handle
         return handle
 
+    def status(self, directory: KeptDirectory, name: str) -> os.stat_result:
+        """Return the status of a name in a directory. Raises OSError."""
+        handle, mounts = self.handle(directory), self._context.mounts
+        return syscalls.lstat(handle, name) if mounts is None else mounts.lstat(handle, directory.real_path, name)
+
     def _open(self, real_path: str) -> int:
         handle = self._context.open_beneath(real_path, directory=True)
         if handle >= 0:
