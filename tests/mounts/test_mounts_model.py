@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from agentfs import AgentFSError, Mount, Policy, Workspace
 
-BIND = "AGENTFS_TEST_BIND"
+BIND, EXAMPLES = "AGENTFS_TEST_BIND", "AGENTFS_TEST_EXAMPLES"
 PLACES = ("deps/lib", "notes", "x/y/z")  # where the mounts are; the sources lie elsewhere
 NAMES = ("a.py", "b.md", "sub/c.py", "sub/deep/d.txt")
 TEXTS = ("needle one\n", "two\nneedle\nthree\n", "nothing\n", "")
@@ -80,16 +80,13 @@ def build(directory: Path, contents: dict[str, str]) -> tuple[Path, Path, dict[s
             each.mkdir(parents=True, exist_ok=True)
         mounts[place] = Mount(source)
         if os.environ.get(BIND):
-            subprocess.run(["mount", "--bind", source, model / place], check=True)
-            shutil.copytree(model / place, source, dirs_exist_ok=True)
-    binds = bool(os.environ.get(BIND))
+            bound = directory / f"bound-{number}"
+            bound.mkdir()
+            subprocess.run(["mount", "--bind", bound, model / place], check=True)
     for path, text in contents.items():
         place = next((each for each in PLACES if path.startswith(f"{each}/")), None)
         where = root / path if place is None else directory / f"source-{PLACES.index(place)}" / path[len(place) + 1 :]
-        copies = [model / path] if binds else [model / path, where]
-        if binds and place is None:
-            copies.append(root / path)
-        for target in copies:
+        for target in (model / path, where):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
             os.utime(target, (1_000_000_000, 1_000_000_000))
@@ -97,7 +94,7 @@ def build(directory: Path, contents: dict[str, str]) -> tuple[Path, Path, dict[s
 
 
 @pytest.mark.parametrize("way", ["cold", "watched", "transaction"])
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=int(os.environ.get(EXAMPLES, "10")), deadline=None, suppress_health_check=list(HealthCheck))
 @given(contents=files, steps=calls)
 def test_mounts_answer_as_one_tree(way, contents, steps):
     with tempfile.TemporaryDirectory() as made:
@@ -118,7 +115,22 @@ def test_mounts_answer_as_one_tree(way, contents, steps):
         found = tree_of(root)
         for number, place in enumerate(PLACES):
             found |= {f"{place}/{path}": text for path, text in tree_of(directory / f"source-{number}").items()}
-        assert found == tree_of(model)
+        expected = tree_of(model)
+        if os.environ.get(BIND):
+            for place in PLACES:
+                subprocess.run(["umount", model / place], check=True)
+        assert found == expected
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="it needs a mount namespace")
+@pytest.mark.parametrize("examples", [3, pytest.param(300, marks=pytest.mark.long)])
+def test_mounts_answer_as_bind_mounts(examples):
+    if BIND in os.environ:
+        pytest.skip("this is the run in the namespace")
+    command = ["unshare", "-m", "--propagation", "private", sys.executable, "-m", "pytest", "-q", __file__]
+    environment = {**os.environ, BIND: "1", EXAMPLES: str(examples)}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
 
 
 def compare(one: Workspace, several: Workspace, steps: list[tuple[str, tuple[Any, ...]]]) -> None:
