@@ -50,10 +50,14 @@ class Mount:
     protect: Protect | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidArgumentError(f"Mount.source must be a path, not {self.source!r}.")
-        # The policy checks the rules.
-        rules = Policy(allow=self.allow, ask=self.ask, deny=self.deny)
+        given: dict[str, Any] = vars(self)
+        named = isinstance(given["source"], (str, os.PathLike))
+        protects = given["protect"] is None or isinstance(given["protect"], Protect)
+        for name, fits in {"source": named, "protect": protects}.items():
+            if not fits:
+                raise InvalidArgumentError(f"Mount.{name} cannot be {given[name]!r}.")
+        # The policy checks the other values.
+        rules = Policy(read_only=self.read_only, allow=self.allow, ask=self.ask, deny=self.deny)
         for name in ("allow", "ask", "deny"):
             object.__setattr__(self, name, getattr(rules, name))
 
@@ -382,6 +386,6 @@ def _removed_directory() -> int:
 def _is_mount_point(path: str) -> RefusedError:
     return RefusedError(
         f"{quote(path)} is a mount and stays where it is.",
-        hint="Change the files in it.",
+        hint="Change its files instead.",
         details={"path": path},
     )

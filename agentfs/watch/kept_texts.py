@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from agentfs.fs import inotify
 from agentfs.fs.context import TIME_RESOLUTION, RootContext, file_clock, is_settled
 from agentfs.fs.read_buffer import read_start
-from agentfs.fs.syscalls import Mounts
+from agentfs.fs.syscalls import MountTable
 from agentfs.watch.kept_entries import KeptDirectory, KeptFile
 from agentfs.watch.text_blocks import TextBlocks
 
@@ -32,7 +32,7 @@ class KeptTexts:
         max_bytes: int,
         max_file: int,
         queue: inotify.Inotify | None,
-        mounts: Mounts | None,
+        mounts: MountTable | None,
     ) -> None:
         self.max_file = max_file  # size of the largest text that is kept
         self.blocks = TextBlocks(max_bytes)

@@ -23,7 +23,7 @@ from agentfs.fs import inotify, syscalls
 from agentfs.fs.context import RootContext
 from agentfs.fs.path import ParsedPath
 from agentfs.fs.resolve import ResolvedPath
-from agentfs.fs.syscalls import Mounts, without_events
+from agentfs.fs.syscalls import MountTable, without_events
 from agentfs.results import WatchReport
 from agentfs.watch.keeper import Keeper
 from agentfs.watch.kept_entries import KeptDirectory, KeptEntry, KeptFile, KeptOther
@@ -54,7 +54,7 @@ class WatchedTree:
         self._max_bytes = max_bytes
         self._max_names = max_bytes // (2 * _NAME_BYTES)
         self._inotify: inotify.Inotify | None = None
-        self._mounts: Mounts | None = None
+        self._mounts: MountTable | None = None
         self._handles: dict[KeptDirectory, int] = {}
         self._reset()
         watch_forks(self)
@@ -142,7 +142,7 @@ class WatchedTree:
         self._user = _user()
         self._cause = ""
         try:
-            self._mounts = Mounts(self._context.shared_handle.handle.fd)
+            self._mounts = MountTable(self._context.shared_handle.handle.fd)
             self._inotify = inotify.Inotify()
         except OSError as error:
             on_linux = sys.platform == "linux"
@@ -416,7 +416,11 @@ class WatchedTree:
     def status(self, directory: KeptDirectory, name: str) -> os.stat_result:
         """Return the status of a name in a directory. Raises OSError."""
         handle, mounts = self.handle(directory), self._context.mounts
-        return syscalls.lstat(handle, name) if mounts is None else mounts.lstat(handle, directory.real_path, name)
+        return (
+            syscalls.lstat(handle, name)
+            if mounts is None
+            else mounts.lstat(handle, directory.real_path, name)
+        )
 
     def _open(self, real_path: str) -> int:
         handle = self._context.open_beneath(real_path, directory=True)

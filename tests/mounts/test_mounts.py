@@ -94,7 +94,11 @@ def test_dots_and_links_follow_the_shown_path(places):
 
 def test_a_mounted_file_shows_nothing_of_its_directory(places):
     with opened(places) as workspace:
-        for path in ("one.txt/../outside.txt", "one.txt/outside.txt", "one.txt/.agentfs-0123456789abcdef.tmp"):
+        for path in (
+            "one.txt/../outside.txt",
+            "one.txt/outside.txt",
+            "one.txt/.agentfs-0123456789abcdef.tmp",
+        ):
             assert code(workspace.read, path) in ("not_found", "not_a_directory")
         (places / "one.txt").unlink()
         assert code(workspace.read, "one.txt") == "not_found"
@@ -152,7 +156,9 @@ def test_a_mount_stays_where_it_is(places):
     with opened(places) as workspace:
         for call in (workspace.delete, lambda path, **_: workspace.move(path, "moved")):
             for path in ("new/notes", "new", "one.txt"):
-                assert code(call, path, **({"recursive": True} if call == workspace.delete else {})) == "refused"
+                assert (
+                    code(call, path, **({"recursive": True} if call == workspace.delete else {})) == "refused"
+                )
         assert (places / "notes" / "n.md").exists()
 
 
@@ -194,7 +200,12 @@ def test_each_mount_has_its_own_ignore_rules(places):
     (places / "lib" / ".gitignore").write_text("sub/\n")
     with opened(places) as workspace:
         found = workspace.glob("**")
-        assert [each.path for each in found.files] == ["deps/lib/b.py", "new/notes/n.md", "one.txt", "src/a.py"]
+        assert [each.path for each in found.files] == [
+            "deps/lib/b.py",
+            "new/notes/n.md",
+            "one.txt",
+            "src/a.py",
+        ]
         assert found.skipped.ignored == 2  # `sub` by the mount, and what else is in `deps`
 
 
@@ -206,7 +217,9 @@ def test_ignore_rules_above_a_mount_are_those_of_its_repository(places):
     for name in ("build", "page"):
         (repository / "docs" / name).write_text("x")
     for watch in (False, "calls"):
-        with Workspace(places / "root", mounts={"docs": Mount(repository / "docs")}, watch=watch) as workspace:
+        with Workspace(
+            places / "root", mounts={"docs": Mount(repository / "docs")}, watch=watch
+        ) as workspace:
             for _ in range(2):
                 assert [each.path for each in workspace.glob("docs/**").files] == ["docs/page"]
 
@@ -253,7 +266,10 @@ def test_the_questions_of_a_mount_are_its_own(places):
         asked.extend(request.paths)
         return True
 
-    mounts = {"lib": Mount(places / "lib", allow=["edit"]), "notes": Mount(places / "notes", ask=["edit(n.md)"])}
+    mounts = {
+        "lib": Mount(places / "lib", allow=["edit"]),
+        "notes": Mount(places / "notes", ask=["edit(n.md)"]),
+    }
     with Workspace(places / "root", mounts=mounts, policy=Policy(on_ask=on_ask)) as workspace:
         workspace.read("lib/b.py")
         workspace.edit("lib/b.py", "needle", "pin")
@@ -279,7 +295,9 @@ def test_writers_at_two_paths_lose_no_update(places):
 
     mounts = {"one": Mount(places / "notes"), "two": Mount(places / "notes")}
     with Workspace(places / "root", mounts=mounts) as workspace, ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda n: workspace.append(f"{'one' if n % 2 else 'two'}/n.md", f"{n}\n"), range(40)))
+        list(
+            threads.map(lambda n: workspace.append(f"{'one' if n % 2 else 'two'}/n.md", f"{n}\n"), range(40))
+        )
     assert sorted((places / "notes" / "n.md").read_text().split()[2:]) == sorted(map(str, range(40)))
 
 
@@ -373,7 +391,9 @@ def test_a_view_of_some_directories(places):
         assert [each.path for each in view.glob("**", path="new/notes").files] == ["new/notes/n.md"]
         assert code(view.read, "deps/lib/b.py") == "outside_workspace"
         assert code(view.read, places / "lib" / "b.py") == "outside_workspace"
-        assert [each.path for each in workspace.view(only=["new"]).ls("new", depth=0).entries if not each.is_dir] == ["new/notes/n.md"]
+        assert [
+            each.path for each in workspace.view(only=["new"]).ls("new", depth=0).entries if not each.is_dir
+        ] == ["new/notes/n.md"]
         below = workspace.view(workdir="deps/lib")
         assert below.read("b.py").path == "b.py"
         assert below.read("../shadowed.py").path == "../shadowed.py"

@@ -23,17 +23,23 @@ PLACES = ("deps/lib", "notes", "x/y/z")  # where the mounts are; the sources lie
 NAMES = ("a.py", "b.md", "sub/c.py", "sub/deep/d.txt")
 TEXTS = ("needle one\n", "two\nneedle\nthree\n", "nothing\n", "")
 DIRECTORIES = ("", "src/", *(f"{place}/" for place in PLACES))
-paths = st.builds(lambda directory, name: directory + name, st.sampled_from(DIRECTORIES), st.sampled_from(NAMES))
+paths = st.builds(
+    lambda directory, name: directory + name, st.sampled_from(DIRECTORIES), st.sampled_from(NAMES)
+)
 files = st.dictionaries(paths, st.sampled_from(TEXTS), min_size=3, max_size=12)
-above = st.sampled_from(("", ".", "deps", "x", "x/y", *PLACES, "src", "deps/lib/..", "notes/../src", "notes/sub"))
+above = st.sampled_from(
+    ("", ".", "deps", "x", "x/y", *PLACES, "src", "deps/lib/..", "notes/../src", "notes/sub")
+)
 some = st.one_of(paths, above)
 calls = st.lists(
     st.one_of(
         st.tuples(st.just("read"), st.tuples(some)),
         st.tuples(st.just("read_many"), st.tuples(st.lists(some, min_size=1, max_size=3))),
         st.tuples(st.just("ls"), st.tuples(above)),
-        st.tuples(st.just("glob"), st.tuples(st.sampled_from(("**", "*.py", "deps/**", "**/sub/*", "x/*/z/**")))),
-        st.tuples(st.just("find"), st.tuples(st.sampled_from(("c", "z$", "lib"))), ),
+        st.tuples(
+            st.just("glob"), st.tuples(st.sampled_from(("**", "*.py", "deps/**", "**/sub/*", "x/*/z/**")))
+        ),
+        st.tuples(st.just("find"), st.tuples(st.sampled_from(("c", "z$", "lib")))),
         st.tuples(st.just("grep"), st.tuples(st.just("needle"), above)),
         st.tuples(st.just("write"), st.tuples(some, st.sampled_from(TEXTS))),
         st.tuples(st.just("append"), st.tuples(some, st.just("more\n"))),
@@ -85,7 +91,11 @@ def build(directory: Path, contents: dict[str, str]) -> tuple[Path, Path, dict[s
             subprocess.run(["mount", "--bind", bound, model / place], check=True)
     for path, text in contents.items():
         place = next((each for each in PLACES if path.startswith(f"{each}/")), None)
-        where = root / path if place is None else directory / f"source-{PLACES.index(place)}" / path[len(place) + 1 :]
+        where = (
+            root / path
+            if place is None
+            else directory / f"source-{PLACES.index(place)}" / path[len(place) + 1 :]
+        )
         for target in (model / path, where):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
@@ -94,7 +104,9 @@ def build(directory: Path, contents: dict[str, str]) -> tuple[Path, Path, dict[s
 
 
 @pytest.mark.parametrize("way", ["cold", "watched", "transaction"])
-@settings(max_examples=int(os.environ.get(EXAMPLES, "10")), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=int(os.environ.get(EXAMPLES, "10")), deadline=None, suppress_health_check=list(HealthCheck)
+)
 @given(contents=files, steps=calls)
 def test_mounts_answer_as_one_tree(way, contents, steps):
     with tempfile.TemporaryDirectory() as made:
@@ -114,7 +126,9 @@ def test_mounts_answer_as_one_tree(way, contents, steps):
             assert outcome(one, "grep", ("needle",)) == outcome(several, "grep", ("needle",))
         found = tree_of(root)
         for number, place in enumerate(PLACES):
-            found |= {f"{place}/{path}": text for path, text in tree_of(directory / f"source-{number}").items()}
+            found |= {
+                f"{place}/{path}": text for path, text in tree_of(directory / f"source-{number}").items()
+            }
         expected = tree_of(model)
         if os.environ.get(BIND):
             for place in PLACES:

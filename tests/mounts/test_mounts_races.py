@@ -27,7 +27,12 @@ CALLS = 100_000
 @pytest.fixture
 def arena(tmp_path: Path):
     root, library, outside = tmp_path / "root", tmp_path / "library", tmp_path / "outside"
-    for directory in (root / "deps" / "lib" / "sub", library / "sub", outside / "lib" / "sub", outside / "sub"):
+    for directory in (
+        root / "deps" / "lib" / "sub",
+        library / "sub",
+        outside / "lib" / "sub",
+        outside / "sub",
+    ):
         directory.mkdir(parents=True)
         said = "outside" if directory.is_relative_to(outside) else "inside"
         for each in (directory, directory.parent):
