@@ -62,6 +62,7 @@ class Walk:
 
     def __post_init__(self) -> None:
         self._starts = [self.path] if isinstance(self.path, str) else self.path
+        self._mounted = bool(self.root.mounts)
         self._entries_left: int = self.max_entries
         self._left_out: list[LeftOut] = []
         self._own: LeftOut | None = None  # the last item, while names are added to it
@@ -233,9 +234,9 @@ class Walk:
             self._skip("unreadable")
             return None
         rules = visit.rules
-        if not self.ignored and (is_link or opened.is_mount):
+        if not self.ignored and (is_link or (self._mounted and opened.is_mount)):
             rules = self._rules_above(opened.real_path)
-        elif not self.ignored and name in directory.mounted_names:
+        elif self._mounted and not self.ignored and name in directory.mounted_names:
             rules = self._rules_on_the_way(visit, name, opened)
         return Visit(opened, f"{visit.below}{name}/", visit.depth + 1, rules)
 
@@ -356,7 +357,7 @@ class Walk:
 
     def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
         base = with_slash(visit.directory.real_path)
-        mounted = visit.directory.mounted_names  # these are visited, whatever the rules of the root say
+        mounted = visit.directory.mounted_names if self._mounted else ()  # these are visited, whatever the rules of the root say
         pinned = [entry for entry in entries if entry.name in mounted] if mounted else []
         if pinned:
             entries = [entry for entry in entries if entry.name not in mounted]
