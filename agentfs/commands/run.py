@@ -205,7 +205,7 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
         else:
             try:
                 effects = Upper(stage.overlay.upper, root, size).effects()
-                given = effects, base, around.target, label
+                given = effects, base, around.target, label, hidden
                 changes = call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
             except AgentFSError as error:
                 after_command(error, captured, process.exit_status)

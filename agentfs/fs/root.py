@@ -203,7 +203,11 @@ class Root:
 
     def is_protected(self, real_path: str) -> bool:
         """Return True if the name of a path is protected from reading or from changes."""
-        return self._context.unreadable.covers(real_path) or self._context.unwritable.covers(real_path)
+        return self._context.unreadable.covers(real_path) or self.is_write_protected(real_path)
+
+    def is_write_protected(self, real_path: str) -> bool:
+        """Return True if the name of a path is protected from changes, and may be read or not."""
+        return self._context.unwritable.covers(real_path)
 
     @property
     def has_rules(self) -> bool:
