@@ -182,9 +182,10 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
         arguments += [*_arguments_inside(stage, root, hidden), "--chdir", cwd]
         process = StagedProcess([sandbox.program, *arguments], request, captured)
         try:
+            process.limit(size)
             while file_clock() <= base.time:  # then every later change has a later time
                 time.sleep(_CLOCK_STEP)
-            process.begin(size)
+            process.begin()
         except BaseException:
             process.end()
             raise
