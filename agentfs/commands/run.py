@@ -276,5 +276,6 @@ def _result(
         next=following,
     )
     network = ", with network" if request.network else ""
-    sentence = f"{sentence}, {confinement}{network}"
+    rights = ", with the rights of the user" if confinement == "recorded" else ""
+    sentence = f"{sentence}, {confinement}{network}{rights}"
     return with_output(result, captured, sentence, around.outputs, around.root, around.limits)
