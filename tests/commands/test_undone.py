@@ -73,7 +73,7 @@ def templates(random: random.Random, files: list[str], directories: list[str]) -
         f"mkdir new && tar cf - {place} | tar xf - -C new",
         f"printf '{MAKEFILE.format(one)}' > Makefile; make -s && make -s clean",
         f"printf '{MAKEFILE.format(two)}' > Makefile; make -s",
-        f"{python} -m compileall -q {place}; {python} -c 'import sys; sys.path[:0] = [\".\"]; import scanner'",
+        f"{python} -m compileall -q {place}; {python} scanner.py",
         f'{python} -c "{REWRITE}"',
         f'{python} -c "{LOCK}"; echo {number} > yarn.lock',
         f"{python} -m zipfile -c z.zip {place} && rm -r {place} && {python} -m zipfile -e z.zip .",
