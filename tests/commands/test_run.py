@@ -118,7 +118,11 @@ def test_processes_that_leave_the_group_end_with_the_call(ws):
     assert not running(f"sleep 31.{PID}")
 
 
-@pytest.mark.parametrize("command", [f"sleep 32.{PID}", f"trap '' TERM; while true; do sleep 32.{PID}; done"])
+@pytest.mark.parametrize(
+    "command",
+    [f"sleep 32.{PID}", f"trap '' TERM; while true; do sleep 32.{PID}; done"],
+    ids=["sleeps", "ignores TERM"],  # the same in every process of the suite
+)
 def test_a_timeout_ends_all_processes_and_returns_the_text_so_far(ws, tree, command):
     before = snapshot(tree)
     began = time.monotonic()
