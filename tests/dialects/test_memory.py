@@ -364,7 +364,7 @@ def listed(given, ours, theirs):
         return "nothing to change"
     if "view_range" in given and not ours.success and re.search(r"numbers:\n( +\d+\t)?$|^Here're", theirs):
         return "lines past the end, or of a directory"
-    if ours.content.startswith("Error: The path") and "destination" in theirs:
+    if ours.content.startswith(("Error: The path", "The directory")) and "destination" in theirs:
         return "the old path first"
     return None
 
