@@ -99,7 +99,7 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         ToolSpec(
             memory,
             effect="manage",
-            methods={"read": {"command": "view"}, "ls": {"command": "view"}},
+            methods={},
             renames={"old_string": "old_str", "new_string": "new_str"},
             map_next_call=_follow,
             render=partial(_render, limits=workspace.limits),
@@ -163,7 +163,8 @@ def _str_replace(inside: Workspace, place: str, old: str, new: str) -> EditResul
 def _follow(call: NextCall) -> Mapping[str, Any] | None:
     """Return the arguments of a view for a call of `read` or `ls`."""
     view = view_for(call)
-    return view and {**view, "path": f"/{view['path']}"}
+    inside = view and view["path"].partition("/")[0] == _DIRECTORY
+    return {**view, "path": f"/{view['path']}"} if view and inside else None
 
 
 def _render(context: RenderContext, limits: Limits) -> ToolResult:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from agentfs import AgentFSError, Limits, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
+    ANTHROPIC_TYPES,
     Dialect,
     NextCall,
     RenderContext,
@@ -59,7 +60,7 @@ def native_tool(max_characters: int | None = None) -> dict[str, Any]:
     Returns:
         The entry for `tools` of a request.
     """
-    tool: dict[str, Any] = {"type": "text_editor_20250728", "name": NAME}
+    tool = dict(ANTHROPIC_TYPES[NAME])
     return tool if max_characters is None else {**tool, "max_characters": max_characters}
 
 

@@ -165,7 +165,9 @@ def test_str_replace(do, tmp_path):
     assert failure(do("str_replace", "/memories", old_str="a", new_str="b")) == (
         "Error: The path /memories does not exist. Please provide a valid path."
     )
-    assert do("str_replace", "/memories/notes.txt", old_str="", new_str="b").error["code"] == "invalid_argument"
+    assert (
+        do("str_replace", "/memories/notes.txt", old_str="", new_str="b").error["code"] == "invalid_argument"
+    )
     assert do("str_replace", "/memories/notes.txt", old_str="two", new_str="two").error["code"] == "no_change"
 
 
@@ -218,7 +220,9 @@ def test_a_missing_parameter(do):
 ESCAPES = ["/memories/../outside.txt", "/memories/link/secret.txt", "/memories/to-root/outside.txt"]
 
 
-@pytest.mark.parametrize("path", [*ESCAPES, "/outside.txt", "/memories-2", "outside.txt", "/memories/..", "/etc/passwd"])
+@pytest.mark.parametrize(
+    "path", [*ESCAPES, "/outside.txt", "/memories-2", "outside.txt", "/memories/..", "/etc/passwd"]
+)
 def test_nothing_outside_is_reached(do, tmp_path, path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -226,8 +230,10 @@ def test_nothing_outside_is_reached(do, tmp_path, path):
     (tmp_path / "memories/link").symlink_to(elsewhere)
     (tmp_path / "memories/to-root").symlink_to(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    said = f"Path {path} would escape /memories directory" if path.startswith("/memories/") else (
-        f"Path must start with /memories, got: {path}"
+    said = (
+        f"Path {path} would escape /memories directory"
+        if path.startswith("/memories/")
+        else (f"Path must start with /memories, got: {path}")
     )
     for result in (
         do("view", path), do("create", path, file_text="x"), do("str_replace", path, old_str="secret", new_str="x"),
@@ -271,7 +277,9 @@ def test_files_over_10_mib(tmp_path):
     with Workspace(tmp_path) as ws:
         do = speaker(ws)
         assert do("view", "/memories/large.txt", view_range=[1, 2]).success
-        assert do("insert", "/memories/large.txt", insert_line=0, insert_text="x").error["code"] == "too_large"
+        assert (
+            do("insert", "/memories/large.txt", insert_line=0, insert_text="x").error["code"] == "too_large"
+        )
 
 
 def test_each_change_is_undone_and_the_history_says_who_made_it(tmp_path):
@@ -292,15 +300,26 @@ def test_each_change_is_undone_and_the_history_says_who_made_it(tmp_path):
         assert (tmp_path / "memories/plan.txt").read_text() == "one\ntwo\n"
         first.undo()
         assert not (tmp_path / "memories").exists()
-    written = [(who, event.tool, event.path) for who, event in said if event.kind == "finished" and event.path]
-    assert written == [
-        (who, "memory", "memories/plan.txt") for who in ("first", "second", "first")
+    written = [
+        (who, event.tool, event.path) for who, event in said if event.kind == "finished" and event.path
     ]
+    assert written == [(who, "memory", "memories/plan.txt") for who in ("first", "second", "first")]
 
 
 # Ours beside the helper of the SDK.
 
-NAMES = ["a.txt", "b.md", "deep", "deep/c.txt", "deep/er", "deep/er/d.txt", "e", ".hidden", "node_modules", "../out"]
+NAMES = [
+    "a.txt",
+    "b.md",
+    "deep",
+    "deep/c.txt",
+    "deep/er",
+    "deep/er/d.txt",
+    "e",
+    ".hidden",
+    "node_modules",
+    "../out",
+]
 WORDS = ["one", "two", "three", "on", "e", "one two", "two\nthree", "x" * 150]
 
 
@@ -311,7 +330,9 @@ def commands(chance, count):
         return "/memories" + chance.choice(["", "/x", *(f"/{name}" for name in NAMES * 3)])
 
     def text():
-        return "".join(f"{chance.choice(WORDS[:6])} {chance.randrange(4)}\n" for _ in range(chance.randrange(9)))
+        return "".join(
+            f"{chance.choice(WORDS[:6])} {chance.randrange(4)}\n" for _ in range(chance.randrange(9))
+        )
 
     acts = ["view", "create", "str_replace", "insert"] * 4 + ["delete", "rename"]
     for _ in range(count):
@@ -324,7 +345,10 @@ def commands(chance, count):
         elif command == "str_replace":
             given |= {"old_str": chance.choice(WORDS), "new_str": chance.choice([*WORDS[:6], ""])}
         elif command == "insert":
-            given |= {"insert_line": chance.randrange(-1, 6), "insert_text": chance.choice([*WORDS, "a\nb\n\n", ""])}
+            given |= {
+                "insert_line": chance.randrange(-1, 6),
+                "insert_text": chance.choice([*WORDS, "a\nb\n\n", ""]),
+            }
         elif command == "rename":
             given = {"old_path": path(), "new_path": path()}
         yield command, given
@@ -346,7 +370,11 @@ WORDING = (
     (r"is not a file\.$", "does not exist. Please provide a valid path.", "str_replace insert"),
     (r"\. Please provide a valid path\.$", "", "insert"),
     (r"within the range \[(.*)\]\.$", r"within the range of lines of the file: [\1]", "insert"),
-    (r"^(The path|File(?= /)|The destination|Invalid)", r"Error: \1", "create str_replace insert delete rename"),
+    (
+        r"^(The path|File(?= /)|The destination|Invalid)",
+        r"Error: \1",
+        "create str_replace insert delete rename",
+    ),
 )
 
 
@@ -443,15 +471,17 @@ def test_8_processes_append_and_edit_one_memory_and_lose_no_line(tmp_path, secon
     shared.write_text("# Shared\n")
     names = [f"agent{number}" for number in range(8)]
     agents = [
-        subprocess.Popen([sys.executable, "-c", AGENT, tmp_path, name, str(seconds)], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", AGENT, tmp_path, name, str(seconds)], stdout=subprocess.PIPE, text=True
+        )
         for name in names
     ]
     made = [int(agent.communicate(timeout=seconds + 60)[0]) for agent in agents]
     assert [agent.returncode for agent in agents] == [0] * 8
     assert sum(made) > 8
-    wanted = {f"{name} {number} done" for name, count in zip(names, made, strict=True) for number in range(count)}
+    wanted = {
+        f"{name} {number} done" for name, count in zip(names, made, strict=True) for number in range(count)
+    }
     head, *lines = shared.read_text().splitlines()
     assert head == "# Shared"
     assert sorted(lines) == sorted(wanted)
-
-
