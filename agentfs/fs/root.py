@@ -89,6 +89,7 @@ class KeptTree(Protocol):
         """Counts of kept files, and reasons why others are not kept."""
         ...
 
+
 # What a recorded command may do, because it runs with the rights of the user.
 _RECORDED_MAY = (
     "read protected files",
