@@ -488,6 +488,19 @@ class DeleteResult(Result):
 
 
 @frozen
+class DirectoryResult(Result):
+    """The result of `mkdir`.
+
+    Attributes:
+        path: The directory, relative to the root.
+        created: False if it existed.
+    """
+
+    path: str
+    created: bool
+
+
+@frozen
 class MoveResult(Result):
     """The result of `move`.
 

@@ -321,9 +321,12 @@ class Root:
             self.watch.close()
 
     def check_open(self) -> None:
-        """Raise `closed` if the root is closed."""
-        if self._context.shared_handle.handle.fd == -1:
+        """Raise `closed` if the root is closed, and `root_gone` if it was removed."""
+        handle = self._context.shared_handle.handle  # a reference keeps it open
+        if handle.fd == -1:
             raise closed()
+        if os.fstat(handle.fd).st_nlink == 0:
+            raise oserrors.root_gone(self.path)
 
     def __enter__(self) -> Self:
         return self
