@@ -214,8 +214,8 @@ async def harness(root: Path) -> AsyncIterator[Calls]:
 
     async def edits(path: str, pairs: list[tuple[str, str]]) -> str:
         replacements = [Replacement(old_text=old, new_text=new) for old, new in pairs]
-        scope = await toolset._scope(backend)  # noqa: SLF001 - only an agent's run gives it several
-        return str(await toolset._edit_file(scope, None, path, replacements))  # noqa: SLF001
+        scope = await toolset._scope(backend)
+        return str(await toolset._edit_file(scope, None, path, replacements))
 
     shown: dict[str, str] = {}  # the hash of each file that was read, which the model passes when it writes
 
@@ -406,7 +406,7 @@ def comes_with(product: str, name: str) -> bool:
     if product == "MCP server":
         folder, declared = Path(sys.argv[2]).parent, r"^(export )?class "
     else:
-        [place] = getattr(__import__(PACKAGES[product]), "__path__")[:1]
+        [place] = __import__(PACKAGES[product]).__path__[:1]
         folder, declared = Path(place), "^class "
     pattern = re.compile(rf"{declared}{name}\b", re.MULTILINE)
     sources = [*folder.rglob("*.py"), *folder.rglob("*.js")]
