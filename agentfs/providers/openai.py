@@ -26,7 +26,7 @@ _NATIVE: Mapping[str, Schema] = {
     "run": {"type": "shell", "environment": {"type": "local"}},
 }
 _OPERATIONS = {"create_file": "Add", "update_file": "Update", "delete_file": "Delete"}
-_REFUSED = 126  # the exit status of a shell for a command that it may not execute
+REFUSED = 126  # the exit status of a shell for a command that it may not execute
 _MOST_CHARS = 30_000  # of each stream of a command
 
 
@@ -134,7 +134,7 @@ def command_output(result: ToolResult, most: int | None = None) -> Message:
         most: The characters of each stream; more are cut out in the middle.
     """
     if not result.success:
-        data: Any = {"stdout": "", "stderr": result.content, "exit_status": _REFUSED, "timed_out": False}
+        data: Any = {"stdout": "", "stderr": result.content, "exit_status": REFUSED, "timed_out": False}
     else:
         data = result.data
     streams = {name: _cut(data[name], min(most or _MOST_CHARS, _MOST_CHARS)) for name in ("stdout", "stderr")}

@@ -319,7 +319,7 @@ def tool_schemas(
             f"The format {name!r} has no strict mode.",
             hint=f"Leave `strict` out, or use one of {', '.join(STRICT_FORMATS)}.",
         )
-    own_types = provider.native.get(name, {}) if native else {}
+    own_types: Mapping[str, Schema] = provider.native.get(name, {}) if native else {}
     # A tool with another name is not the one that the models know.
     known = {
         each.name: own_types.get(each.own_name)

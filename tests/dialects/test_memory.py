@@ -1,12 +1,10 @@
-"""`memory`: each statement that its page lists, beside the helper of Anthropic's SDK, and many agents on one memory."""
+"""`memory`: each statement of its page, beside the helper of the SDK, and many agents on one memory."""
 
 import os
 import random
 import re
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 from anthropic.lib.tools import ToolError
@@ -79,7 +77,8 @@ def test_view_a_directory(do, tmp_path):
     ]  # fmt: skip
     assert do("view", "/memories/deep/").content.split("\n") == [
         TOP.format("/memories/deep"),
-        "1.5K\t/memories/deep", "1.5K\t/memories/deep/er/", "36B\t/memories/deep/er/est/", "1.5K\t/memories/deep/er/f.txt",
+        "1.5K\t/memories/deep", "1.5K\t/memories/deep/er/",
+        "36B\t/memories/deep/er/est/", "1.5K\t/memories/deep/er/f.txt",
     ]  # fmt: skip
 
 
@@ -236,9 +235,11 @@ def test_nothing_outside_is_reached(do, tmp_path, path):
         else (f"Path must start with /memories, got: {path}")
     )
     for result in (
-        do("view", path), do("create", path, file_text="x"), do("str_replace", path, old_str="secret", new_str="x"),
+        do("view", path), do("create", path, file_text="x"),
+        do("str_replace", path, old_str="secret", new_str="x"),
         do("insert", path, insert_line=0, insert_text="x"), do("delete", path),
-        do("rename", old_path=path, new_path="/memories/y"), do("rename", old_path="/memories/notes.txt", new_path=path),
+        do("rename", old_path=path, new_path="/memories/y"),
+        do("rename", old_path="/memories/notes.txt", new_path=path),
     ):  # fmt: skip
         assert failure(result) == said
         assert result.error["code"] == "outside_workspace"
@@ -392,7 +393,8 @@ def listed(given, ours, theirs):
         return "nothing to change"
     if "view_range" in given and not ours.success and re.search(r"numbers:\n( +\d+\t)?$|^Here're", theirs):
         return "lines past the end, or of a directory"
-    if ours.content.startswith(("Error: The path", "The directory")) and "destination" in theirs:
+    refused = ours.content.startswith(("Error: The path", "The directory"))
+    if refused and re.search("destination|escape", theirs):
         return "the old path first"
     return None
 
