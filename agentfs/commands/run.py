@@ -183,9 +183,10 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
         arguments += [*mounted, *_arguments_inside(stage, root, hidden), "--chdir", cwd]
         process = StagedProcess([sandbox.program, *arguments], request, captured)
         try:
+            process.limit(size)
             while file_clock() <= base.time:  # then every later change has a later time
                 time.sleep(_CLOCK_STEP)
-            process.begin(size)
+            process.begin()
         except BaseException:
             process.end()
             raise
@@ -208,7 +209,7 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
                 effects = Upper(stage.overlay.upper, root, size).effects()
                 for top, overlay in overlays.items():
                     effects.add(Upper(overlay.upper, root, size, top).effects())
-                given = effects, base, around.target, label
+                given = effects, base, around.target, label, hidden
                 changes = call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
             except AgentFSError as error:
                 after_command(error, captured, process.exit_status)
@@ -251,7 +252,9 @@ def _arguments_inside(stage: Stage, root: Root, hidden: set[str]) -> list[str]:
             found += ["--ro-bind", mount.point, mount.point]
     for path in sorted(hidden):
         full = os.path.join(root.path, path)
-        shown = stage.add_file(shown_settings(contents(full))) if has_settings(path) else ""
+        shown = (
+            stage.add_file(shown_settings(contents(root.path_on_disk(path)))) if has_settings(path) else ""
+        )
         found += stage.as_empty(full, shown)
     return found
 
@@ -295,5 +298,6 @@ def _result(
         next=following,
     )
     network = ", with network" if request.network else ""
-    sentence = f"{sentence}, {confinement}{network}"
+    rights = ", with the rights of the user" if confinement == "recorded" else ""
+    sentence = f"{sentence}, {confinement}{network}{rights}"
     return with_output(result, captured, sentence, around.outputs, around.root, around.limits)

@@ -1,7 +1,7 @@
 """`Stage`: the private directory that holds the overlay of one staged command.
 
-It is locked while its process lives. The next stage removes those of dead processes; their commands died
-with them.
+It is locked while its process lives. The next stage removes those of dead processes. Their commands died
+with them, except a sandbox that was not finished.
 """
 
 import os
@@ -9,10 +9,11 @@ import subprocess
 from contextlib import suppress
 from typing import NamedTuple, Self
 
-from agentfs.base.lazy import shutil
+from agentfs.base.lazy import shutil, signal
 from agentfs.errors import FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.lock import hold, let_go, usable_directories
+from agentfs.fs.system import processes_of
 
 _PREFIX = "stage-"
 _ATTEMPTS = 20
@@ -34,6 +35,11 @@ class Overlay(NamedTuple):
     upper: str
     work: str
 
+    @classmethod
+    def below(cls, stage: str, root: str, number: int = 0) -> "Overlay":
+        """Return an overlay on `root` whose directories are in `stage`."""
+        return cls(root, *(os.path.join(stage, f"{name}{number or ''}") for name in ("upper", "work")))
+
 
 class Stage:
     """The directories of an overlay, an empty file, and other files that the command sees."""
@@ -48,8 +54,7 @@ class Stage:
 
     def add_overlay(self, root: str) -> Overlay:
         """Create the directories of an overlay on `root`."""
-        names = (f"{name}{self._overlays or ''}" for name in ("upper", "work"))
-        overlay = Overlay(root, *(os.path.join(self.path, name) for name in names))
+        overlay = Overlay.below(self.path, root, self._overlays)
         self._overlays += 1
         status = os.stat(root)
         os.mkdir(overlay.work, 0o700)
@@ -107,6 +112,10 @@ def _remove_stale(place: str) -> None:
                 fd = syscalls.open_root(path)
                 try:
                     if syscalls.try_lock(fd):
+                        # Bubblewrap may wait forever if its program is killed while it makes the sandbox.
+                        for process in processes_of(["--overlay", *Overlay.below(path, "")[1:]]):
+                            with suppress(OSError):
+                                os.kill(process, signal.SIGKILL)
                         remove_tree(path)
                 finally:
                     syscalls.close(fd)

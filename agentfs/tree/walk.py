@@ -357,7 +357,9 @@ class Walk:
 
     def _unignored(self, visit: Visit, entries: list[DirEntry]) -> list[DirEntry]:
         base = with_slash(visit.directory.real_path)
-        mounted = visit.directory.mounted_names if self._mounted else ()  # these are visited, whatever the rules of the root say
+        mounted = (
+            visit.directory.mounted_names if self._mounted else ()
+        )  # these are visited, whatever the rules of the root say
         pinned = [entry for entry in entries if entry.name in mounted] if mounted else []
         if pinned:
             entries = [entry for entry in entries if entry.name not in mounted]
