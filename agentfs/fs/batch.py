@@ -445,7 +445,8 @@ class Batch(UndoableBatch):
                 with self._at(plan.source) as source:
                     if syscalls.link_into(source.parent, source.name, temporary.parent, temporary.name):
                         return []
-                    replaced = source.stat()
+                    moved = source.stat()  # its backup is a hard link, and a move keeps its other names
+                    replaced = moved and os.stat_result((*moved[:3], 1, *moved[4:10]))
             if self._held is not None:
                 remove_stale_temporaries(self._context, temporary.parent)
             notes = self._create(temporary, after, replaced, metadata)
