@@ -309,7 +309,7 @@ class Root:
         handle = self._context.shared_handle.handle  # a reference keeps it open
         if handle.fd == -1:
             raise closed()
-        if os.fstat(handle.fd).st_nlink == 0:
+        if syscalls.was_removed(handle.fd):
             raise oserrors.root_gone(self.path)
 
     def __enter__(self) -> Self:
@@ -466,7 +466,7 @@ class Root:
         if resolved.name == ".":
             raise oserrors.not_a_file(path)
         status = resolved.check_may_change()
-        before = node_in(self._context, resolved, max_bytes)
+        before = node_in(self._context, resolved, max_bytes, any_kind=False)
         shown, real_path = resolved.display_path, resolved.real_path
         if isinstance(before, LinkNode):  # links were already followed, so this one was created just now
             raise ConcurrentChange
@@ -582,9 +582,12 @@ class Root:
         """Return the real path: relative to the root, with all links resolved except the last."""
         return self.resolve(path, create_parents=creating, follow_last=False)[1]
 
-    def node(self, real_path: str, *, max_bytes: int) -> Node | None:
-        """Return the node at a real path, or None. A link at the end is not followed."""
-        return node_at(self._context, real_path, max_bytes)
+    def node(self, real_path: str, *, max_bytes: int, any_kind: bool = False) -> Node | None:
+        """Return the node at a real path, or None. A link at the end is not followed.
+
+        Only with `any_kind` it may be a FIFO, a socket, or a file that its owner may not read.
+        """
+        return node_at(self._context, real_path, max_bytes, any_kind=any_kind)
 
     def check_may_change(self, real_path: str) -> None:
         """Raise `protected`, or `refused` for a permission rule, if a path may not be changed."""
