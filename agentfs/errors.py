@@ -294,7 +294,7 @@ class FileIOError(OperationalError, OSError, code="io", number=errno.EIO):
     def __new__(cls, message: str, *, hint: str = "", details: dict[str, Any] | None = None) -> "FileIOError":  # noqa: PYI034 - or its subclass
         """Make a `DeniedError` if the system denied the access."""
         del hint
-        denied = cls is FileIOError and (details or {}).get("errno") in (errno.EACCES, errno.EPERM)  # noqa: PLR6201 - a remote side sends any value
+        denied = cls is FileIOError and (details or {}).get("errno") in (errno.EACCES, errno.EPERM)
         return super().__new__(DeniedError if denied else cls, message)
 
 

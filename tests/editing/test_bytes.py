@@ -264,7 +264,8 @@ def test_an_ordinary_user_deletes_what_the_mode_keeps_even_from_its_owner(theirs
     with Workspace(theirs) as ws:
         for act in (
             lambda: ws.read_bytes("d/closed"), lambda: ws.read_bytes("d/write-only"),
-            lambda: ws.read("d/closed"), lambda: ws.write_bytes("d/closed", b"x"), lambda: ws.write_bytes("d/write-only", b"x"),
+            lambda: ws.read("d/closed"), lambda: ws.write_bytes("d/closed", b"x"),
+            lambda: ws.write_bytes("d/write-only", b"x"),
         ):  # fmt: skip
             with pytest.raises(PermissionError):
                 act()
