@@ -1,5 +1,6 @@
 """Rules, modes and the callback, about commands and what they change."""
 
+import random
 import runpy
 import threading
 import time
@@ -93,9 +94,87 @@ def test_an_allow_rule_matches_only_if_all_parts_do(opened, tree, way):
         "PATH=. git status",
         "git status`touch made`",
     ]
+    commands += compounds(random.Random(7), 500)
     for command in commands:
-        assert code_of(lambda command=command: ws.run(command)) == "refused"
+        assert code_of(lambda command=command: ws.run(command)) == "refused", command
     assert not (tree / "made").exists()
+
+
+BAD = (
+    "touch made",
+    "echo > made",
+    "git stash",
+    "git statu",
+    "git status --x",
+    "git statuses",
+    "rm -rf .",
+    "A=b git status",
+    "GIT_DIR=. git status",
+    "> made",
+    "git  -c a=b status",
+    "git status > made",
+    "git status $(touch made)",
+    "git status `touch made`",
+    "git status <(touch made)",
+    "env git status",
+    "git status &> made",
+    "git status >> made",
+    "git status 2>made",
+    "command git status",
+    "! touch made",
+    "git status ${x:=$(touch made)}",
+    "eval git status",
+    "exec git status",
+    "gi\\\nt stash",
+    "./git status",
+    "git status <<< $(touch made)",
+    "$'git' stash",
+    "g''it stash",
+    "git${IFS}stash",
+    "alias git=touch",
+    "function git { touch made; }",
+    "git() { touch made; }",
+    "coproc touch made",
+    "time touch made",
+)
+
+
+def compounds(random: random.Random, count: int) -> list[str]:
+    """Return distinct commands by a grammar, each with a part that is not `git status`."""
+    found: dict[str, None] = {}
+    while len(found) < count:
+        found[compound(random, 3)] = None
+    return [*found]
+
+
+def compound(random: random.Random, depth: int) -> str:
+    bad = random.choice(BAD)
+    if depth:
+        bad = compound(random, depth - 1) if random.random() < 0.6 else bad
+        good = random.choice(["git status", "git status", " git  status ", "git 'status'", '"git" status'])
+        around = [
+            "({})",
+            "{{ {}; }}",
+            "if {}; then git status; fi",
+            "while {}; do git status; done",
+            "bash -c '{}'",
+        ]
+        around += [
+            "for i in 1; do {}; done",
+            "case x in x) {};; esac",
+            "git status; {}",
+            "! {}",
+            "time {}",
+            "eval '{}'",
+        ]
+        joint = random.choice(
+            ["; ", ";", " && ", "&&", " || ", "||", " | ", "|", "\n", " & ", "&", " |& ", "\r\n"]
+        )
+        shape = random.randrange(3)
+        if shape == 0:
+            return random.choice(around).format(bad)
+        return f"{bad}{joint}{good}" if shape == 1 else f"{good}{joint}{bad}"
+    return bad
 
 
 def test_an_ask_rule_on_paths_asks_about_what_a_command_has_changed(opened, tree):
