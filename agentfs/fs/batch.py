@@ -43,14 +43,8 @@ from agentfs.fs.node import (
     Recorder,
     SpecialNode,
 )
-from agentfs.fs.path import quote
-from agentfs.fs.plan import (
-    PlannedChange,
-    directories_with_changes,
-    is_temporary_name,
-    new_temporary,
-    steps_of,
-)
+from agentfs.fs.path import is_temporary_name, quote
+from agentfs.fs.plan import PlannedChange, directories_with_changes, new_temporary, steps_of
 from agentfs.fs.recovery_log import RecoveryLog
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
@@ -452,7 +446,8 @@ class Batch(UndoableBatch):
                 with self._at(plan.source) as source:
                     if syscalls.link_into(source.parent, source.name, temporary.parent, temporary.name):
                         return []
-                    replaced = source.stat()
+                    moved = source.stat()  # its backup is a hard link, and a move keeps its other names
+                    replaced = moved and os.stat_result((*moved[:3], 1, *moved[4:10]))
             if self._held is not None:
                 remove_stale_temporaries(self._context, temporary.parent)
             notes = self._create(temporary, after, replaced, metadata)
