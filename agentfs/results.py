@@ -125,6 +125,7 @@ class Entry:
         ext: The extension without its dot, in lower case, or "".
         target: The target written in a link; None for a link out of the root and for other entries.
         protected: True if the contents are protected from reading.
+        mount: "read-only" or "read-write" for a mount; None for other entries.
     """
 
     path: str
@@ -136,6 +137,7 @@ class Entry:
     ext: str = ""
     target: str | None = None
     protected: bool = False
+    mount: Literal["read-only", "read-write"] | None = None
 
 
 @frozen

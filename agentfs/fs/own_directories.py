@@ -22,9 +22,10 @@ _FLAGS = syscalls.open_flags("O_RDWR", "O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK")
 class OwnDirectories:
     """Finds the directories of agentfs that belong to this user, for the checks of one root."""
 
-    def __init__(self, root_path: str) -> None:
+    def __init__(self, *tops: str) -> None:
+        """Take the directories that calls may change."""
         self._paths = list(_paths())
-        inside = root_path.rstrip("/") + "/"
+        inside = tuple(top.rstrip("/") + "/" for top in tops)
         self._made_if_missing = {path for path in self._paths if os.path.realpath(path).startswith(inside)}
 
     def identities(self) -> set[tuple[int, int]]:
