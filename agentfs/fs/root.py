@@ -90,6 +90,17 @@ class KeptTree(Protocol):
         """Counts of kept files, and reasons why others are not kept."""
         ...
 
+# What a recorded command may do, because it runs with the rights of the user.
+_RECORDED_MAY = (
+    "read protected files",
+    "change protected names and paths that a rule denies",
+    "change what is outside the root",
+    "use the network",
+    "see and stop other processes",
+    "use memory and disk without a limit",
+    "keep its changes if it is stopped",
+)
+
 
 class Root:
     """A directory tree. All reads and changes in it go through this class.
@@ -204,7 +215,11 @@ class Root:
 
     def is_protected(self, real_path: str) -> bool:
         """Return True if the name of a path is protected from reading or from changes."""
-        return self._context.unreadable.covers(real_path) or self._context.unwritable.covers(real_path)
+        return self._context.unreadable.covers(real_path) or self.is_write_protected(real_path)
+
+    def is_write_protected(self, real_path: str) -> bool:
+        """Return True if the name of a path is protected from changes, and may be read or not."""
+        return self._context.unwritable.covers(real_path)
 
     @property
     def has_rules(self) -> bool:
@@ -326,6 +341,7 @@ class Root:
             "open": "openat2" if fd >= 0 else "fd-walk",
             "atomic": True,
             "locks": "threads" if lock_directory(self.path) is None else "processes",
+            "unconfined": [*_RECORDED_MAY] if self.policy.run == "recorded" else [],
         }
 
     def open_file(self, path: str) -> OpenFile:

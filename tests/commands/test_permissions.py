@@ -12,6 +12,7 @@ from agentfs.errors import UnknownToolError
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 code_of, snapshot = _here["code_of"], _here["snapshot"]
+PID, running = _here["PID"], _here["running"]
 WAYS = pytest.mark.parametrize("way", ["staged", "recorded"])
 
 
@@ -125,7 +126,7 @@ def test_run_joins_the_tools_only_if_the_policy_has_it(opened, way, tree):
 
 def test_a_model_may_start_in_the_background_if_it_can_stop(recorded):
     tools = recorded.tools(["run", "output", "stop"])
-    started = tools.call("run", {"command": "sleep 44", "background": True})
+    started = tools.call("run", {"command": f"sleep 44.{PID}", "background": True})
     assert started.success
     assert tools.call("stop", {"id": started.data["id"]}).success
 
@@ -156,19 +157,18 @@ def test_a_command_longer_than_the_timeout_of_other_calls_runs_as_a_tool(opened,
 async def test_a_cancelled_call_ends_its_command(opened, way, tree):
     import asyncio
 
-    running = runpy.run_path(str(Path(__file__).parent / "test_run.py"))["running"]
     tools = opened(way).tools(["run"])
-    task = asyncio.create_task(tools.acall("run", {"command": "touch made; sleep 45"}))
-    while not await asyncio.to_thread(running, "sleep 45"):  # noqa: ASYNC110 - another process
+    task = asyncio.create_task(tools.acall("run", {"command": f"touch made; sleep 45.{PID}"}))
+    while not await asyncio.to_thread(running, f"sleep 45.{PID}"):  # noqa: ASYNC110 - another process
         await asyncio.sleep(0.05)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     for _ in range(100):
-        if not await asyncio.to_thread(running, "sleep 45"):
+        if not await asyncio.to_thread(running, f"sleep 45.{PID}"):
             break
         await asyncio.sleep(0.05)
-    assert not running("sleep 45")
+    assert not running(f"sleep 45.{PID}")
     if way == "staged":
         assert not (tree / "made").exists()
 
