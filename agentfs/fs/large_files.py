@@ -1,11 +1,9 @@
 """Files that are too large for memory: their digest, and their exchange for other files."""
 
 import os
-import stat
 
 from agentfs.base import call_context
 from agentfs.base.lazy import hashlib
-from agentfs.fs import syscalls
 from agentfs.fs.apply import lock_files
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import OpenFile
@@ -26,10 +24,14 @@ def digest_of(file: OpenFile) -> str:
 
 def status_key(status: os.stat_result) -> str:
     """Return a text that changes with a file."""
-    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {stat.S_IMODE(status.st_mode)}"
+    return " ".join(
+        map(str, (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    )
 
 
-def exchange(context: RootContext, root_path: str, real_path: str, source: str, expected: str) -> None:
+def exchange(
+    context: RootContext, root_path: str, real_path: str, source: str, mode: int, expected: str
+) -> None:
     """Implement `Root.exchange`."""
     with lock_files(context, root_path, [real_path]), resolve_real(context, real_path) as target:
         status = target.check_may_change()
@@ -37,6 +39,7 @@ def exchange(context: RootContext, root_path: str, real_path: str, source: str, 
             raise ConcurrentChange
         call_context.begin_commit()
         if source:
+            os.chmod(source, mode)
             os.replace(source, target.name, dst_dir_fd=target.parent)
         elif status is not None:
             os.unlink(target.name, dir_fd=target.parent)

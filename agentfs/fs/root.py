@@ -90,6 +90,7 @@ class KeptTree(Protocol):
         """Counts of kept files, and reasons why others are not kept."""
         ...
 
+
 # What a recorded command may do, because it runs with the rights of the user.
 _RECORDED_MAY = (
     "read protected files",
@@ -555,15 +556,16 @@ class Root:
     def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
         return apply_changes(self._context, self.path, changes, terms)
 
-    def exchange(self, real_path: str, source: str, expected: str) -> None:
+    def exchange(self, real_path: str, source: str, mode: int, expected: str) -> None:
         """Put a file of the same file system at a real path. This is not recorded, and never reads the file.
 
         Args:
             real_path: The path. Its directory must exist.
             source: The absolute path of the file, which is moved; "" removes the file at the path.
+            mode: The mode of the file.
             expected: The `status_key` of the present file; "" if there must be none.
         """
-        exchange(self._context, self.path, real_path, source, expected)
+        exchange(self._context, self.path, real_path, source, mode, expected)
 
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
         """Return the displayed path and the real path. The path need not exist."""
