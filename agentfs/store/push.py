@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from agentfs.errors import PathError, TooLargeError
-from agentfs.fs import FileNode, display_name, revision_of
+from agentfs.fs import FileNode, directories_above, display_name, revision_of
 from agentfs.fs.path import is_in
 from agentfs.store.local import refused
 from agentfs.store.remote import IN_ONE_REQUEST, TREE, Changed, Tag
@@ -73,7 +73,7 @@ class Push:
             time.sleep(random.uniform(0, 2 * _PAUSE * round_))  # noqa: S311
             self._compare()
         self._moving.update(changed)
-        if self._entries:
+        if self._entries or (self.pushed and not sync.tree.tag):
             self._send_entries()
         sync.left_out |= dict.fromkeys(self._moving, _MOVING)
         sync.save()
@@ -82,8 +82,15 @@ class Push:
         """Send the changes of objects; return those that others have changed."""
         sync, changed = self._sync, list[str]()
         sync.state.keep(self._put, pushing=True)
-        # What is moved is created before it is deleted.
-        work = ((self._put_object, [*self._put]), (self._delete_object, [*self._delete]))
+        # What is moved is created before it is deleted, except what is in its way in a directory.
+        above = {each for path in self._put for each in directories_above(path)}
+        first = [
+            path
+            for path in self._delete
+            if path in above or not self._put.keys().isdisjoint(directories_above(path))
+        ]
+        last = [*(self._delete.keys() - {*first})]
+        work = ((self._delete_object, first), (self._put_object, [*self._put]), (self._delete_object, last))
         sent = chain.from_iterable(sync.remote.each(send, paths) for send, paths in work)
         try:
             for done, (path, outcome) in enumerate(sent, 1):
@@ -162,4 +169,7 @@ class Push:
             known = sync.known.get(path, Known())._replace(entry=new, mode=mode)
             is_there = bool(known.tag) or node_of(new) is not None
             sync.note(path, known if is_there else None)
-            (self.pushed if is_there else self.deleted).add(path)
+            if is_there:
+                self.pushed.add(path)
+            elif path not in sync.local.directories:
+                self.deleted.add(path)

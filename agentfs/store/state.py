@@ -16,7 +16,6 @@ from agentfs.limits import Limits
 from agentfs.store.remote import META, Tag
 
 LARGE = Limits().file_bytes  # files over it are neither decoded nor kept in memory
-NEW_MODE = -1  # of a file that was created with the mode that the umask gave
 _LINK, _DIRECTORY = "-> ", "/"
 # Keys are paths; "/NAME" for a value; and "PATH//DIGEST" for a content that was being pushed.
 _TABLE = "CREATE TABLE IF NOT EXISTS store (key TEXT PRIMARY KEY, digest TEXT, row TEXT) WITHOUT ROWID"

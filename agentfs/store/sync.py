@@ -22,7 +22,7 @@ from agentfs.history.take_back import merge_nodes
 from agentfs.limits import HARD_FILE_BYTES
 from agentfs.store.local import UNSETTLED, LeftOut, refused, scan
 from agentfs.store.remote import META, TREE, Object, Remote, Tag
-from agentfs.store.state import LARGE, NEW_MODE, CacheState, Known, node_of
+from agentfs.store.state import LARGE, CacheState, Known, node_of
 
 CONFLICTS = "conflicts/"  # texts of the store, below `META`
 _ENTRY = re.compile(r"[0-7]{1,3}|/|-> [^\0]+", re.DOTALL)
@@ -75,9 +75,8 @@ class Sync:
         for path, status in self.local.statuses.items():
             known, node = self.known.get(path), self.local.nodes[path]
             if known is not None and isinstance(node, FileNode) and node.digest == known.digest:
-                mode = node.mode if known.mode == NEW_MODE else known.mode
-                if (mode, status) != (known.mode, known.status):
-                    self.known[path] = known._replace(mode=mode, status=status)
+                if status != known.status:
+                    self.known[path] = known._replace(status=status)
                     self._dirty.add(path)
 
     def is_unread(self, path: str) -> bool:
@@ -188,13 +187,12 @@ class Sync:
         self, path: str, tag: Tag, digests: tuple[str, ...], node: FileNode, part: str = ""
     ) -> Theirs:
         known, ours, entry = self.known.get(path, Known()), self.local.nodes.get(path), self.entry_at(path)
-        mode = int(entry, 8) if entry else self.local.default_mode if known.entry else NEW_MODE
-        if mode == NEW_MODE and (known.tag or isinstance(ours, FileNode)):
-            mode = self._mode_of(known, ours)
+        changed = self.local.default_mode if known.entry else self._mode_of(known, ours)
+        mode = int(entry, 8) if entry else changed
         return Theirs(replace(node, mode=mode), Known(tag, node.size, digests, entry, mode), part)
 
     def _mode_of(self, known: Known, ours: Node | None) -> int:
-        if known.tag and known.mode != NEW_MODE:
+        if known.tag:
             return known.mode
         return ours.mode if isinstance(ours, FileNode) else self.local.default_mode
 
@@ -264,17 +262,19 @@ class Sync:
     def _write(self, incoming: _Incoming, final: Mapping[str, Node | None]) -> None:
         directories, changes = self.local.directories, list[Change]()
         left = set[str]()  # directories with fewer entries
-        kept = {path for path, node in final.items() if node is not None}
+        there = [path for path, node in final.items() if node is not None]
+        above = {each for path in there for each in directories_above(path)}
+        kept = {*there, *above}
         kept |= {path for path, known in self.known.items() if known.entry == "/" and path not in final}
         for path, node in final.items():
-            ours, theirs = self.local.nodes.get(path), incoming[path]
+            ours = self.local.nodes.get(path)
             before = ours or directories.get(path)
             if node is None and ours is not None:
                 left.update([path, *directories_above(path)])
+            if path in above and isinstance(before, FileNode | LinkNode) and node is None:
+                node = DirectoryNode()  # noqa: PLW2901
             if isinstance(node, FileNode):
-                is_new = before is None and theirs is not None and theirs.known.mode == NEW_MODE
-                mode = self.local.default_mode if is_new else node.mode
-                node = replace(node, mode=mode, metadata=None if is_new else Metadata(mode))  # noqa: PLW2901
+                node = replace(node, metadata=Metadata(node.mode))  # noqa: PLW2901
             change = Change(path, before, node)
             if not change.changes_nothing and not (node is None and isinstance(before, DirectoryNode)):
                 changes.append(change)
@@ -290,7 +290,7 @@ class Sync:
         batch = [*small, *emptied, *made.values()]
         if batch:
             self.root.apply(batch, max_bytes=HARD_FILE_BYTES, conflict=begin_again, undoing=True)
-            self._count(incoming, [*small, *(each for each in emptied if each.path in final)])
+            self._count(incoming, final, [*small, *(each for each in emptied if each.path in final)])
         for change in large:
             theirs, after = incoming[change.path], change.after
             part, mode = (theirs.part, after.mode) if theirs and isinstance(after, FileNode) else ("", 0)
@@ -298,15 +298,17 @@ class Sync:
                 raise ConcurrentChange  # the file has just become large
             status = self.local.statuses.get(change.path, "").removesuffix(UNSETTLED)
             self.root.exchange(change.path, part, mode, status)
-            self._count(incoming, [change])
+            self._count(incoming, final, [change])
 
-    def _count(self, incoming: _Incoming, changes: Iterable[Change]) -> None:
-        for path, after in ((each.path, each.after) for each in changes):
+    def _count(
+        self, incoming: _Incoming, final: Mapping[str, Node | None], changes: Iterable[Change]
+    ) -> None:
+        for path, node in ((each.path, final[each.path]) for each in changes):
             theirs = incoming[path]
             is_merged = (
-                isinstance(after, FileNode) and theirs is not None and after.digest != theirs.known.digest
+                isinstance(node, FileNode) and theirs is not None and node.digest != theirs.known.digest
             )
-            (self.deleted if after is None else self.merged if is_merged else self.pulled).add(path)
+            (self.deleted if node is None else self.merged if is_merged else self.pulled).add(path)
 
 
 def _is_large(change: Change) -> bool:
