@@ -3,6 +3,7 @@
 import logging
 import urllib.request
 from collections import Counter
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 
@@ -109,3 +110,10 @@ def put(tree, path: str, data: str | bytes, mode: int | None = None) -> None:
     file.write_bytes(data.encode() if isinstance(data, str) else data)
     if mode is not None:
         file.chmod(mode)
+
+
+def impatient(endpoint: str) -> dict:
+    """Options with few and fast retries."""
+    backoff = {"init_backoff": timedelta(milliseconds=5), "max_backoff": timedelta(milliseconds=50), "base": 2}
+    retry = {"max_retries": 2, "retry_timeout": timedelta(seconds=10), "backoff": backoff}
+    return options(endpoint, retry_config=retry)
