@@ -15,7 +15,6 @@ from agentfs.fs.context import file_clock, is_settled
 from agentfs.fs.large_files import digest_of, status_key
 from agentfs.fs.node import ConcurrentChange
 from agentfs.fs.own_directories import STATE_MARK
-from agentfs.fs.path import is_in
 from agentfs.fs.plan import new_temporary
 from agentfs.fs.protect import fold_letters
 from agentfs.store.remote import META
@@ -88,7 +87,8 @@ def _take(
                     digest, status, changed = digest_of(file), file.stat, file.changed()
                 settled = is_settled(max(status.st_mtime_ns, status.st_ctime_ns), now) and not changed
                 key = status_key(status) + ("" if settled else UNSETTLED)
-            load = partial(_load, root, path, digest)
+            large = status.st_size > LARGE
+            load = not_loaded if large else partial(_load, root, path, digest)
             tree.nodes[path] = FileNode(status.st_mode & 0o777, digest, status.st_size, load)
             tree.statuses[path] = key
     except (AgentFSError, OSError):
@@ -100,6 +100,11 @@ def _load(root: Root, path: str, digest: str) -> bytes:
     if not isinstance(node, FileNode) or node.digest != digest:
         raise ConcurrentChange
     return node.load()
+
+
+def not_loaded() -> bytes:
+    """Stand for a content that is never merged."""
+    return b"\0"
 
 
 def refused(nodes: Mapping[str, Node | None], known: Mapping[str, Known], root: Root) -> LeftOut:
@@ -120,7 +125,7 @@ def refused(nodes: Mapping[str, Node | None], known: Mapping[str, Known], root: 
         found.update((path, "names that fold to one") for path in twins if path not in known)
     for directory in {above for path in nodes.keys() - found.keys() for above in directories_above(path)}:
         for file in holders.get(fold_letters(directory), ()):
-            is_below = (path for path in nodes if is_in(path, directory))
+            is_below = (path for path in nodes if path.startswith(f"{directory}/"))
             for path in is_below if file in known else [file]:
                 found.setdefault(path, "a file and a directory of one name")
     return found

@@ -71,6 +71,7 @@ class CacheState:
                     hint="Give each store and each branch a cache of its own.",
                     details={"parameter": "cache", "path": cache},
                 )
+            self._put([("/identity", "", json.dumps(identity))])
         except BaseException:
             self._directory.close()
             raise

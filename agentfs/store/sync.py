@@ -20,7 +20,7 @@ from agentfs.fs.own_directories import OwnDirectory
 from agentfs.history.storage.contents import Contents
 from agentfs.history.take_back import merge_nodes
 from agentfs.limits import HARD_FILE_BYTES
-from agentfs.store.local import UNSETTLED, LeftOut, refused, scan
+from agentfs.store.local import UNSETTLED, LeftOut, not_loaded, refused, scan
 from agentfs.store.remote import META, TREE, Object, Remote, Tag
 from agentfs.store.state import LARGE, CacheState, Known, node_of
 
@@ -149,7 +149,7 @@ class Sync:
                 if known.size > LARGE:
                     wanted[path] = listing[path]
                     continue
-                load = ours.load if isinstance(ours, FileNode) else _not_loaded
+                load = ours.load if isinstance(ours, FileNode) else not_loaded
                 content = FileNode(0, known.digest, known.size, load)
                 ready[path] = self._theirs(path, known.tag, known.digests, content)
         return ready, wanted
@@ -167,7 +167,7 @@ class Sync:
         ours = self.local.nodes.get(path)
         if max(found.size, ours.size if isinstance(ours, FileNode) else 0) > LARGE:
             part = self._own.path_of(f"parts/{secrets.token_hex(8)}")
-            node = FileNode(0, self._download(found, part), found.size, _not_loaded)
+            node = FileNode(0, self._download(found, part), found.size, not_loaded)
         else:
             node = cast("FileNode", self._contents.keep_node(FileNode.of(0, b"".join(found.pieces))))
         digests = found.digests if node.digest in found.digests[:1] else (node.digest,)
@@ -325,8 +325,3 @@ def _manifest(found: Object) -> Manifest:
             f"The object {TREE} in the store is damaged.",
             hint="Restore an earlier version. If you delete it, modes, links and empty directories are lost.",
         ) from None
-
-
-def _not_loaded() -> bytes:
-    """Stand for a content that is never merged."""
-    return b"\0"

@@ -23,7 +23,7 @@ from agentfs.store.push import Push
 from agentfs.store.remote import BRANCHES, META, TREE, Changed, Remote, open_store
 from agentfs.store.state import CacheState
 from agentfs.store.sync import CONFLICTS, Manifest, OnProgress, Sync
-from agentfs.text import plural, with_text
+from agentfs.text import escape_controls, plural, with_text
 from agentfs.workspace import Workspace
 
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -119,6 +119,8 @@ class StoredTree:
             for done, (path, theirs) in enumerate(fetched, 1):
                 sync.progress(done, len(wanted))
                 ready[path] = theirs
+                if theirs is None and path not in sync.known:
+                    sync.left_out[path] = "no object of this name"
             for path in sync.clashes.keys() - ready.keys():
                 sync.end_conflict(path)
             sync.settle(ready)
@@ -144,7 +146,7 @@ class StoredTree:
             raise oserrors.read_only()
         with self._session(on_progress) as sync:
             tag = sync.remote.head(TREE)
-            sync.read_tree(None if tag is None else tag["e_tag"])
+            sync.read_tree(None if tag is None else tag.get("e_tag"))
             push = Push(sync, real_paths(sync.root, paths))
             push.run()
             return _result(
@@ -252,4 +254,4 @@ def _result(sync: Sync, kind: type[_R], *parts: Collection[str]) -> _R:
             f"The texts of the store are below {META}{CONFLICTS}; a conflict ends when both are equal."
         )
     lines += [f"left out ({reason}): {name_paths(paths)}" for reason, paths in reasons.items()]
-    return with_text(result, head, below=lines)
+    return with_text(result, head, below=[*map(escape_controls, lines)])

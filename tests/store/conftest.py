@@ -114,6 +114,10 @@ def put(tree, path: str, data: str | bytes, mode: int | None = None) -> None:
 
 def impatient(endpoint: str) -> dict:
     """Options with few and fast retries."""
-    backoff = {"init_backoff": timedelta(milliseconds=5), "max_backoff": timedelta(milliseconds=50), "base": 2}
+    backoff = {
+        "init_backoff": timedelta(milliseconds=5),
+        "max_backoff": timedelta(milliseconds=50),
+        "base": 2,
+    }
     retry = {"max_retries": 2, "retry_timeout": timedelta(seconds=10), "backoff": backoff}
     return options(endpoint, retry_config=retry)

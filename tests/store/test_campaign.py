@@ -22,7 +22,9 @@ _LINE = re.compile(r"(w\d-\d+-\d+) v(\d+)")
 
 
 @pytest.mark.parametrize(
-    ("seconds", "kill_every"), [(6, 1.0), pytest.param(1800, 2.0, marks=pytest.mark.long)], ids=["short", "long"]
+    ("seconds", "kill_every"),
+    [(6, 1.0), pytest.param(1800, 2.0, marks=pytest.mark.long)],
+    ids=["short", "long"],
 )
 def test_no_acknowledged_line_is_lost(server, tmp_path, seconds, kill_every):
     seconds = float(os.environ.get("AGENTFS_CAMPAIGN_SECONDS", seconds))
