@@ -84,7 +84,7 @@ SIGNATURES = {
 
 
 def leaves(cls: type[AgentFSError]) -> list[type[AgentFSError]]:
-    own = [cls] if "code" in vars(cls) and cls.code else []
+    own = [cls] if vars(cls).get("code") else []
     return [*own, *(leaf for child in cls.__subclasses__() for leaf in leaves(child))]
 
 

@@ -11,6 +11,7 @@ from agentfs.fs.node import (
     FileNode,
     LinkNode,
     Node,
+    SpecialNode,
     entry_type,
     node_from_json,
     node_to_json,

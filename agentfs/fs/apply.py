@@ -9,7 +9,7 @@ from agentfs.fs.batch import Applied, Batch, NotRenamed, Terms
 from agentfs.fs.context import RootContext
 from agentfs.fs.file import node_at
 from agentfs.fs.lock import ATTEMPTS, file_locks
-from agentfs.fs.node import Change, DirectoryNode, FileNode, LinkNode, Node, Recorder, StagedNodes
+from agentfs.fs.node import Change, DirectoryNode, EntryNode, FileNode, Node, Recorder, StagedNodes
 from agentfs.fs.plan import directories_above, is_single, plan_changes, plan_single
 from agentfs.fs.recovery_log import recovery_log
 from agentfs.fs.resolve import ResolvedPath, resolve_real
@@ -22,12 +22,16 @@ def apply_changes(context: RootContext, root_path: str, changes: Sequence[Change
     # Resolve paths below a file as if the file were already removed.
     gone = StagedNodes()
     for change in changes:
-        if isinstance(change.before, FileNode | LinkNode) and isinstance(change.after, DirectoryNode):
+        if isinstance(change.before, EntryNode) and isinstance(change.after, DirectoryNode):
             gone.add(Change(change.path, change.before, None))
     cleared = replace(context, staged=gone) if gone.nodes else context
 
+    requested = {change.path for change in changes}
+
     def context_at(path: str) -> RootContext:
-        return context if path in gone.nodes else cleared
+        at = context if path in gone.nodes else cleared
+        # Who may create a node may create the directories above it.
+        return at if path in requested else replace(at, access=None)
 
     files = [change.path for change in changes if not change.of_directory]
     with lock_files(cleared, root_path, files), _excluding_others(terms.recorder):

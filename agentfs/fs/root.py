@@ -29,6 +29,7 @@ from agentfs.fs.context import FileAccess, RootContext
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
 from agentfs.fs.handles import RootHandle, SharedHandle
+from agentfs.fs.large_files import exchange
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.mounts import Mount, absolute_places, open_mounts, place_of_mounts
 from agentfs.fs.node import (
@@ -415,7 +416,7 @@ class Root:
         handle = self._context.shared_handle.handle  # a reference keeps it open
         if handle.fd == -1:
             raise closed()
-        if os.fstat(handle.fd).st_nlink == 0:
+        if syscalls.was_removed(handle.fd):
             raise oserrors.root_gone(self.path)
 
     def __enter__(self) -> Self:
@@ -572,7 +573,7 @@ class Root:
         if resolved.name == ".":
             raise oserrors.not_a_file(path)
         status = resolved.check_may_change()
-        before = node_in(self._context, resolved, max_bytes)
+        before = node_in(self._context, resolved, max_bytes, any_kind=False)
         shown, real_path = resolved.display_path, resolved.real_path
         if isinstance(before, LinkNode):  # links were already followed, so this one was created just now
             raise ConcurrentChange
@@ -647,6 +648,17 @@ class Root:
     def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
         return apply_changes(self._context, self.path, changes, terms)
 
+    def exchange(self, real_path: str, source: str, mode: int, expected: str) -> None:
+        """Put a file of the same file system at a real path. This is not recorded, and never reads the file.
+
+        Args:
+            real_path: The path. Its directory must exist.
+            source: The absolute path of the file, which is moved; "" removes the file at the path.
+            mode: The mode of the file.
+            expected: The `status_key` of the present file; "" if there must be none.
+        """
+        exchange(self._context, self.path, real_path, source, mode, expected)
+
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
         """Return the displayed path and the real path. The path need not exist."""
         parsed = self._split(path)
@@ -688,9 +700,12 @@ class Root:
         """Return the real path: relative to the root, with all links resolved except the last."""
         return self.resolve(path, create_parents=creating, follow_last=False)[1]
 
-    def node(self, real_path: str, *, max_bytes: int) -> Node | None:
-        """Return the node at a real path, or None. A link at the end is not followed."""
-        return node_at(self._context, real_path, max_bytes)
+    def node(self, real_path: str, *, max_bytes: int, any_kind: bool = False) -> Node | None:
+        """Return the node at a real path, or None. A link at the end is not followed.
+
+        Only with `any_kind` it may be a FIFO, a socket, or a file that its owner may not read.
+        """
+        return node_at(self._context, real_path, max_bytes, any_kind=any_kind)
 
     def check_may_change(self, real_path: str) -> None:
         """Raise `protected`, or `refused` for a permission rule, if a path may not be changed."""
