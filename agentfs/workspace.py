@@ -48,6 +48,8 @@ from agentfs.results import (
     ReadResult,
     ReplaceResult,
     Result,
+    Review,
+    ReviewedResult,
     RunResult,
     UndoResult,
     WatchReport,
@@ -118,6 +120,7 @@ class Workspace:
     In each method, parameters before the `*` are visible to a model; those after it are for programs.
     """
 
+    _is_host = False
     _guarded_by = ""  # the method whose permission check this copy has passed
     # In a transaction: the methods of changes that its end must ask about.
     _staged_calls: list[str] | None = None
@@ -1198,6 +1201,41 @@ class Workspace:
             AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `refused`.
         """
         return history.operations.changes(self._journal, self._context, since, paths)
+
+    @tool(effect="read", for_models=False)
+    def review(self, since: str | None = None, paths: Files | None = None) -> Review:
+        """Show what has changed, hunk by hunk, with the author of each line, to accept it or take it back.
+
+        Args:
+            since: A checkpoint; by default the opening, or with `state` the first step that is kept.
+            paths: Only what changed at or below these paths.
+
+        Returns:
+            The files and hunks that are not accepted yet. Its methods `accept`, `reject` and `edit` act on the
+            disk; `message` tells the model about them. It can be rendered as text, JSON and HTML.
+
+        Raises:
+            AgentFSError: `not_found` for an unknown checkpoint, with the known ones; `timeout`.
+        """
+        return history.review.review(self._journal, self._context, since, paths).bound_to(self)
+
+    @tool(effect="manage", for_models=False)
+    def apply_review(self, marks: Mapping[str, Any]) -> ReviewedResult:
+        """Carry out the decisions of a review, all of them or none.
+
+        Args:
+            marks: The decisions, as the page of `Review.to_html` saves them: `accept` and `reject` are lists of
+                ids, `edit` has new texts by id. `since` and `paths` are those of the review. With `review`,
+                the name of a review, nothing may have changed since it was made.
+
+        Returns:
+            What was done. Its text is for the model.
+
+        Raises:
+            AgentFSError: `invalid_argument` for anything else, an id that is given twice, or a part of a
+                rename; `conflict` if a hunk has changed since; `read_only`, `protected`. Nothing is done then.
+        """
+        return history.review_decisions.apply_review(self._journal, self._context, marks)
 
     @tool(
         effect="execute",

@@ -30,7 +30,7 @@ from agentfs.text import (
     UNKNOWN_8BIT,
     Decoded,
     EditView,
-    Hunk,
+    ReplacedLines,
     LfView,
     Replacement,
     count_lines,
@@ -98,7 +98,7 @@ class Edited(NamedTuple):
     text: str
     replacements: int
     applied_via: str
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[ReplacedLines, ...]
     changed: tuple[tuple[int, int], ...]  # first and last line of each change, in the new text
     lines: int | None = None
     notes: tuple[str, ...] = ()
@@ -303,7 +303,7 @@ class ExternalChanges(NamedTuple):
 
     note: str
     diff: tuple[str, ...]
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[ReplacedLines, ...]
     complete: bool = False
 
 
@@ -433,7 +433,7 @@ def change_file(
     return make_change(target, compute, render)
 
 
-def changed_ranges(hunks: Sequence[Hunk], total: int) -> tuple[tuple[int, int], ...]:
+def changed_ranges(hunks: Sequence[ReplacedLines], total: int) -> tuple[tuple[int, int], ...]:
     """Return the first and last line of each change; for removed lines, the line now in their place."""
     ranges: list[tuple[int, int]] = []
     for hunk in hunks:
@@ -456,7 +456,7 @@ def record_edit(
     real_path: str,
     before: tuple[str, str],
     after: tuple[str, str],
-    hunks: Sequence[Hunk],
+    hunks: Sequence[ReplacedLines],
     external: ExternalChanges | None,
     cells: int | None = None,
     *,
@@ -483,7 +483,7 @@ def external_changes(
         return None
     if last.text is None:
         # The unchanged lines are unknown, so no line counts as read.
-        every = Hunk(0, sys.maxsize, 0, sys.maxsize)
+        every = ReplacedLines(0, sys.maxsize, 0, sys.maxsize)
         return ExternalChanges(f"the file had {SINCE_SHOWN}", (), (every,))
     hunks = line_changes(lf_view(last.text), lf_view(text))
     if isinstance(view, CellView) and not notebook_problem(last.text.encode()):

@@ -52,7 +52,7 @@ from agentfs.search.options import GrepOptions, OneOrMore, as_list, paths_of
 from agentfs.search.searcher import Finding, search
 from agentfs.shown.workspace_context import Context, watched
 from agentfs.text import (
-    Hunk,
+    ReplacedLines,
     Replacement,
     Shrink,
     decode_in,
@@ -133,7 +133,7 @@ class _ChangedFile(NamedTuple):
     change: Change
     replacements: int
     diff: str
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[ReplacedLines, ...]
     external: ExternalChanges | None
     encoding: str
     cells: int | None  # if a notebook was edited by cell
