@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal, NamedTuple, cast
 
 from agentfs.base import call_context
@@ -16,7 +16,16 @@ from agentfs.history.renames import renames
 from agentfs.history.report import name_paths, paired
 from agentfs.history.take_back import read_node
 from agentfs.history.timeline import AcceptedFile, Acceptance, Step, moved_to_hidden
-from agentfs.history.traced_lines import OTHER, Author, TracedFile, Version, is_text, spliced, text_of
+from agentfs.history.traced_lines import (
+    OTHER,
+    Author,
+    TracedFile,
+    Version,
+    by_another,
+    is_text,
+    spliced,
+    text_of,
+)
 from agentfs.history.undo import real_paths
 from agentfs.limits import Limits
 from agentfs.results import FileReview, Hunk, Origin, Review
@@ -78,6 +87,7 @@ class _History:
         self.directories: dict[str, Node | None] = {}
         self._traced: dict[str, TracedFile] = {}
         self._homes: dict[str, str] = {}  # the path whose base a renamed file is compared with
+        self.accepted = set[str]()  # the paths that nothing has changed since they were accepted
         left = list(reversed(accepted))
         for step in steps:
             call_context.check()
@@ -107,29 +117,39 @@ class _History:
             if change.of_directory and (before or after) is None:
                 continue
             self.bases.setdefault(path, before)
+            self.accepted.discard(path)
             if path in sources:
                 source = by_path[sources[path]]
                 self.bases.setdefault(source.path, source.before)
                 moved = self.file(source.path)
-                moved.advance(source.before, Version(OTHER))
-                self._traced[path] = moved
-                self._homes[path] = self._homes.pop(source.path, source.path)
-                self._traced[source.path] = TracedFile(None)
+                moved.advance(source.before, by_another(source.before))
+                if self.bases[path] is None:
+                    self._traced[path] = moved
+                    self._homes[path] = self._homes.pop(source.path, source.path)
+                    self._traced[source.path] = TracedFile(self.bases[source.path])
+                else:
+                    self.file(path).advance(before, by_another(before))
+                self.file(source.path).advance(None, version)
             elif path in gone:
                 continue
             else:
-                self.file(path).advance(before, Version(OTHER))
+                self.file(path).advance(before, by_another(before))
             others = [(each.start, each.end, each.author) for each in step.by_others if each.path == path]
             self.file(path).advance(after, version, others)
 
     def _accept(self, acceptance: Acceptance) -> None:
         for accepted in acceptance.files:
             path, now = accepted.path, accepted.now
+            self.accepted.add(path)
             if path not in self.bases:
                 self.bases[path] = accepted.base
             file = self.file(path)
-            file.advance(now, Version(OTHER))
+            file.advance(now, by_another(now))
             home = self._homes.get(path, path)
+            if self.bases[home] != file.base:
+                home = path
+                file = self._traced[path] = TracedFile(self.bases[path])
+                file.advance(now, by_another(now))
             if accepted.whole or not (is_text(file.base) and is_text(now)):
                 if accepted.whole or (now is not None and file.base is None and _covers(accepted, file)):
                     file.rest_on(now)
@@ -137,8 +157,7 @@ class _History:
                     self.bases[path] = now
                 continue
             base = with_accepted(file, accepted)
-            if self.bases.get(home) == file.base:
-                self.bases[home] = base
+            self.bases[home] = base
             file.accept(base, _accepted(accepted, file))
 
 
@@ -190,7 +209,7 @@ def changed_files(
         steps, _ = journal.steps_since(since)
         is_all = since is None and not journal.timeline.dropped
         accepted = journal.accepted_since(None if is_all else steps[0]) if steps or is_all else ()
-        undone = {each.path for step in journal.timeline.undone_steps for each in step.changes}
+        undone = {each.path: each for step in journal.timeline.undone_steps for each in step.changes}
     history = _History(steps, accepted)
     changes: list[Change] = []
     unknown: list[str] = []
@@ -201,7 +220,9 @@ def changed_files(
         except AgentFSError:
             unknown.append(path)
             continue
-        history.file(path).advance(now, Version(_UNDONE if path in undone else OTHER))
+        file = history.file(path)
+        taken_back = path in history.accepted and path in undone and file.node == undone[path].after
+        file.advance(now, by_another(now, _UNDONE if taken_back else OTHER))
         change = Change(path, history.bases[path], now)
         if not change.changes_nothing:
             changes.append(change)
@@ -247,8 +268,12 @@ class _Hunks:
         self._root, self._change, self._old_path = root, change, old_path
         self._file, self._taken = history.file(change.path), taken
         self._base = history.bases[old_path] if old_path else change.before
-        self._authors = Counter[str]()
         self.kind: _Kind = self._kind()
+
+    @cached_property
+    def _counts(self) -> tuple[Counter[str], Counter[str]]:
+        """How many times each line is in the base, and how many times it is in the file now."""
+        return Counter(_shown_lines(self._base)), Counter(_shown_lines(self._change.after))
 
     def _kind(self) -> _Kind:
         before, after = self._base, self._change.after
@@ -305,15 +330,14 @@ class _Hunks:
         births = [*self._file.births(c, d)]
         if not births:
             births = [self._file.death(a, b if self._file.base == self._base else a)]
-        keys: list[str] = []
-        for at, (_, key) in enumerate(births):
-            if not key:  # another program's line is known by its text alone
-                text = new[at] if new else "".join(old) or note
-                key = f"{self._authors[text]}"
-                self._authors[text] += 1
-            keys.append(key)
+        keys = [
+            # Its versions are only known when they are read. So a line with a text of its own has no other name.
+            "" if version.author == OTHER and self._counts[0 if d == c else 1][text] == 1 else key
+            for (version, key), text in zip(births, new or old[-1:] or [note], strict=True)
+        ]
         path = self._change.path
-        nodes = (self._base, self._change.after) if not (old or new) else ()
+        is_whole = not (old or new) and self.kind not in ("changed", "mode")
+        nodes = (self._base, self._change.after) if is_whole else ()
         facts = repr((path, self._old_path, old, new, keys, note, nodes))
         number = 0
         while (name := _digest(f"{facts}{number}")) in self._taken:

@@ -16,7 +16,12 @@ class Version(NamedTuple):
     """One version of a file: its author, and a name that no other version has."""
 
     author: Author
-    name: str = ""  # "" for another program's version, which is not in the journal
+    name: str = ""
+
+
+def by_another(node: Node | None, author: Author = OTHER) -> Version:
+    """Return the version of a node that another program has written, which is not in the journal."""
+    return Version(author, node.digest if isinstance(node, FileNode) else repr(node))
 
 
 # An unchanged line is its index in the base; a new one has its version and its index there.
@@ -99,14 +104,14 @@ class TracedFile:
             if isinstance(line, int):  # compared with another base, in which the line is not
                 yield self._last, f"={line}"
             else:
-                yield line[0], f"{line[0].name}:{line[1]}" if line[0].name else ""
+                yield line[0], f"{line[0].name}:{line[1]}"
 
     def death(self, start: int, end: int) -> tuple[Version, str]:
         """Return the version that removed a range of lines of the base, and a lasting name as in `births`."""
         for line in reversed(range(start, end)):
             if line in self._removed:
                 version, at = self._removed[line]
-                return version, f"{version.name}-{at}" if version.name else ""
+                return version, f"{version.name}-{at}"
         return self._last, self._last.name
 
     def accept(self, node: Node | None, accepted: Iterable[ReplacedLines]) -> None:
