@@ -789,8 +789,8 @@ class Review(Result):
             What was accepted.
 
         Raises:
-            AgentFSError: `invalid_argument` for an unknown id, one that is given twice, or a part of a rename;
-                `conflict` if a hunk has changed since this review. Nothing is done then.
+            AgentFSError: `invalid_argument` for an unknown id, one that is given twice, or a part of a
+                rename; `conflict` if a hunk has changed since this review. Nothing is done then.
         """
         return self._decide({"accept": self._chosen(ids)})
 

@@ -1,4 +1,7 @@
-"""HTML for notebooks, and the page of a review. Every text is escaped, because file names and contents come from anyone."""
+"""HTML for notebooks, and the page of a review.
+
+Every text is escaped, because file names and contents come from anyone.
+"""
 
 from collections.abc import Iterable, Sequence
 from html import escape

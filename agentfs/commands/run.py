@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -172,22 +173,9 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
     with around.root.open_directory(request.cwd) as directory:
         cwd = os.path.join(root.path, directory.real_path)
     size = limits.snapshot_bytes
-    sandbox = find_sandbox(stage_places(root.path))
     captured = CapturedOutput(limits.file_bytes)
     base = Base(time.time_ns(), journal.timeline.position)
-    hidden = around.hidden_files.find(root)
-    with Stage(sandbox.place, root.path) as stage:
-        outside = _hidden_outside(around)
-        arguments = sandbox.arguments(stage, size=size, hidden=outside, network=request.network)
-        arguments += [*_arguments_inside(stage, root, hidden), "--chdir", cwd]
-        process = StagedProcess([sandbox.program, *arguments], request, captured)
-        try:
-            while file_clock() <= base.time:  # then every later change has a later time
-                time.sleep(_CLOCK_STEP)
-            process.begin(size)
-        except BaseException:
-            process.end()
-            raise
+    with staged_process(around, request, captured, cwd, began=base.time) as (process, stage, hidden):
         in_time = _wait(process, request)
         if in_time and not process.was_started:
             reason = captured.stream("stderr").decode("utf-8", "backslashreplace").strip()
@@ -211,6 +199,53 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
                 after_command(error, captured, process.exit_status)
                 raise
     return _result(around, request, captured, process, changes, in_time=in_time)
+
+
+class Staged(NamedTuple):
+    """A staged command that has begun, and the protected files that it does not see."""
+
+    process: StagedProcess
+    stage: Stage
+    hidden: set[str]
+
+
+@contextmanager
+def staged_process(
+    around: Surroundings,
+    request: CommandRequest,
+    captured: CapturedOutput,
+    cwd: str,
+    *,
+    began: int = 0,
+    files: Mapping[str, bytes] = {},
+) -> Generator[Staged]:
+    """Begin a staged command, and remove its stage after the block, which waits for it and ends it.
+
+    Args:
+        around: The workspace.
+        request: The command.
+        captured: Keeps its output.
+        cwd: The directory in which it starts.
+        began: A time of the file clock; the command starts later.
+        files: Contents by real path that it sees in place of those of the tree.
+    """
+    root, size = around.root.top, around.limits.snapshot_bytes
+    sandbox = find_sandbox(stage_places(root.path))
+    hidden = around.hidden_files.find(root)
+    with Stage(sandbox.place, root.path) as stage:
+        for path, content in files.items():
+            stage.put(path, content)
+        outside = _hidden_outside(around)
+        arguments = sandbox.arguments(stage, size=size, hidden=outside, network=request.network)
+        arguments += [*_arguments_inside(stage, root, hidden), "--chdir", cwd]
+        process = StagedProcess([sandbox.program, *arguments], request, captured)
+        try:
+            while file_clock() <= began:  # then every later change has a later time
+                time.sleep(_CLOCK_STEP)
+            process.begin(size)
+            yield Staged(process, stage, hidden)
+        finally:
+            process.end()
 
 
 def _hidden_outside(around: Surroundings) -> list[str]:

@@ -296,7 +296,7 @@ def _after_anchor(text: str, anchor: str, start: int, target: tuple[int, str]) -
             position = end + 1
     number, path = target
     raise NoMatchError(
-        f"ReplacedLines {number} of {quote(path)}: the line {quote(anchor.strip())} after '@@' is not in the file.",
+        f"Hunk {number} of {quote(path)}: the line {quote(anchor.strip())} after '@@' is not in the file.",
         hint="After '@@', write a whole line of the file, below the previous hunk.",
         details={"path": path, "cause": "absent", "hunk": number, "anchor": anchor},
     )
@@ -398,7 +398,7 @@ def _ambiguous(
     number, path = target
     details = explain_ambiguous(text, "\n".join(old), sorted(starts), path).details
     return AmbiguousError(
-        f"ReplacedLines {number} of {quote(path)}: its lines occur at several places.",
+        f"Hunk {number} of {quote(path)}: its lines occur at several places.",
         hint="Add lines of context, or name the class or function above with '@@'.",
         details={**details, "hunk": number},
     )
@@ -409,7 +409,7 @@ def _no_match(text: str, hunk: PatchHunk, target: tuple[int, str]) -> NoMatchErr
     where = f"{' below the previous hunk' if number > 1 else ''}{' at the end' if hunk.at_end else ''}"
     details = explain_no_match(text, "\n".join(hunk.old), "\n".join(hunk.new), path).details
     return NoMatchError(
-        f"ReplacedLines {number} of {quote(path)}: its lines are not in the file{where}.",
+        f"Hunk {number} of {quote(path)}: its lines are not in the file{where}.",
         hint="Copy the lines from the file exactly, and send the whole patch again.",
         details={**details, "hunk": number},
     )

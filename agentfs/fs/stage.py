@@ -61,6 +61,13 @@ class Stage:
             file.write(content)
         return path
 
+    def put(self, path: str, content: bytes) -> None:
+        """Give a file of the tree another content in the overlay."""
+        upper = os.path.join(self.overlay.upper, path)
+        os.makedirs(os.path.dirname(upper), exist_ok=True)
+        with open(upper, "wb") as file:
+            file.write(content)
+
     def as_empty(self, path: str, shown: str = "") -> tuple[str, ...]:
         """Return the arguments of bubblewrap that show a path as empty, or as the file `shown`."""
         if os.path.islink(path):

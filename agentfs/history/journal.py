@@ -15,7 +15,7 @@ from agentfs.errors import AgentFSError, InvalidArgumentError, NotFoundError
 from agentfs.fs import Change, DirectoryNode, LinesBy, Node, Root, quote
 from agentfs.history.storage.contents import Contents
 from agentfs.history.storage.step_log import StepLog
-from agentfs.history.timeline import MAX_STEPS, AcceptedFile, Acceptance, PendingRewind, Step, Timeline
+from agentfs.history.timeline import MAX_STEPS, Acceptance, AcceptedFile, PendingRewind, Step, Timeline
 from agentfs.limits import Limits
 from agentfs.text import plural
 

@@ -8,14 +8,14 @@ from typing import Literal, NamedTuple, cast
 
 from agentfs.base import call_context
 from agentfs.base.lazy import hashlib
-from agentfs.errors import AgentFSError, BinaryError
+from agentfs.errors import AgentFSError
 from agentfs.fs import Change, DirectoryNode, FileNode, LinkNode, Node, Root, quote
 from agentfs.fs.path import is_in
 from agentfs.history.journal import Journal
 from agentfs.history.renames import renames
 from agentfs.history.report import name_paths, paired
 from agentfs.history.take_back import read_node
-from agentfs.history.timeline import AcceptedFile, Acceptance, Step, moved_to_hidden
+from agentfs.history.timeline import Acceptance, AcceptedFile, Step, moved_to_hidden
 from agentfs.history.traced_lines import (
     OTHER,
     Author,
@@ -150,7 +150,7 @@ class _History:
                 home = path
                 file = self._traced[path] = TracedFile(self.bases[path])
                 file.advance(now, by_another(now))
-            if accepted.whole or not (is_text(file.base) and is_text(now)):
+            if accepted.whole or not (is_text(file.base, file.base_text) and is_text(now, file.text)):
                 if accepted.whole or (now is not None and file.base is None and _covers(accepted, file)):
                     file.rest_on(now)
                     self._homes.pop(path, None)
@@ -273,7 +273,7 @@ class _Hunks:
     @cached_property
     def _counts(self) -> tuple[Counter[str], Counter[str]]:
         """How many times each line is in the base, and how many times it is in the file now."""
-        return Counter(_shown_lines(self._base)), Counter(_shown_lines(self._change.after))
+        return Counter(self._shown(self._base)), Counter(self._shown(self._change.after))
 
     def _kind(self) -> _Kind:
         before, after = self._base, self._change.after
@@ -287,7 +287,8 @@ class _Hunks:
             return "changed"
         if before.digest == after.digest:
             return "mode"
-        return "changed" if is_text(before) and is_text(after) else "binary"
+        texts = self._is_text(before) and self._is_text(after)
+        return "changed" if texts else "binary"
 
     def hunks(self) -> Iterator[ReviewedHunk]:
         """Yield the hunks, first the one that is not about lines."""
@@ -297,18 +298,34 @@ class _Hunks:
         if note or not lines:
             mode = bool(note) and self.kind == "changed" and isinstance(before, FileNode)
             yield ReviewedHunk(self._hunk(ReplacedLines(0, 0, 0, 0), (), (), note or self.kind), None, mode)
-        old, new = _shown_lines(before), _shown_lines(after)
+        old, new = self._shown(before), self._shown(after)
         for change in lines:
             a, b, c, d = change
             yield ReviewedHunk(self._hunk(change, old[a:b], new[c:d], ""), change)
 
     def _line_changes(self) -> Sequence[ReplacedLines]:
         before, after = self._base, self._change.after
-        if any(node is not None and not is_text(node) for node in (before, after)):
+        if any(node is not None and not self._is_text(node) for node in (before, after)):
             return ()
         if self._file.base == before or (before is None and self._file.base_text == ""):
             return self._file.changes()
-        return git_line_changes(text_of(before), text_of(after))
+        return git_line_changes(self._file.text_of(before), self._file.text_of(after))
+
+    def _shown(self, node: Node | None) -> list[str]:
+        """Return the lines of a text file as people read them."""
+        text = self._file.text_of(node)
+        plain = split_lines(text)
+        if text.isascii():
+            return plain
+        try:
+            decoded = decode(text.encode("latin-1"))
+        except AgentFSError:
+            return plain
+        lines = split_lines(("\ufeff" if decoded.bom else "") + decoded.text)
+        return lines if len(lines) == len(plain) else plain
+
+    def _is_text(self, node: Node | None) -> bool:
+        return is_text(node, self._file.text_of(node))
 
     def _note(self, before: Node | None, after: Node | None) -> str:
         if self._old_path:
@@ -331,7 +348,7 @@ class _Hunks:
         if not births:
             births = [self._file.death(a, b if self._file.base == self._base else a)]
         keys = [
-            # Its versions are only known when they are read. So a line with a text of its own has no other name.
+            # Its versions are known only when they are read, so a line with its own text has no other name.
             "" if version.author == OTHER and self._counts[0 if d == c else 1][text] == 1 else key
             for (version, key), text in zip(births, new or old[-1:] or [note], strict=True)
         ]
@@ -360,19 +377,6 @@ class _Hunks:
 def _digest(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
     return hashlib.blake2b(data, digest_size=_ID_BYTES).hexdigest()
-
-
-def _shown_lines(node: Node | None) -> list[str]:
-    """Return the lines of a text file as people read them."""
-    plain = split_lines(text_of(node))
-    if not isinstance(node, FileNode) or (data := node.load()).isascii():
-        return plain
-    try:
-        decoded = decode(data)
-    except (BinaryError, AgentFSError):
-        return plain
-    lines = split_lines(("\ufeff" if decoded.bom else "") + decoded.text)
-    return lines if len(lines) == len(plain) else plain
 
 
 def review_lines(file: FileReview) -> Iterator[str]:

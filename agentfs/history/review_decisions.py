@@ -53,7 +53,7 @@ def read_marks(given: Mapping[str, Any]) -> _Marks:
     if wrong or not all(isinstance(each, str) for each in texts):
         raise InvalidArgumentError(
             f"These are not the decisions of a review{f': {wrong[0]!r} is wrong' if wrong else ''}.",
-            hint="They have the keys review, since, paths, accept, reject (lists of ids) and edit (texts by id).",
+            hint="Its keys are review, since, paths, accept, reject (lists of ids) and edit (texts by id).",
             details={"parameter": "marks"},
         )
     marks = _Marks(
@@ -122,8 +122,8 @@ def _chosen(found: Changed, marks: _Marks, root: Root) -> set[str]:
         for file in {id(known[each]): known[each] for each in group}.values():
             if file.is_whole and not {*file.ids} <= {*group}:
                 raise InvalidArgumentError(
-                    f"The change of {quote(root.display_path(file.change.path))} can only be decided as a whole,"
-                    f" because the file was {file.kind}.",
+                    f"{quote(root.display_path(file.change.path))} was {file.kind}, so its change can only be"
+                    " decided as a whole.",
                     hint=f"Pass all of its ids: {', '.join(file.ids)}.",
                     details={"parameter": "ids", "ids": file.ids},
                 )
@@ -206,7 +206,7 @@ class _Plan:
 
     def _not_lines(self, file: ReviewedFile) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"The change of {quote(self._root.display_path(file.change.path))} has no lines that can be edited.",
+            f"{quote(self._root.display_path(file.change.path))} has no lines there that can be edited.",
             hint="Accept it or take it back.",
             details={"parameter": "id"},
         )

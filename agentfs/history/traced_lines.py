@@ -28,9 +28,9 @@ def by_another(node: Node | None, author: Author = OTHER) -> Version:
 Line = int | tuple[Version, int]
 
 
-def is_text(node: Node | None) -> bool:
-    """Return True for a file that git treats as text."""
-    return isinstance(node, FileNode) and not Blob("", node.load()).is_binary
+def is_text(node: Node | None, text: str) -> bool:
+    """Return True for a file that git treats as text; `text` is its `text_of`."""
+    return isinstance(node, FileNode) and (not node.size or text != "")
 
 
 def text_of(node: Node | None) -> str:
@@ -47,7 +47,7 @@ class TracedFile:
 
     def _rest_on(self, base: Node | None, text: str) -> None:
         self.base = self.node = base
-        self.base_text = self._text = text
+        self.base_text = self.text = text
         self._lines: list[Line] = list(range(line_count(text)))
         self._removed: dict[int, tuple[Version, int]] = {}  # by the index in the base
         self._last = Version(OTHER)
@@ -60,10 +60,10 @@ class TracedFile:
             return
         self.node, self._last = node, version
         text = text_of(node)
-        if text == self._text:
+        if text == self.text:
             return
         old, lines, end = self._lines, list[Line](), 0
-        for start, old_end, new_start, new_end in git_line_changes(self._text, text):
+        for start, old_end, new_start, new_end in git_line_changes(self.text, text):
             lines += old[end:start]
             lines += zip(repeat(version), range(new_start, new_end), strict=False)
             for at in range(start, old_end):
@@ -76,7 +76,7 @@ class TracedFile:
             for index in range(start, min(stop, len(lines))):
                 if lines[index] == (version, index):
                     lines[index] = by, index
-        self._text, self._lines = text, lines
+        self.text, self._lines = text, lines
 
     def changes(self) -> list[ReplacedLines]:
         """Return the line ranges that differ between the base and the present version.
@@ -84,19 +84,29 @@ class TracedFile:
         Each change stays as it is when other lines are changed or accepted, even among equal lines. So only
         lines between two lines that no version has touched are compared.
         """
-        old, new = split_lines(self.base_text), split_lines(self._text)
+        old, new = split_lines(self.base_text), split_lines(self.text)
         found: list[ReplacedLines] = []
         old_end = new_end = 0
         for at, line in enumerate([*self._lines, len(old)]):
             if isinstance(line, int):
                 if (line, at) != (old_end, new_end):
-                    before, after = "".join(old[old_end:line]), "".join(new[new_end:at])
-                    found += [
-                        ReplacedLines(a + old_end, b + old_end, c + new_end, d + new_end)
-                        for a, b, c, d in git_line_changes(before, after)
-                    ]
+                    region = ReplacedLines(old_end, line, new_end, at)
+                    before, after = old[old_end:line], new[new_end:at]
+                    if set(before).isdisjoint(after):
+                        found.append(region)
+                    else:
+                        found += [
+                            ReplacedLines(a + old_end, b + old_end, c + new_end, d + new_end)
+                            for a, b, c, d in git_line_changes("".join(before), "".join(after))
+                        ]
                 old_end, new_end = line + 1, at + 1
         return found
+
+    def text_of(self, node: Node | None) -> str:
+        """Return the text of the base or the present version, or of any other node."""
+        if node is self.base or node is self.node:
+            return self.base_text if node is self.base else self.text
+        return text_of(node)
 
     def births(self, start: int, end: int) -> Iterator[tuple[Version, str]]:
         """Yield for each line of a range its version, and a name of the line that lasts as long as it."""
@@ -134,7 +144,7 @@ class TracedFile:
             }
             position += stop - start
         rest = line_count(self.base_text) - end
-        new = split_lines(self._text)
+        new = split_lines(self.text)
         ranges = [(a, b, "".join(new[c:d])) for a, b, c, d in changes if (a, b, c, d) in chosen]
         self.base, self.base_text = node, spliced(self.base_text, ranges)
         self._lines, self._removed = [*lines, *range(position, position + rest)], removed

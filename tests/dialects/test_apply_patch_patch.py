@@ -186,7 +186,7 @@ def test_lines_at_several_places_are_refused_with_the_places():
 @pytest.mark.parametrize(("lines", "told"), [
     (["@@", "-nothing of the kind"], "are not in the file"),
     (["@@ class C:", "+x"], "the line \"class C:\" after '@@' is not in the file"),
-    (["@@", "-class B:", "@@", "-class A:"], "ReplacedLines 2"),
+    (["@@", "-class B:", "@@", "-class A:"], "Hunk 2"),
     (["@@", "-class A:", "+class C:", "*** End of File"], "at the end"),
     (["@@", "-lass A:"], "are not in the file"),
 ])  # fmt: skip

@@ -16,7 +16,6 @@ from agentfs.history.storage.database import Database, put_meta
 from agentfs.history.storage.read_history import PersistentReadTracker
 from agentfs.history.storage.state_directory import FILE, StateDirectory
 from agentfs.history.storage.step_log import Ledger, Loaded, StepLog
-from agentfs.history.timeline import Step
 from agentfs.limits import Limits
 from agentfs.policy import Durability
 from agentfs.text import plural

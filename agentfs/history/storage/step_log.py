@@ -18,7 +18,7 @@ from agentfs.history.storage.database import (
     stored_json,
     to_bytes,
 )
-from agentfs.history.timeline import AcceptedFile, Acceptance, Order, PendingRewind, Step, Timeline
+from agentfs.history.timeline import Acceptance, AcceptedFile, Order, PendingRewind, Step, Timeline
 
 _BEGUN = 0  # the number of the step that is under way
 _META_KEYS = {"root", "position", "dropped", "rewind", "processes"}
