@@ -286,7 +286,23 @@ class BusyError(OperationalError, OSError, code="busy", number=errno.EBUSY):
 
 
 class FileIOError(OperationalError, OSError, code="io", number=errno.EIO):
-    """The operating system reported an error; `details` has its errno and text."""
+    """The operating system reported an error; `details` has its errno and text.
+
+    As with Python's OSError, one with the errno of a denied access is made as its subclass `DeniedError`.
+    """
+
+    def __new__(cls, message: str, *, hint: str = "", details: dict[str, Any] | None = None) -> "FileIOError":
+        del hint
+        denied = cls is FileIOError and (details or {}).get("errno") in {errno.EACCES, errno.EPERM}
+        return super().__new__(DeniedError if denied else cls, message)
+
+
+class DeniedError(FileIOError, PermissionError, number=errno.EACCES):
+    """The operating system denied the access."""
+
+
+class RootGoneError(OperationalError, OSError, code="root_gone", number=errno.ESTALE):
+    """The root of the workspace was removed after it was opened."""
 
 
 class ClosedError(OperationalError, ValueError, code="closed"):

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, Self
 
 from agentfs.base.frozen_data import frozen
 from agentfs.errors import InvalidArgumentError
@@ -68,10 +68,22 @@ class Limits:
             if problem := _problem(field.name, value):
                 raise InvalidArgumentError(f"Limits.{field.name} {problem}, not {value!r}.")
 
+    @classmethod
+    def unlimited(cls) -> Self:
+        """Return limits that cut nothing, for programs that bring their own. Never give them to a model.
+
+        Returns:
+            Limits that no call reaches in practice. Only the 200 MiB of `file_bytes` remain, because a file that is edited is in memory.
+        """
+        most: dict[str, Any] = {field.name: _CAPS.get(field.name, LARGEST) for field in fields(cls)}
+        most |= dict.fromkeys(_SECONDS, _DECADES)
+        return cls(**{**most, "line_overhead": None, "count_tokens": None})
+
 
 # A whole file is in memory, so `file_bytes` has a ceiling.
 HARD_FILE_BYTES = 200 * MIB
 _SECONDS = ("timeout", "run_timeout")
+_DECADES = 1e9  # seconds; `connect` sends only finite numbers
 _CAPS = {"file_bytes": HARD_FILE_BYTES, **dict.fromkeys(_SECONDS, math.inf)}
 
 

@@ -30,11 +30,14 @@ class Containment(TypedDict):
         open: How paths are opened: "openat2" (by the kernel) or "fd-walk" (name by name, on descriptors).
         atomic: True if no call can be led astray by a process that swaps directories for links.
         locks: "processes" if locks hold between processes, "threads" if only within this one.
+        unconfined: What a command of `run` may do beyond the promises of the other tools: nothing, unless it
+            is recorded.
     """
 
     open: Literal["openat2", "fd-walk"]
     atomic: bool
     locks: Literal["processes", "threads"]
+    unconfined: list[str]
 
 
 @frozen
@@ -484,6 +487,19 @@ class DeleteResult(Result):
     type: EntryType
     files: int = 1
     unlisted: int = 0
+
+
+@frozen
+class DirectoryResult(Result):
+    """The result of `mkdir`.
+
+    Attributes:
+        path: The directory, relative to the root.
+        created: False if it existed.
+    """
+
+    path: str
+    created: bool
 
 
 @frozen

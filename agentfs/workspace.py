@@ -37,6 +37,7 @@ from agentfs.results import (
     Containment,
     CopyResult,
     DeleteResult,
+    DirectoryResult,
     Edit,
     EditResult,
     Entry,
@@ -746,6 +747,78 @@ class Workspace:
             AgentFSError: `not_found`, `outside_workspace`, `invalid_path`, `refused`.
         """
         return self._root.entry(fspath(path))
+
+    @tool(effect="search", for_models=False)
+    def realpath(self, path: Path) -> str:
+        """Return the path that a path leads to, with all links resolved; for programs.
+
+        Args:
+            path: Any path inside the workspace root. It need not exist.
+
+        Returns:
+            The path, as the results of this workspace display it; "." is where relative paths start.
+
+        Raises:
+            AgentFSError: `outside_workspace` if a link leads out of the root; `not_a_directory`,
+                `link_loop`, `invalid_path`, `refused`.
+        """
+        return self._root.display_path(self._root.resolve(fspath(path), follow_last=True)[1])
+
+    @tool(effect="read", for_models=False)
+    def read_bytes(self, path: Path) -> bytes:
+        """Return the bytes of a file; for programs. The file does not count as shown to the model.
+
+        Args:
+            path: File, relative to the workspace root.
+
+        Returns:
+            All bytes, as they are.
+
+        Raises:
+            AgentFSError: `too_large` for more than `Limits.file_bytes`; `not_found`, `not_a_file`,
+                `not_regular`, `protected`, `refused`, `outside_workspace`; `io`, also a PermissionError,
+                if the system denies the access.
+        """
+        with self._root.open_file(fspath(path)) as file:
+            return file.read_whole(self.limits.file_bytes)
+
+    @tool(effect="write", for_models=False)
+    def write_bytes(self, path: Path, data: bytes) -> WriteResult:
+        """Create a file, or replace all of its bytes; for programs. A link inside the root is followed.
+
+        The file need not have been read, and its mode stays. `undo` takes the change back.
+
+        Args:
+            path: File, relative to the workspace root; missing directories are made.
+            data: The bytes, of any kind.
+
+        Returns:
+            What was written. The diff is empty.
+
+        Raises:
+            AgentFSError: `too_large` for more than `Limits.file_bytes`; `already_exists` for another content
+                if `Policy.overwrite` is "never"; `not_a_file`, `not_a_directory`, `not_regular`, `protected`,
+                `refused`, `read_only`, `outside_workspace`; `io`, also a PermissionError, if the system
+                denies the access.
+        """
+        return editing.write.write_bytes(self._context, fspath(path), data)
+
+    @tool(effect="write", for_models=False)
+    def mkdir(self, path: Path) -> DirectoryResult:
+        """Make a directory, and those above it, as one step; for programs. One that exists is left as it is.
+
+        Args:
+            path: Directory, relative to the workspace root.
+
+        Returns:
+            The directory, and whether it was made.
+
+        Raises:
+            AgentFSError: `already_exists` for anything else at the path; `not_a_directory`, `protected`,
+                `refused`, `read_only`, `outside_workspace`; `io`, also a PermissionError, if the system
+                denies the access.
+        """
+        return editing.write.make_directory(self._context, fspath(path))
 
     @tool(effect="search", default=True)
     def ls(

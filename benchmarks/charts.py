@@ -32,8 +32,6 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 WIDTH, MARGIN, LINE = 500, 18, 19
 OURS = {"agentfs", "agentfs, openat2", "agentfs, walk", "connect"}
 SECOND = {"watched", "without numbers", "local"}  # agentfs too, set up differently
-VARIANTS = {"agentfs[speed]", "engine ripgrep"}  # of the cold search, on the page of its benchmark
-KEPT = "Watched: all texts in memory since an earlier search, watch_bytes of 2 GiB (default 512 MiB)."
 SHOWN = {name: f"agentfs, {name}" for name in (*SECOND, "connect")}
 
 
@@ -75,9 +73,7 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
-def bars(
-    title: str, note: str, unit: str, groups: dict[str, dict[str, float]], *, same_scale: bool = True
-) -> str:
+def bars(title: str, note: str, unit: str, groups: dict[str, dict[str, float]]) -> str:
     """Return a chart with a bar for each name of each group, its name and figure behind it."""
     largest = max(value for group in groups.values() for value in group.values()) or 1
     widest = max(
@@ -96,10 +92,9 @@ def bars(
         if len(groups) > 1:
             y += LINE
             body.append(text(MARGIN, y, label, font_weight=600))
-        most = largest if same_scale else max(group.values())
         for name, value in group.items():
             kind = "ours" if name in OURS else "second" if name in SECOND else "peer"
-            length = max(value / most * room, 1.5)
+            length = max(value / largest * room, 1.5)
             y += LINE
             body.append(rect(kind, MARGIN, y - 12, length, 14, 2))
             figure = f'<tspan class="muted" font-weight="400">{number(value)} {unit}</tspan>'
@@ -123,63 +118,23 @@ def rows_of(name: str, quantity: str = "ms") -> tuple[dict[str, dict[str, float]
     return rows, result["date"]
 
 
-def chosen(rows: dict[str, dict[str, float]], names: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return of each row the figures of some names, in their order."""
-    return {
-        label: found
-        for label, row in rows.items()
-        if (found := {name: row[name] for name in names if name in row})
-    }
-
-
-def cold(tree: str) -> str:
-    rows, date = rows_of(f"search-{tree}")
-    rows = {label: row for label, row in rows.items() if not label.startswith("no literal")}
-    names = ("agentfs", "rg -j1", "rg", "git grep")
-    note = f"milliseconds, patterns with a literal; rg has two cores, rg -j1 one; {date}"
-    return bars(f"Search of {tree.title()}", note, "ms", chosen(rows, names))
-
-
-def first_look() -> str:
-    """The chart of the start page: two searches of a large tree by everyone who was measured."""
-    rows, date = rows_of("search-linux")
-    shown = {
-        label: dict(sorted(row.items(), key=lambda item: item[1]))
-        for label in ("rare literal", "frequent literal")
-        if (row := {who: value for who, value in rows[label].items() if who not in VARIANTS})
-    }
-    note = (
-        "78,000 files, for a name in 6 lines and for a word in 2 million; milliseconds. rg uses two cores, "
-        "also when packages start it, rg -j1 one. Packages were asked for the rare name only. "
-        f"{KEPT} This tree has 1.16 GB, so by default less than half of it is kept. {date}"
-    )
-    return bars("Two searches of the Linux kernel", note, "ms", shown)
-
-
-def watched(tree: str, result: str) -> str:
-    rows, date = rows_of(result)
-    groups = chosen(rows, ("watched", "agentfs", "rg"))
-    note = f"Milliseconds, each group to its own scale. {KEPT} {date}"
-    return bars(f"Searches of {tree.title()}, watched", note, "ms", groups, same_scale=False)
-
-
 def remote() -> str:
     rows, date = rows_of("remote")
-    note = f"milliseconds over ssh with 20 ms to and fro; each group to its own scale; {date}"
-    return bars("A tree on another machine", note, "ms", rows, same_scale=False)
+    [search] = (row for label, row in rows.items() if label.startswith("grep"))
+    note = f"milliseconds over ssh with 20 ms to and fro; {date}"
+    return bars("A search on another machine", note, "ms", {"grep": search})
 
 
 def tokens() -> str:
     rows, date = rows_of("tokens", "tokens")
     total = {name: sum(row[name] for row in rows.values()) for name in next(iter(rows.values()))}
-    shown = ("ls: 500 entries of a tree", "glob: 200 files", "grep: 200 hits", "read: a small file")
-    groups = {"all tasks together": total, **{label: rows[label] for label in shown}}
+    groups = {"all tasks together": total}
     counted = json.loads((RESULTS / "tokens.json").read_text())["tree"]
     note = (
         f"tokens for the same content in formats rebuilt from the peers' sources, by {counted}; "
-        f"each group to its own scale; {date}"
+        f"reading included; {date}"
     )
-    return bars("What an answer costs", note, "tokens", groups, same_scale=False)
+    return bars("What the same tasks cost", note, "tokens", groups)
 
 
 def races() -> str:
@@ -190,11 +145,6 @@ def races() -> str:
 
 
 CHARTS: dict[str, tuple[str, Callable[[], str]]] = {
-    "search": ("search-linux", first_look),
-    "search-linux": ("search-linux", lambda: cold("linux")),
-    "search-django": ("search-django", lambda: cold("django")),
-    "watched-linux": ("search-linux", lambda: watched("linux", "search-linux")),
-    "watched-django": ("watched-django", lambda: watched("django", "watched-django")),
     "remote": ("remote", remote),
     "tokens": ("tokens", tokens),
     "races": ("races", races),

@@ -39,9 +39,8 @@ def run_loop(model: Model, tools: Toolset, task: str, *, most_turns: int = 40) -
         show(reply)
         if not reply.get("tool_calls"):
             return messages
-        answers = tools.answer(
-            reply["tool_calls"]
-        )  # one for each call, and a message with images if there are any
+        # One for each call, and a message with images if there are any.
+        answers: list[Any] = [*tools.answer(reply["tool_calls"])]
         messages += answers
         for answer in answers:
             show(answer)

@@ -1,4 +1,4 @@
-"""Draw the diagrams of the documentation from text, and record the example loop as a picture.
+"""Draw the diagrams of the documentation from text, and the session of README as a picture.
 
     PYTHONPATH=. python scripts/diagrams.py
 
@@ -7,18 +7,14 @@ reads scripts/diagrams/*.txt and writes docs/images/*.svg. A diagram is a title,
 arrows (`id -> id : label`).
 """
 
-import os
 import re
-import subprocess
-import sys
-import tempfile
 import textwrap
-from pathlib import Path
 from typing import NamedTuple
 
 from agentfs.cli.colors import color_style
 from agentfs.text import styled_diff
 from benchmarks.charts import IMAGES, LINE, MARGIN, ROOT, rect, svg, text
+from scripts.pages import blocks_of
 
 SOURCES = ROOT / "scripts" / "diagrams"
 GAP = (58, 24)  # between columns, and between rows
@@ -26,14 +22,6 @@ BOX = re.compile(r"([\[(<])(\w+)[\])>] (\d+) (\d+) (.+)")
 ARROW = re.compile(r"(\w+) -> (\w+)(?: : (.+))?")
 KINDS = {"[": "peer", "(": "bad", "<": "ours"}
 COLUMNS = 96
-# What the example loop is run on: nothing in it changes with agentfs.
-PROJECT = {
-    "README.md": (
-        "# greeter\n\nSays hello in the language of whoever is greeted.\n\n    python -m greeter Ada\n"
-    ),
-    "greeter/__init__.py": 'GREETINGS = {"en": "Hello", "fr": "Bonjour"}\n',
-    "greeter/__main__.py": 'from greeter import GREETINGS\n\nprint(GREETINGS["en"])\n',
-}
 MONOSPACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 SGR = {"1": "bold", "2": "muted", "31": "bad", "32": "good", "36": "second"}
 
@@ -132,39 +120,31 @@ def arrow(start: Box, end: Box, label: str) -> list[str]:
 
 
 def transcript() -> str:
-    """Return what the example loop prints, run on the small project with its scripted model."""
-    with tempfile.TemporaryDirectory() as directory:
-        for name, content in PROJECT.items():
-            path = Path(directory) / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(content)
-        environment = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
-        command = [sys.executable, str(ROOT / "examples" / "agent_loop.py"), "--repository", directory]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603 - our own script
-    return done.stdout.strip()
+    """Return what the session of README prints; tests/test_docs.py runs it."""
+    [printed] = [block.content for block in blocks_of(ROOT / "README.md") if block.content.startswith(">>> ")]
+    return printed.strip()
 
 
 def recording(printed: str) -> str:
-    """Return a picture of a terminal in which the example loop has run."""
-    blocks = re.split(r"\n(?=\n>>> |\n=== )", printed)
-    lines = ["\033[1m$ python examples/agent_loop.py --repository greeter\033[0m", ""]
-    for block in blocks:
-        for line in styled_diff(block.lstrip("\n")).render(color_style()).split("\n"):
-            is_call = line.startswith((">>> ", "=== "))
+    """Return a picture of a terminal in which the session has run."""
+    lines = []
+    for block in re.split(r"\n(?=>>> )", printed):
+        for line in styled_diff(block).render(color_style()).split("\n"):
+            is_call = line.startswith(">>> ")
             parts = textwrap.wrap(line, COLUMNS, drop_whitespace=False, subsequent_indent="    ") or [""]
             lines += [f"\033[36m{part}\033[0m" for part in parts] if is_call else fold(line)
         lines.append("")
     body = [f'<g font-family="{MONOSPACE}" font-size="13">']
     y = MARGIN + 4
-    for line in lines:
+    for line in lines[:-1]:
         y += 17
         body.append(f'<text class="text" x="{MARGIN}" y="{y}">{spans(line)}</text>')
     body.append("</g>")
     description = (
-        "A terminal: the scripted model lists, searches and reads a small project, makes a mistaken edit, "
-        "corrects it as the error says, and the diff is shown."
+        "A terminal: a mistaken edit, the error with the right line, the corrected edit with its diff, a "
+        "command that changes the file, and undo."
     )
-    return svg("A session of the example loop", description, y + MARGIN, body, 800)
+    return svg("A mistake, its correction, a command and undo", description, y + MARGIN, body, 800)
 
 
 def fold(line: str) -> list[str]:

@@ -60,11 +60,14 @@ USUAL: dict[str, dict[str, Any]] = {
     "glob": {"pattern": "*"},
     "grep": {"pattern": "one"},
     "keep": {"kept": "text"},
+    "mkdir": {"path": "new"},
     "move": {"path": "a.txt", "to": "new.txt"},
     "multi_edit": {"path": "a.txt", "edits": [Edit("one", "1")]},
     "output": {"id": "c1"},
     "read": {"path": "a.txt"},
+    "read_bytes": {"path": "a.txt"},
     "read_many": {"paths": ["a.txt"]},
+    "realpath": {"path": "a.txt"},
     "recorded": {"function": print},
     "recording": {"label": "x"},
     "replace": {"old_string": "one", "new_string": "1"},
@@ -75,6 +78,7 @@ USUAL: dict[str, dict[str, Any]] = {
     "stat": {"path": "a.txt"},
     "stop": {"id": "c1"},
     "write": {"path": "new.txt", "content": "new\n"},
+    "write_bytes": {"path": "new.bin", "data": b"\0"},
 }
 METHODS = {
     name: inspect.getattr_static(Workspace, name)

@@ -739,15 +739,38 @@ def test_an_invalid_pattern_can_be_passed_again_as_advised(tree):
     assert (again.returncode, again.stdout) == (0, "call.py:1:f(\n"), done.stderr
 
 
-def test_find_of_a_name_says_how_to_find_names(tree):
-    """Line 17: `find NAME` said only that the directory does not exist."""
-    done = run("find", "impo rt", cwd=tree)
-    assert done.returncode == 2
-    [call] = re.findall(r"call `agentfs (find [^`]*)`", done.stderr)
-    (tree / "impo rt.txt").write_text("")
-    again = run(*shlex.split(call), cwd=tree)
-    assert (again.returncode, again.stdout) == (0, "impo rt.txt\n")
-    assert "--pattern" not in run("find", "missing", "-g", "*.py", cwd=tree).stderr
+def test_find_takes_the_pattern_first_as_fd_does(tree):
+    """`fd NAME` finds names; `find NAME` took the name for a directory."""
+    (tree / "sub/impo rt.txt").write_text("")
+    assert run("find", "impo rt", cwd=tree).stdout == "sub/impo rt.txt\n"
+    assert run("find", ".", "sub", cwd=tree).stdout == "sub/impo rt.txt\n"
+    assert run("find", "^b", "sub", ".", cwd=tree).stdout == "b.txt\n"
+    assert run("find", "sub", "--pattern", "txt$", cwd=tree).stdout == "sub/impo rt.txt\n"
+    assert run("find", "-g", "*.txt", "sub", cwd=tree).stdout == "sub/impo rt.txt\n"
+    assert run("find", "missing", "-g", "*.py", cwd=tree).returncode == 2
+    assert run("find", "absent", cwd=tree).returncode == 1
+    more = run("find", ".", "--limit", "1", cwd=tree)
+    assert "more: --offset 1" in more.stderr
+
+
+@needs("fd")
+@pytest.mark.parametrize(
+    "words",
+    ["tmp", "-t f .", ". sub", "'^[ab]' sub site", "-e tmp", "-e tmp . sub", "B.TMP", "b.tmp -d 1", "-t d S"],
+)
+def test_find_finds_what_fd_does(decoys, words):
+    words = shlex.split(words)
+    judge = subprocess.run(
+        [program("fd"), "--strip-cwd-prefix" if len([*words]) == 1 else "--color=never", *words],
+        cwd=decoys,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    done = run("find", *words, cwd=decoys)
+    expected = sorted(line.removeprefix("./").rstrip("/") for line in judge.stdout.splitlines())
+    assert sorted(done.stdout.splitlines()) == expected, (done.stderr, judge.stderr)
+    assert done.returncode == (0 if expected else 1)
 
 
 def test_read_many_takes_several_paths_and_the_json_of_a_list(tree):
@@ -821,3 +844,128 @@ def test_the_extras_declare_what_the_package_imports():
     provided = {"pydantic", "mcp_types"}  # parts of the interface of `mcp`, which requires them
     assert imported - {*sys.stdlib_module_names, "agentfs"} - provided <= declared
     assert {"argcomplete"} == {re.match(r"[\w-]+", each)[0] for each in extras["cli"]}
+
+
+# --- item 8 of issue 49 ---
+
+
+def test_the_help_is_printed_without_a_command_and_by_help(tmp_path):
+    asked = run("--help", cwd=tmp_path)
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert run("help", cwd=tmp_path).stdout == asked.stdout
+    bare = run(cwd=tmp_path)
+    assert (bare.returncode, bare.stdout, bare.stderr) == (2, asked.stdout, "")
+    assert run("help", "grep", cwd=tmp_path).stdout == run("grep", "--help", cwd=tmp_path).stdout
+    assert run("help", "multi-edit", cwd=tmp_path).stdout.startswith("usage: agentfs multi_edit [OPTIONS] ")
+    wrong = run("help", "gerp", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "Did you mean 'grep'?" in wrong.stderr
+
+
+EXAMPLES = {
+    line.split()[0]: line
+    for line in (Path(__file__).parents[1] / "agentfs/cli/examples.txt").read_text().splitlines()
+}
+
+
+def commands(tmp_path):
+    shown = run("--help", cwd=tmp_path).stdout
+    return re.findall(r"^    ([a-z_]+) ", shown, re.MULTILINE)
+
+
+def test_the_first_screen_of_each_command_has_its_example(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    names = commands(tmp_path)
+    assert {"read", "grep", "run", "mcp", "diff"} <= {*names}
+    for name in names:
+        screen = "\n".join(run(name, "--help", cwd=tmp_path).stdout.splitlines()[:24])
+        [example] = [" ".join(part.split()) for part in screen.split("\n\n") if part.startswith("example: ")]
+        assert example.startswith(f"example: agentfs {name} ")
+        assert example.removeprefix("example: agentfs ") == EXAMPLES[name]
+
+
+def test_each_example_of_the_help_succeeds(tmp_path):
+    assert sorted(EXAMPLES) == sorted(commands(tmp_path))
+    work = tmp_path / "work"
+    for name, content in {
+        "src/app.py": "# TODO\ndef main():\n    return 1\n",
+        "run/main.py": "main\n",
+        "a.py": "# TODO\ndef main():\n    return 2\n",
+        "tests/test_app.py": "",
+        "README.md": "text\n",
+        "Makefile": "test:\n\ttrue\n",
+    }.items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_text(content)
+    assert run("write", "made.txt", "x", "--state", "../history", cwd=work).returncode == 0
+    for name, line in EXAMPLES.items():
+        if name == "run":
+            continue  # tests/commands runs commands, where a sandbox is possible
+        done = run(*shlex.split(line), cwd=work, stdin="" if name in {"mcp", "serve"} else None)
+        if name == "edit_lines":  # the ids that one command shows are unknown to the next
+            assert "No line ids" in done.stderr
+            continue
+        assert done.returncode == 0, (line, done.stderr)
+        assert done.stdout or name in {"mcp", "serve"}, line
+
+
+@needs("rg")
+@pytest.mark.parametrize("words", [
+    "-o TODO", "-o 'T|O'", "-oi todo", "-on TODO -m1", "-o 'one|TODO' -C1", "-o two -A1", "-ov TODO", "-oc O",
+    "-ol TODO", "-oU 'TODO\\ntwo'", "-oU 'one|TODO\\ntwo\\nthree'", "-ow TODO -0", "-o absent", "-oF 'x|'",
+    "-q TODO", "-q absent", "-q TODO missing a.tmp", "-q absent a.tmp missing", "-q -c TODO", "-qv TODO",
+    "-Tpy -l TODO", "-Tmd -Tpy -l TODO", "-tpy -l TODO", "-T md TODO -c",
+])  # fmt: skip
+def test_o_q_and_not_types_are_those_of_ripgrep(decoys, words):
+    for name in ("c.py", "d.md", "e.py/in.txt"):
+        (decoys / name).parent.mkdir(exist_ok=True)
+        (decoys / name).write_text("TODO TODO one\nTODOs\n")
+    words = shlex.split(words)
+    rg = [program("rg"), "--no-heading", "-n", "-H", "--sort", "path", *words]
+    judge = subprocess.run(
+        rg, cwd=decoys, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    done = run("grep", *words, cwd=decoys)
+    assert (done.stdout, done.returncode) == (judge.stdout, judge.returncode), (done.stderr, judge.stderr)
+    if "-q" in words[0] and "missing" not in words:
+        assert done.stderr == ""
+
+
+@needs("rg")
+def test_the_type_list_names_the_types_and_the_globs_of_ripgrep(tmp_path):
+    ours, theirs = (
+        dict(line.split(": ", 1) for line in text.splitlines())
+        for text in (
+            run("grep", "--type-list", cwd=tmp_path).stdout,
+            subprocess.run([program("rg"), "--type-list"], capture_output=True, text=True, check=True).stdout,
+        )
+    )
+    assert theirs.keys() <= ours.keys()
+    assert [*ours] == sorted(ours)
+    plain = {name for name, globs in theirs.items() if "[" not in globs and "{" not in globs}
+    same = {name for name in plain if {*ours[name].split(", ")} == {*theirs[name].split(", ")}}
+    assert len(same) > 0.9 * len(theirs), {name: (ours[name], theirs[name]) for name in plain - same}
+
+
+def test_a_long_listing_has_type_size_and_time_as_ls_does(tree):
+    (tree / "link").symlink_to("a.py")
+    os.utime(tree / "a.py", (1_000_000_000, 1_000_000_000))
+    done = run("ls", "-l", cwd=tree)
+    rows = [
+        re.fullmatch(r"([-dls]) +(-|\d+) (\d{4}-\d\d-\d\d \d\d:\d\d) (.+)", line)
+        for line in done.stdout.splitlines()
+    ]
+    judge = subprocess.run(
+        ["ls", "-lL", "--time-style=+%Y-%m-%d %H:%M", "a.py", "b.txt", "sub", "-d", "link"],
+        cwd=tree, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    theirs = {words[-1]: words for words in map(str.split, judge.stdout.splitlines())}
+    assert [row[4] for row in rows] == ["sub", "a.py", "b.txt", "link"]
+    assert [row[1] for row in rows] == ["d", "-", "-", "s"]
+    for row in rows:
+        words = theirs[row[4]]
+        if row[4] != "link":
+            assert row[3] == " ".join(words[-3:-1])
+        if row[1] == "-":
+            assert row[2] == words[-4]
+    assert run("ls", "-l", "--json", cwd=tree).stdout == run("ls", "--json", cwd=tree).stdout

@@ -16,7 +16,7 @@ from agentfs.remote import protocol
 LEAVES = [
     each
     for each in vars(errors).values()
-    if isinstance(each, type) and issubclass(each, AgentFSError) and each.code
+    if isinstance(each, type) and issubclass(each, AgentFSError) and "code" in vars(each) and each.code
 ]
 SYSTEM_LEAVES = [each for each in LEAVES if issubclass(each, OSError)]
 
@@ -39,6 +39,15 @@ def test_an_error_of_the_system_has_its_number_text_and_path(leaf):
         assert facts(other) == facts(error)
     assert facts(error.in_names(METHODS)) == facts(error)
     assert leaf("message").filename is None
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EIO, errno.EROFS])
+def test_a_denied_access_is_a_permission_error_everywhere(number):
+    error = errors.FileIOError("message", details={"path": "a", "errno": number})
+    decoded = protocol.decode_error(json.loads(json.dumps(protocol.encode_error(error))))
+    for other in (error, pickle.loads(pickle.dumps(error)), decoded, error.in_names(METHODS)):
+        denied = type(OSError(number, "")) is PermissionError
+        assert (other.code, other.errno, isinstance(other, PermissionError)) == ("io", number, denied)
 
 
 @pytest.mark.parametrize(

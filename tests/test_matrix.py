@@ -366,6 +366,8 @@ METHODS: dict[str, Method] = {
     "read_many": Method("read_many", {"one": "paths", "several": "paths"}),
     "exists": Method("exists", ONE, only=PROGRAM),
     "stat": Method("stat", ONE, only=PROGRAM),
+    "realpath": Method("realpath", ONE, only=PROGRAM),
+    "read_bytes": Method("read_bytes", ONE, only=PROGRAM),
     "ls": Method("ls", SEVERAL, kind="search"),
     "ls past": Method("ls", SEVERAL, lambda _: {"offset": 99}, kind="search"),
     "ls deep": Method("ls", SEVERAL, lambda _: {"depth": 0}, kind="search"),
@@ -405,6 +407,9 @@ METHODS: dict[str, Method] = {
         "write", ONE, lambda _: {"content": f"{NEW}\n", "overwrite": True}, kind="change", only=PROGRAM
     ),
     "write undone": Method("write", ONE, content, before=undone_past_others, kind="change", only=WITH_OTHERS),
+    "write_bytes": Method("write_bytes", ONE, lambda _: {"data": b"\0by\xff"}, kind="change", only=PROGRAM),
+    "mkdir": Method("mkdir", ONE, kind="change", only=PROGRAM | {"target": ("text", "missing", "kept")}),
+    "mkdir free": Method("mkdir", NONE, lambda site: {"path": f"{site.free}/x"}, kind="change", only=PROGRAM),
     "append": Method("append", ONE, content, kind="change"),
     "edit": Method("edit", ONE, replacement, kind="change"),
     "edit absent": Method(
@@ -564,6 +569,8 @@ def answer_of(act: Callable[[], Any]) -> Answer:
         return Answer(crash=repr(error))
     if isinstance(result, Result):
         return Answer(result.text, result.to_dict(), result.next, notes=result.notes)
+    if isinstance(result, bytes):
+        return Answer(result.decode("utf-8", "replace"), [*result])
     return Answer(json.dumps(plain(result)), plain(result))
 
 
@@ -925,7 +932,7 @@ def it_shows_what_is_there(seen: Seen) -> Iterator[str]:
     """A read and the calls that it advises show the lines of the named files: all of them, and no others."""
     if seen.site.method.kind != "read" or not seen.answer.success or seen.cell["rules"] == "denied":
         return
-    if seen.name in {"exists", "stat"} or seen.cell["target"] not in {*SLUGS, *KEPT}:
+    if seen.name in {"exists", "stat", "realpath"} or seen.cell["target"] not in {*SLUGS, *KEPT}:
         return
     wanted = tokens(TREE[seen.site.target])
     if seen.cell["named"] == "several":
@@ -1118,7 +1125,9 @@ def the_order_of_paths_changes_nothing(seen: Seen) -> Iterator[str]:
 @law
 def what_is_denied_stays_closed(seen: Seen) -> Iterator[str]:
     if seen.cell["rules"] == "denied" and seen.cell["target"] in {"text", "notebook", "large", "dotfile"}:
-        shown = tokens(seen.answer.text + json.dumps(seen.answer.data)) - tokens(json.dumps(seen.arguments))
+        shown = tokens(seen.answer.text + json.dumps(seen.answer.data)) - tokens(
+            json.dumps(seen.arguments, default=repr)
+        )
         if own := {each for each in shown if f" {seen.site.slug} " in each}:
             yield f"shows {sorted(own)[:2]}"
 
@@ -1202,7 +1211,7 @@ def faults_of(cell: Cell) -> list[str]:
             return []  # it refuses the rule in this spelling
         raise
     said = f".venv/bin/python -m tests.test_matrix {' '.join(map(json.dumps, cell.values()))}"
-    return [f"{said}\n      {name}({json.dumps(arguments)[:150]}) {each}" for each in wrong]
+    return [f"{said}\n      {name}({json.dumps(arguments, default=repr)[:150]}) {each}" for each in wrong]
 
 
 def drawn() -> list[Cell]:
@@ -1263,4 +1272,4 @@ if __name__ == "__main__":
         asked_site.method.before(asked_site)
         asked_name, asked_arguments, asked_answer = asked_site.act()
     told = "\n".join(faults_of(asked)) or "no fault"
-    sys.stdout.write(f"{asked_name}({json.dumps(asked_arguments)})\n{asked_answer}\n\n{told}\n")
+    sys.stdout.write(f"{asked_name}({json.dumps(asked_arguments, default=repr)})\n{asked_answer}\n\n{told}\n")

@@ -40,6 +40,7 @@ PYTHON_ERRORS = {
     "timeout": TimeoutError,
     "busy": OSError,
     "io": OSError,
+    "root_gone": OSError,
     "closed": ValueError,
     "unsupported": NotImplementedError,
     "disconnected": ConnectionError,
@@ -49,7 +50,7 @@ CODES = """
 outside_workspace not_found already_exists not_a_file not_a_directory not_regular link_loop invalid_path
 name_too_long protected read_only refused no_match ambiguous no_change unread stale conflict unknown_line
 overlap binary encoding too_large past_end invalid_content invalid_argument invalid_pattern unknown_tool
-timeout busy io closed unsupported disconnected
+timeout busy io root_gone closed unsupported disconnected
 """.split()  # noqa: SIM905 - a list of strings would be five times as long
 
 SIGNATURES = {
@@ -59,6 +60,10 @@ SIGNATURES = {
     "copy": "path, to",
     "exists": "path",
     "stat": "path",
+    "realpath": "path",
+    "read_bytes": "path",
+    "write_bytes": "path, data",
+    "mkdir": "path",
     "edit": "path, old_string, new_string, replace_all=False, raw=False",
     "multi_edit": "path, edits, raw=False",
     "edit_lines": "path, changes",
@@ -79,8 +84,8 @@ SIGNATURES = {
 
 
 def leaves(cls: type[AgentFSError]) -> list[type[AgentFSError]]:
-    below = cls.__subclasses__()
-    return [cls] if not below else [leaf for child in below for leaf in leaves(child)]
+    own = [cls] if "code" in vars(cls) and cls.code else []
+    return [*own, *(leaf for child in cls.__subclasses__() for leaf in leaves(child))]
 
 
 def test_all_is_frozen():

@@ -574,7 +574,7 @@ class InstanceOf(Kind):
         self._name: str = getattr(type_, "__name__", None) or repr(type_)
         article = "an" if self._name[0] in "AEIOU" else "a"
         noun = "path" if type_ is os.PathLike else "callable" if type_ is Callable else self._name
-        self.description = f"{article} {noun}"
+        self.description = "bytes" if type_ is bytes else f"{article} {noun}"
 
     def schema(self, rules: "SchemaRules") -> "Schema":
         if rules.output:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
-from operator import itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
 from agentfs.base.visible import to_json
@@ -85,7 +84,6 @@ def shown_in(style: Style | None) -> Generator[None]:
         _style.reset(token)
 
 
-_text_of = itemgetter(1)
 Part: TypeAlias = str | NextCall | ToolName | ParameterName | Retry
 
 
@@ -187,7 +185,7 @@ class Advice(str):
     @classmethod
     def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
         rendered = cls._rendered(parts, names)
-        return None if rendered is None else "".join(map(_text_of, rendered))
+        return None if rendered is None else "".join([text for _, text in rendered])
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:
@@ -208,7 +206,7 @@ class Joined(Advice):
     @classmethod
     def _text(cls, parts: tuple[Part, ...], names: Names) -> str | None:
         rendered = cls._rendered(parts, names)
-        return None if rendered is None else str(parts[0]).join(map(_text_of, rendered))
+        return None if rendered is None else str(parts[0]).join([text for _, text in rendered])
 
     @classmethod
     def _rendered(cls, parts: tuple[Part, ...], names: Names) -> list[tuple[Part, str]] | None:

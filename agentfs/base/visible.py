@@ -24,6 +24,7 @@ from typing import Any
 
 _OPEN = "⟦"
 _MOST_LITERAL = 200
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 IGNORABLE = (  # Default_Ignorable_Code_Point of Unicode 16, except the joiners and selectors of emoji
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -107,7 +108,8 @@ def literal(value: Any) -> str:
 
 def to_json(value: Any, **options: Any) -> str:
     """Return a value as JSON with hidden characters escaped; `options` are those of `json.dumps`."""
-    text = json.dumps(value, ensure_ascii=False, **options)
+    # `json.dumps` makes an encoder for each call that passes an option.
+    text = json.dumps(value, ensure_ascii=False, **options) if options else _encode(value)
     return text if _is_plain(text) else _hidden(name=False, bracket=False).sub(_escape, text)
 
 

@@ -19,6 +19,9 @@ class CommandOptions:
         json: Print JSON: the whole result, or an object for each entry of a list.
         color: Colors (default: auto).
         regexp: Search for this pattern; may be repeated, and all other arguments are paths.
+        only_matching: Print only the matched parts, each on a line.
+        quiet: Print nothing; the exit status tells whether there is a match.
+        long: Print the type, size and time of each entry.
         null: Print data, with a NUL after each path instead of a line feed (for `xargs -0`).
         name: The tool, such as read.
         arguments: Its arguments as a JSON object; `-` reads standard input.
@@ -58,6 +61,9 @@ class CommandOptions:
     json: bool = False
     color: Literal["auto", "always", "never"] = "auto"
     regexp: Sequence[str] = ()
+    only_matching: bool = False
+    quiet: bool = False
+    long: bool = False
     null: bool = False
     name: str = ""
     arguments: str = ""

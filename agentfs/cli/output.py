@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import repeat
 from typing import Any
 
 from agentfs.base.visible import one_line
+from agentfs.cli.command_options import CommandOptions
 from agentfs.errors import EncodingError, FileIOError, InvalidArgumentError
 from agentfs.fs.path import parse_display_name
 from agentfs.text import escape_controls
@@ -81,13 +83,14 @@ def wants_data(color: str) -> bool:
 
 
 def data_of(
-    facts: Mapping[str, Any], output_mode: str, root: str, *, null: bool, context: bool = False
+    facts: Mapping[str, Any], output_mode: str, root: str, options: CommandOptions, *, context: bool = False
 ) -> bytes | None:
     """Return the data of a result for other programs, or None if it only has a text.
 
-    Paths are one a line, or end in NUL with `null`. Matches are printed as by `rg -n -H --no-heading`, files
-    as by `cat`. With `context`, `--` divides matches that are not adjacent.
+    Paths are one a line, or end in NUL with `--null`. Matches are printed as by `rg -n -H --no-heading`,
+    files as by `cat`. With `context`, `--` divides matches that are not adjacent.
     """
+    null = options.null
     end = b"\0" if null else b"\n"
 
     def name(path: str) -> bytes:
@@ -99,12 +102,15 @@ def data_of(
             return b"%d\n" % facts["total_matches"]
         if output_mode == "files_with_matches" or (output_mode == "content" and not facts["matches"]):
             return b"".join(name(path) + end for path in counts)
-        after = end if null else b":"
+        after, counted = end if null else b":", "matches" if options.only_matching else "lines"
         if output_mode == "count":
-            return b"".join(name(path) + after + b"%d\n" % each["lines"] for path, each in counts.items())
-        return b"".join(_match_lines(facts["matches"], name, null=null, context=context))
+            return b"".join(name(path) + after + b"%d\n" % each[counted] for path, each in counts.items())
+        return b"".join(_match_lines(facts["matches"], name, options, context=context))
     if "total" in facts and (entries := facts.get("entries", facts.get("files"))) is not None:
-        return b"".join(name(entry["path"]) + end for entry in entries)
+        before = map(encoded, _long(entries)) if options.long else repeat(b"")
+        return b"".join(
+            first + name(entry["path"]) + end for first, entry in zip(before, entries, strict=False)
+        )
     files = facts["files"] if "left" in facts and "failed" in facts else [facts]
     if all(file.get("kind") == "text" and not file["line_ids"] for file in files):
         return b"".join(encoded(file["content"]) for file in files)
@@ -123,28 +129,57 @@ def records_of(facts: Mapping[str, Any], output_mode: str) -> list[Mapping[str, 
 
 
 def _match_lines(
-    matches: Sequence[Mapping[str, Any]], name: Callable[[str], bytes], *, null: bool, context: bool
+    matches: Sequence[Mapping[str, Any]],
+    name: Callable[[str], bytes],
+    options: CommandOptions,
+    *,
+    context: bool,
 ) -> Iterator[bytes]:
-    """Yield `path:line:text` for each matching line and `path-line-text` for the lines around it."""
-    files: dict[str, dict[int, tuple[str, str]]] = {}
+    """Yield `path:line:text` for each matching line and `path-line-text` for the lines around it.
+
+    With `-o`, the text is a matched part of the line, and a line is repeated for each.
+    """
+    files: dict[str, dict[int, tuple[str, list[str]]]] = {}
     for match in matches:
         rows = files.setdefault(match["path"], {})
         first, found = match["line"], match["text"].split("\n")
         for number, line in enumerate(match["before"], first - len(match["before"])):
-            rows.setdefault(number, ("-", line))
-        rows.update({number: (":", line) for number, line in enumerate(found, first)})
+            rows.setdefault(number, ("-", [line]))
+        if options.only_matching and match["spans"]:
+            for number, part in _matched_parts(match):
+                earlier = rows.get(number, ("-", []))
+                rows[number] = (":", [*(earlier[1] if earlier[0] == ":" else ()), part])
+        else:
+            rows.update({number: (":", [line]) for number, line in enumerate(found, first)})
         for number, line in enumerate(match["after"], first + len(found)):
-            rows.setdefault(number, ("-", line))
+            rows.setdefault(number, ("-", [line]))
     context = context or any(mark == "-" for rows in files.values() for mark, _ in rows.values())
     previous: tuple[str, int] | None = None
     for path, rows in files.items():
         for number in sorted(rows):
             if context and previous is not None and previous != (path, number - 1):
                 yield b"--\n"
-            mark, line = rows[number]
-            separator = b"\0" if null else mark.encode()
-            yield name(path) + separator + encoded(f"{number}{mark}{line}\n")
+            mark, lines = rows[number]
+            start = name(path) + (b"\0" if options.null else mark.encode())
+            yield b"".join(start + encoded(f"{number}{mark}{line}\n") for line in lines)
             previous = path, number
+
+
+def _matched_parts(match: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """Yield the number and the matched part of each line of each match."""
+    text = match["text"]
+    for first, end in match["spans"]:
+        yield from enumerate(text[first:end].split("\n"), match["line"] + text.count("\n", 0, first))
+
+
+def _long(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the type, size and time of each entry, in columns, as `ls -l` prints them."""
+    sizes = ["-" if entry["size"] is None else str(entry["size"]) for entry in entries]
+    width = max(map(len, sizes), default=0)
+    for entry, size in zip(entries, sizes, strict=True):
+        kind = "-" if entry["type"] == "file" else entry["type"][0]
+        moment = entry["mtime"] and time.strftime("%Y-%m-%d %H:%M", time.localtime(entry["mtime"]))
+        yield f"{kind} {size:>{width}} {moment or '':16} "
 
 
 def _file_name(path: str, root: str, *, one_a_line: bool) -> bytes:

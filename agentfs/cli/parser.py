@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from importlib.resources import files
 from typing import Any, NoReturn, cast
 
 import agentfs
@@ -23,7 +24,7 @@ from agentfs.arguments.kinds import (
 )
 from agentfs.cli.command_options import CommandOptions
 from agentfs.cli.history_commands import show_diff, show_log
-from agentfs.cli.output import FAILED, print_error
+from agentfs.cli.output import FAILED, print_error, print_text
 from agentfs.cli.run_command import run_command
 from agentfs.cli.servers import serve_mcp, serve_stdio
 from agentfs.cli.tool_commands import (
@@ -37,6 +38,7 @@ from agentfs.cli.tool_commands import (
 from agentfs.policy import Policy
 from agentfs.text.nearest import nearest
 from agentfs.tools.spec import Tool, exposable, make_tool
+from agentfs.tree.file_types import type_globs
 from agentfs.workspace import Workspace
 
 _Run = Callable[[CommandOptions], int]
@@ -77,12 +79,15 @@ _VARIABLES = {"root": "AGENTFS_ROOT", "state": "AGENTFS_STATE"}
 # Short options, as `rg` and `fd` have them.
 _SHORT = {
     "grep": """i=ignore_case S=smart_case w=word x=whole_line n=line_numbers F=fixed_strings U=multiline
-        v=invert A=after B=before C=context g=glob t=type m=max_count L=follow_symlinks e=regexp 0=null""",
+        v=invert A=after B=before C=context g=glob t=type m=max_count L=follow_symlinks e=regexp
+        o=only_matching q=quiet 0=null""",
     "find": "t=types e=extensions g=glob E=exclude d=max_depth L=follow_symlinks 0=null",
     "glob": "t=types E=exclude 0=null",
-    "ls": "0=null",
+    "ls": "l=long 0=null",
     "delete": "r=recursive",
 }
+# The options of a tool that only the command line has.
+_OWN = {"grep": "regexp only_matching quiet", "ls": "long"}
 _OUTPUT_MODES = {
     "-l": ("--files-with-matches", "files_with_matches", "Print only the paths of files with matches."),
     "-c": ("--count", "count", "Print only the number of matching lines of each file."),
@@ -96,17 +101,21 @@ def parse_command_line(argv: Sequence[str]) -> tuple[_Run, CommandOptions]:
         SystemExit: The help, the version, completions or an error were printed.
     """
     completes = "_ARGCOMPLETE" in os.environ
+    if argv and argv[0] == "help":
+        argv = [*argv[1:2], "--help"]
     parser, commands = _parser("" if completes or not argv else argv[0])
     if completes:
         import argcomplete  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - the extra `cli`
 
         argcomplete.autocomplete(parser, exclude=[each for each in commands if "_" in each])
-    name = argv[0] if argv else ""
+    if not argv:
+        parser.print_help()
+        sys.exit(FAILED)
+    name = argv[0]
     if name not in commands:
         if not name.startswith("-"):
             near = nearest(name, commands)
-            what = f"{name!r} is not a command." if name else "a COMMAND is required."
-            parser.error(what + (f" Did you mean {near!r}?" if near else ""))
+            parser.error(f"{name!r} is not a command." + (f" Did you mean {near!r}?" if near else ""))
         parser.parse_args(argv)
     command = commands[name]
     words: Sequence[str] = ()
@@ -160,7 +169,8 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser(wanted: str) -> tuple[_Parser, dict[str, _Parser]]:
     """Return the parser, and the parser of each command; of `wanted` alone if that is a tool."""
-    parser = _Parser(prog="agentfs", description="File tools for LLM agent loops.")
+    about = "File tools for LLM agent loops. `agentfs help COMMAND` explains a command, with an example."
+    parser = _Parser(prog="agentfs", description=about)
     parser.add_argument("-V", "--version", action="version", version=f"agentfs {agentfs.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND")
     unopened = object.__new__(Workspace)
@@ -177,7 +187,12 @@ def _parser(wanted: str) -> tuple[_Parser, dict[str, _Parser]]:
 
 def _add_command(commands: Any, name: str, text: str, summary: str, run: object, *aliases: str) -> _Parser:
     command: _Parser = commands.add_parser(
-        name, help=summary, description=text, aliases=aliases, argument_default=argparse.SUPPRESS
+        name,
+        help=summary,
+        description=text,
+        aliases=aliases,
+        argument_default=argparse.SUPPRESS,
+        formatter_class=_Help,
     )
     command.set_defaults(run=run)
     return command
@@ -190,15 +205,21 @@ def _add_tool(commands: Any, tool: Tool) -> None:
         commands, tool.name, text, text.partition("\n")[0], partial(run_tool, tool), *aliases
     )
     command.set_defaults(tool=tool)
-    for parameter in tool.parameters:
+    for parameter in sorted(tool.parameters, key=lambda each: each.name != "pattern"):
         _add_parameter(command, tool.name, parameter, positional=is_positional(parameter))
     group = command.add_argument_group("about the command")
     if tool.name == "grep":
-        _add_options(command, tool.name, "regexp")
+        other: dict[str, Any] = {"action": "append", "type": "!{}".format, "metavar": "TYPE"}
+        command.add_argument("-T", "--type-not", dest="type", help="Not files of a type.", **other)
+        command.add_argument("--type-list", action=_TypeList, nargs=0, help="List the types, and exit.")
         for option, (long, mode, help_) in _OUTPUT_MODES.items():
             command.add_argument(
                 option, long, action="store_const", dest="output_mode", const=mode, help=help_
             )
+    elif tool.name == "find":
+        text = "Find names with this pattern; all other arguments are paths."
+        command.add_argument("--pattern", action="append", dest="regexp", help=text)
+    _add_options(command, tool.name, _OWN.get(tool.name, ""))
     _add_options(group, tool.name, "null json color" if tool.name in PATH_COMMANDS else "json color")
     _add_options(group, tool.name, "root state")
 
@@ -226,7 +247,7 @@ def _add_parameter(command: Any, name: str, parameter: Parameter, *, positional:
             settings |= {"nargs": "*", "default": []}
         elif is_list:
             settings |= {"nargs": "+", "action": _OneOrMore}
-        elif name == "grep":  # `-e` also takes the pattern
+        elif parameter.name == "pattern" and name != "glob":  # an option may have it instead
             settings["nargs"] = "?"
         elif not parameter.required:
             settings |= {"nargs": "?", "default": parameter.default}
@@ -241,6 +262,30 @@ def _add_parameter(command: Any, name: str, parameter: Parameter, *, positional:
     pairs = (each.split("=") for each in _SHORT.get(name, "").split())
     short = [f"-{letter}" for letter, long in pairs if long == parameter.name]
     command.add_argument(*short, option_name(parameter.name), help=text, dest=parameter.name, **settings)
+
+
+class _Help(argparse.HelpFormatter):
+    """Help with a short usage and an example, so that both are on the first screen."""
+
+    def add_usage(
+        self, usage: str | None, actions: Iterable[argparse.Action], *more: Any, **named: Any
+    ) -> None:
+        options = argparse.Action(["OPTIONS"], "", nargs=0)
+        positional = [each for each in actions if not each.option_strings]
+        super().add_usage(usage, [options, *positional], *more, **named)
+        if usage is None:  # else a parser formats again what this method returned
+            name = self._prog.split()[-1].replace("-", "_")
+            lines = files("agentfs.cli").joinpath("examples.txt").read_text(encoding="utf-8").splitlines()
+            self.add_text(next(f"example: agentfs {line}" for line in lines if line.split()[0] == name))
+
+
+class _TypeList(argparse.Action):
+    """Print the file types."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        for name, globs in type_globs().items():
+            print_text(f"{name}: {', '.join(globs)}")
+        parser.exit()
 
 
 class _OneOrMore(argparse.Action):

@@ -7,7 +7,7 @@ import shlex
 import stat
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import agentfs
@@ -34,7 +34,7 @@ from agentfs.errors import InvalidArgumentError
 from agentfs.habits.lenient import parse_arguments
 from agentfs.limits import MIB, Limits
 from agentfs.results import ToolResult
-from agentfs.text import decode, footer, to_json
+from agentfs.text import decode, escape_controls, footer, to_json
 from agentfs.tools.result import ToolNames
 from agentfs.tools.spec import Tool, exposable
 from agentfs.tools.toolset import Toolset
@@ -68,6 +68,10 @@ def run_tool(tool: Tool, options: CommandOptions) -> int:
     given = dict(options.given)
     if given.get("content") == "-":
         given["content"] = input_text()
+    if given.get("invert"):  # lines without a match have no matched part
+        options = replace(options, only_matching=False)
+    if options.quiet:
+        given |= {"output_mode": "files_with_matches", "limit": 1}
     limits = _UNCUT if wants_data(options.color) else None
     with _open(options, limits) as workspace:
         # Every tool is a command, so an error may suggest any of them.
@@ -82,6 +86,8 @@ def run_tool(tool: Tool, options: CommandOptions) -> int:
                 paths = ["-"]
             all_given = [{**given, "path": calls.searchable(path)} for path in paths] or [given]
         statuses = [calls.run(each) for each in all_given]
+    if options.quiet and 0 in statuses:  # as `rg`, whatever else failed
+        return 0
     return FAILED if FAILED in statuses else min(statuses)
 
 
@@ -129,11 +135,11 @@ def _open(options: CommandOptions, limits: Limits | None = None) -> Workspace:
 
 
 def _paths_after_pattern(tool: Tool, given: dict[str, Any], patterns: Sequence[str]) -> list[str]:
-    """Take the paths out of the given arguments; with `-e` all positional arguments are paths."""
+    """Take the paths out of the given arguments; with `-e` or `find -g` all others are paths."""
     paths: list[str] = given.pop("path")
+    if (patterns or (tool.name == "find" and "glob" in given)) and "pattern" in given:
+        paths.insert(0, given.pop("pattern"))
     if patterns:
-        if "pattern" in given:
-            paths.insert(0, given["pattern"])
         if len(patterns) > 1:
             fixed = given.pop("fixed_strings", False)
             patterns = ["|".join(f"(?:{re.escape(each) if fixed else each})" for each in patterns)]
@@ -168,7 +174,8 @@ class _Calls:
         options = self.options
         is_ours = options.dialect in {None, "agentfs"}
         self._is_list = self.tool is not None and self.tool.name in PATH_COMMANDS
-        self._is_data = options.null or (self._is_list and options.json) or wants_data(options.color)
+        lists = options.null or options.only_matching or options.long
+        self._is_data = lists or (self._is_list and options.json) or wants_data(options.color)
         self._style: Style | None = None
         if is_ours and not options.json and self._is_data:
             self._style = self._without_notes
@@ -214,8 +221,10 @@ class _Calls:
             print_text(to_json(result.to_dict()))
         elif not result.success:
             print_error(result.content)
-            if hint := self._hint(result, given):
+            if hint := self._hint(result):
                 print_error(hint)
+        elif self.options.quiet:
+            pass
         elif self._is_data:
             for line in self._print_data(result, data, given):
                 if line and last:
@@ -240,7 +249,7 @@ class _Calls:
             found = b"".join(encoded(to_json(each) + "\n") for each in records_of(data, mode))
         elif self.tool is not None or data.keys() >= {"next", "skipped"}:
             context = mode == "content" and any(map(given.get, ("context", "before", "after")))
-            found = data_of(data, mode, self.workspace.root, null=self.options.null, context=context)
+            found = data_of(data, mode, self.workspace.root, self.options, context=context)
             if found and context:  # as between the files of one search
                 found = (b"--\n" if self._divides else b"") + found
                 self._divides = True
@@ -248,6 +257,8 @@ class _Calls:
             print_text(result.content)
         if not found:
             return [*([] if found is None else [result.content]), *self._left_out, *result.notes]
+        if sys.stdout.isatty() and not self.options.null and not self.options.json:
+            found = encoded(escape_controls(os.fsdecode(found)))
         write_output(found)
         notes = [] if result.notes else [footer(*data.get("notes", ()))]
         if "failed" in data:  # the files of `read_many` have footers of their own
@@ -270,15 +281,11 @@ class _Calls:
         matches = [{**match, "path": _STDIN} for match in data["matches"]]
         return {**data, "matches": matches, "counts": {_STDIN: data["counts"][self._input]}}
 
-    def _hint(self, result: ToolResult, given: Mapping[str, Any]) -> str:
+    def _hint(self, result: ToolResult) -> str:
         """Return advice that only the command line can give."""
         code = (result.error or {}).get("code")
         if self.tool is not None and code == "unread" and self.options.state is None:
             return "Without --state DIR no earlier read counts. `write` also takes --overwrite."
-        is_find = self.tool is not None and self.tool.name == "find"
-        if is_find and code == "not_found" and given.keys().isdisjoint(("pattern", "glob")):
-            call = f"`agentfs find --pattern {_word(given['path'])}`"
-            return f"`find` takes directories. To find names, call {call}."
         return ""
 
 
@@ -294,6 +301,10 @@ class _CommandNames(ToolNames):
         given, wanted = self._values, call["arguments"]
         tool = next(tool for tool in self._tools if tool.name == call["name"])
         positional = _positional(tool)
+        if tool.name == "find" and "glob" in wanted:  # all positional arguments are paths
+            positional = ["path"]
+        elif tool.name == "find":
+            wanted = {"pattern": ".", **wanted}
         changed = {name: value for name, value in wanted.items() if given.get(name) != value}
         again = tool is self._called and given.keys() <= wanted.keys()
         if again and changed and changed.keys().isdisjoint(positional):
@@ -317,11 +328,12 @@ class _CommandTools(Toolset):
 
 def is_positional(parameter: Parameter) -> bool:
     """Return True if a parameter of a tool is positional on the command line."""
-    return parameter.required or parameter.name in {"path", "steps", "name"}
+    return parameter.required or parameter.name in {"pattern", "path", "steps", "name"}
 
 
 def _positional(tool: Tool) -> list[str]:
-    return [each.name for each in tool.parameters if is_positional(each)]
+    names = [each.name for each in tool.parameters if is_positional(each)]
+    return sorted(names, key=lambda name: name != "pattern")  # first in `find`, as in `fd`
 
 
 def option_name(parameter: str) -> str:

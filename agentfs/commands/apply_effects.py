@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from agentfs.base import call_context
-from agentfs.commands.git_settings import permitted
+from agentfs.commands.git_settings import kept_as_empty, permitted
 from agentfs.errors import ConflictError, ProtectedError
 from agentfs.fs import Change, DirectoryNode, FileNode, Root, quote
-from agentfs.fs.effects import Effects, is_changed_since
+from agentfs.fs.effects import Effects, is_changed_since, size_of
+from agentfs.fs.protect import fold
 from agentfs.history import Journal
 from agentfs.history.recordings.recording import OpenRecording, recorded_result
 from agentfs.history.report import MayShow, changed_meanwhile, name_paths
@@ -39,7 +40,7 @@ class Target(NamedTuple):
 
 
 def apply_effects(
-    effects: Effects, base: Base, target: Target, label: str, *, preview: bool
+    effects: Effects, base: Base, target: Target, label: str, hidden: Collection[str], *, preview: bool
 ) -> RecordedResult:
     """Apply all effects, or raise an error and apply none; return what changed.
 
@@ -49,7 +50,10 @@ def apply_effects(
     """
     root, journal, limits, _ = target
     changes = _merged(effects, base, target)
-    exempt = permitted(changes, root.is_protected)
+    hidden = [path for path in hidden if size_of(root, path)]
+    if emptied := kept_as_empty(changes, hidden):
+        raise _emptied(root, emptied)
+    exempt = permitted(changes, root.is_protected) | _made_with_directories(changes, root, hidden)
     refused = [*effects.refused, *(each.path for each in changes if root.is_protected(each.path))]
     if refused := [path for path in refused if path not in exempt]:
         raise _protected(root, refused)
@@ -139,6 +143,35 @@ def _protected(root: Root, paths: Sequence[str]) -> ProtectedError:
     )
 
 
+def _emptied(root: Root, paths: Collection[str]) -> ProtectedError:
+    shown = [*map(root.display_path, sorted(paths))]
+    return ProtectedError(
+        f"The command has added protected files to git, which it sees as empty: {name_paths(shown)}; nothing"
+        " was applied.",
+        hint="Add and commit other files by name.",
+        details={"path": shown[0], "paths": shown},
+    )
+
+
+def _made_with_directories(changes: Sequence[Change], root: Root, hidden: Sequence[str]) -> set[str]:
+    """Return the created paths with a read-protected name in a directory that the command has made too.
+
+    They hold nothing of the user, such as the `cacert.pem` of a package. Copies of hidden files are empty, so
+    they are not among them. Neither are repositories without a work tree, whose settings run code.
+    """
+    made = {each.path for each in changes if each.before is None and isinstance(each.after, DirectoryNode)}
+    names = {fold(path.rpartition("/")[2]) for path in hidden}
+
+    def is_free(change: Change) -> bool:
+        path, after = change.path, change.after
+        above, _, name = path.rpartition("/")
+        is_copy = isinstance(after, FileNode) and not after.size and fold(name) in names
+        in_repository = any(fold(each).endswith(".git") for each in path.split("/"))
+        return above in made and not is_copy and not in_repository and not root.is_write_protected(path)
+
+    return {each.path for each in changes if each.before is None and each.after and is_free(each)}
+
+
 def _unrecorded(root: Root, changes: Sequence[Change]) -> tuple[set[str], Counter[str]]:
     """Return the paths that undo leaves, as in recordings, and their numbers by reason."""
     rules = RuleReader(root)
@@ -152,6 +185,8 @@ def _unrecorded(root: Root, changes: Sequence[Change]) -> tuple[set[str], Counte
             why = reason(above, is_dir=True)
             if not why and name.lower() in VCS_NAMES:
                 why = "version control"
+            if not why and root.is_protected(path):
+                why = "protected"
             if not why:
                 rule = rules.above(above, through=True).match(with_slash(above), name, is_dir=is_dir)
                 why = "ignored" if rule is not None and not rule.negated else ""

@@ -193,7 +193,7 @@ def _run_staged(around: Surroundings, request: CommandRequest) -> RunResult:
         else:
             try:
                 effects = Upper(stage.overlay.upper, root, size).effects()
-                given = effects, base, around.target, label
+                given = effects, base, around.target, label, hidden
                 changes = call_context.run_to_end(partial(apply_effects, *given, preview=request.preview))
             except AgentFSError as error:
                 after_command(error, captured, process.exit_status)
@@ -240,9 +240,10 @@ def staged_process(
         arguments += [*_arguments_inside(stage, root, hidden), "--chdir", cwd]
         process = StagedProcess([sandbox.program, *arguments], request, captured)
         try:
+            process.limit(size)
             while file_clock() <= began:  # then every later change has a later time
                 time.sleep(_CLOCK_STEP)
-            process.begin(size)
+            process.begin()
             yield Staged(process, stage, hidden)
         finally:
             process.end()
@@ -310,5 +311,6 @@ def _result(
         next=following,
     )
     network = ", with network" if request.network else ""
-    sentence = f"{sentence}, {confinement}{network}"
+    rights = ", with the rights of the user" if confinement == "recorded" else ""
+    sentence = f"{sentence}, {confinement}{network}{rights}"
     return with_output(result, captured, sentence, around.outputs, around.root, around.limits)

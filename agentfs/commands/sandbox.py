@@ -58,8 +58,9 @@ class Sandbox(NamedTuple):
             network: Use the network of the system.
         """
         found = [*self.privileges, *_NAMESPACES, *(() if network else ("--unshare-net",))]
-        for path in ("/run", "/tmp"):  # noqa: S108 - a new one
-            found += ["--size", str(size), "--tmpfs", path]
+        for path in ("/run", "/tmp", "/dev/shm"):  # noqa: S108 - new ones
+            found += ["--size", str(size), "--perms", "1777" if path != "/run" else "0755", "--tmpfs", path]
+        found += ["--remount-ro", "/dev"]  # it is kept in memory too, without a limit
         for path in hidden:
             found += stage.as_empty(path)
         root, upper, work = stage.overlay

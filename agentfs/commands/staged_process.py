@@ -34,14 +34,17 @@ class StagedProcess(Process):
             os.close(status)
             os.close(block)
 
-    def begin(self, most_bytes: int) -> None:
-        """Start the command; `most_bytes` limits the files that it writes."""
+    def limit(self, most_bytes: int) -> None:
+        """Wait for the sandbox, and limit what the command may use: files have at most `most_bytes`."""
         while b"\n" not in self._report and self._read_report():
             pass
         with suppress(OSError, ValueError, KeyError):  # if the sandbox cannot be made
             self._first = json.loads(self._report.split(b"\n")[0])["child-pid"]
             self._first_fd = os.pidfd_open(self._first)
             limit_process(self._first, most_bytes, _MOST_PROCESSES)
+
+    def begin(self) -> None:
+        """Start the command."""
         os.close(self._block)
         self._block = -1
 
@@ -54,6 +57,9 @@ class StagedProcess(Process):
     def was_started(self) -> bool:
         """True if the command itself has ended, and not its sandbox."""
         return b"exit-code" in self._report
+
+    def _kill_escaped(self) -> None:
+        """Do nothing: no process can leave the namespace of the sandbox, which ends with it."""
 
     def end(self) -> None:
         """Kill what is left, and wait until all processes are gone."""

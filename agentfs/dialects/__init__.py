@@ -12,7 +12,10 @@ from agentfs.errors import InvalidArgumentError
 __all__ = ["BUILT_IN", "Dialect", "find", "names", "register"]
 
 # The module of each, named with `_` for `-`, defines `DIALECT`.
-BUILT_IN = (*("wave", "text-editor", "apply-patch", "rye", "dominds"), *("tree-sitter-analyzer", "codescout"))
+BUILT_IN = (
+    *("wave", "text-editor", "apply-patch", "memory"),
+    *("rye", "dominds", "tree-sitter-analyzer", "codescout"),
+)
 _registered: dict[str, "Dialect"] = {}
 
 

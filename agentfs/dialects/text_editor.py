@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from agentfs import AgentFSError, Limits, ToolResult, Workspace
 from agentfs.dialects.toolkit import (
+    ANTHROPIC_TYPES,
     Dialect,
     NextCall,
     RenderContext,
@@ -59,7 +60,7 @@ def native_tool(max_characters: int | None = None) -> dict[str, Any]:
     Returns:
         The entry for `tools` of a request.
     """
-    tool: dict[str, Any] = {"type": "text_editor_20250728", "name": NAME}
+    tool = dict(ANTHROPIC_TYPES[NAME])
     return tool if max_characters is None else {**tool, "max_characters": max_characters}
 
 
@@ -91,12 +92,12 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
         if command == "view":
             return _view(workspace, path, view_range)
         if command == "create":
-            return workspace.write(path, _required("file_text", file_text, command))
+            return workspace.write(path, required("file_text", file_text, command))
         if command == "str_replace":
-            return workspace.edit(path, _required("old_str", old_str, command), new_str or "")
-        line = insert_line if insert_line is not None else _required("insert_line", None, command)
+            return workspace.edit(path, required("old_str", old_str, command), new_str or "")
+        line = insert_line if insert_line is not None else required("insert_line", None, command)
         # In older versions of the tool the parameter was new_str here too.
-        text = _required("insert_text", new_str if insert_text is None else insert_text, command)
+        text = required("insert_text", new_str if insert_text is None else insert_text, command)
         return workspace.edit(path, "", text, insert_line=int(line))
 
     return [
@@ -105,22 +106,28 @@ def specs(workspace: Workspace) -> Sequence[ToolSpec]:
             effect="edit",
             methods={name: {"command": command} for name, command in _COMMANDS.items()},
             renames={"old_string": "old_str", "new_string": "new_str", "content": "file_text"},
-            map_next_call=_follow,
+            map_next_call=view_for,
             render=partial(_render, limits=workspace.limits),
         )
     ]
 
 
-def _required(name: str, value: str | None, command: str) -> str:
+def required(name: str, value: str | None, command: str) -> str:
+    """Return the value of a parameter that a command needs, or raise `invalid_argument`."""
     if value is None:
         raise _invalid(name, f"Parameter `{name}` is required for command: {command}")
     return value
 
 
 def _view(workspace: Workspace, path: str, view_range: list[int] | None) -> Result:
+    read = read_range(workspace, path, view_range)
+    return workspace.ls(path, depth=_VIEW_DEPTH) if read.kind == "directory" else read
+
+
+def read_range(workspace: Workspace, path: str, view_range: list[int] | None) -> ReadResult:
+    """Read the lines of a `view_range`, or a page; without a range, the result may be about a directory."""
     if view_range is None:
-        read = workspace.read(path)
-        return workspace.ls(path, depth=_VIEW_DEPTH) if read.kind == "directory" else read
+        return workspace.read(path)
     if len(view_range) != 2:
         raise _bad_range(view_range, "It should be a list of two integers.")
     first, last = view_range
@@ -149,7 +156,7 @@ def _invalid(parameter: str, message: str, **details: Any) -> InvalidArgumentErr
     return InvalidArgumentError(message, details={"parameter": parameter, **details})
 
 
-def _follow(call: NextCall) -> Mapping[str, Any] | None:
+def view_for(call: NextCall) -> Mapping[str, Any] | None:
     """Return the arguments of a view for a call of `read` or `ls`."""
     arguments = call["arguments"]
     if call["name"] == "ls" and arguments.keys() == {"path"}:
@@ -167,7 +174,8 @@ def _render(context: RenderContext, limits: Limits) -> ToolResult:
     content = context.result.content
     match context.outcome:
         case ReadResult(kind="text") as read:
-            content = _numbered_lines(read, limits)
+            head = f"Here's the result of running `cat -n` on {one_line(read.path)}:"
+            content = "\n".join([head, *numbered_lines(read, limits)])
         case ListResult():
             path = one_line(context.arguments["path"])
             content = (
@@ -186,13 +194,12 @@ def _render(context: RenderContext, limits: Limits) -> ToolResult:
     return replace(context.result, content=content)
 
 
-def _numbered_lines(read: ReadResult, limits: Limits) -> str:
-    """Render a page as `cat -n` does, with long lines cut and hidden characters visible."""
+def numbered_lines(read: ReadResult, limits: Limits) -> list[str]:
+    """Return the lines of a page as `cat -n` does, with long lines cut and hidden characters visible."""
     cut = [cut_line(line, limits.line_chars) for line in lines_of(read)]
     shown = visible("\n".join(cut)).split("\n") if cut else []
     lines = [f"{number:>6}\t{line}" for number, line in enumerate(shown, read.start_line)]
-    head = f"Here's the result of running `cat -n` on {one_line(read.path)}:"
-    return "\n".join([head, *lines, *([f"[{'; '.join(read.notes)}]"] if read.notes else [])])
+    return [*lines, *([f"[{'; '.join(read.notes)}]"] if read.notes else [])]
 
 
 def _edited(edited: EditResult) -> str:
@@ -225,22 +232,15 @@ def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
     """Return a failure with the message that the models know, followed by the workspace's own."""
     path = one_line(str(context.arguments.get("path", "")))
     old = str(context.arguments.get("old_str", ""))
-    quoted_old = visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")
     more = [error.message, *error.places(), error.hint]
     match error:
         case NotFoundError():
             message = f"The path {path} does not exist. Please provide a valid path."
             more = [error.hint]
         case NoMatchError():
-            message = (
-                f"No replacement was performed, old_str `{quoted_old}` did not appear verbatim in {path}."
-            )
+            message = no_replacement(error, old, path)
         case AmbiguousError():
-            lines = ", ".join(map(str, error.details["lines"]))
-            message = (
-                f"No replacement was performed. Multiple occurrences of old_str `{quoted_old}` "
-                f"in lines: {lines}. Please ensure it is unique"
-            )
+            message = no_replacement(error, old, path)
             more = [*error.places(), "Add lines before or after it to old_str (and to new_str)."]
         case UnreadError() | StaleError() | AlreadyExistsError() if (
             context.arguments.get("command") == "create"
@@ -250,6 +250,18 @@ def _failed(context: RenderContext, error: AgentFSError) -> ToolResult:
             return context.result
     content = "\n".join(part for part in (message, *more) if part)
     return replace(context.result, content=content, error={"code": error.code, "message": message})
+
+
+def no_replacement(error: NoMatchError | AmbiguousError, old: str, path: str) -> str:
+    """Return the message that the models know for an old text that is not there, or at several places."""
+    old = visible(old if len(old) <= _ECHO_CHARS else f"{old[:_ECHO_CHARS]}…")
+    if isinstance(error, NoMatchError):
+        return f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
+    lines = ", ".join(map(str, error.details["lines"]))
+    return (
+        f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
+        "Please ensure it is unique"
+    )
 
 
 DIALECT = Dialect("text-editor", specs)

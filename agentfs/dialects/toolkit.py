@@ -30,6 +30,7 @@ from agentfs.fs import quote as quote
 from agentfs.permissions import Effect
 from agentfs.permissions import Mode as Mode
 from agentfs.permissions import OnAsk as OnAsk
+from agentfs.providers.anthropic import ANTHROPIC_TYPES as ANTHROPIC_TYPES
 from agentfs.results import GlobResult, GrepResult, Match, ReadResult, Skipped, ToolResult
 from agentfs.search.diagnose import skip_report as skip_report
 from agentfs.search.excerpts import without_marks as without_marks

@@ -17,12 +17,13 @@ from agentfs.errors import (
     TooLargeError,
     UnreadError,
 )
-from agentfs.fs import Current, quote, revision_of
+from agentfs.fs import Change, Current, DirectoryNode, Node, quote, revision_of
 from agentfs.policy import Overwrite
 from agentfs.reading.media import check_notebook
 from agentfs.reading.notebook import is_named_notebook, notebook_problem
-from agentfs.results import WriteResult
+from agentfs.results import DirectoryResult, WriteResult
 from agentfs.shown.read_tracker import ReadTracker
+from agentfs.shown.workspace_context import Context
 from agentfs.text import (
     UNKNOWN_8BIT,
     Decoded,
@@ -37,6 +38,7 @@ from agentfs.text import (
     newline_of,
     plural,
     unified_diff,
+    with_text,
 )
 
 LineEnds = Literal["keep", "given", "\n", "\r\n", "\r"]
@@ -138,6 +140,43 @@ def write_file(
         sent_revision = revision_of(written.with_text(sent).data)
         record_format(tracker, changed.real_path, (sent_revision, sent), (changed.revision, text), seen)
     return shown
+
+
+def write_bytes(context: Context, path: str, data: bytes) -> WriteResult:
+    """Create a file, or replace all of its bytes, without a view of them as text."""
+    root, tracker, limits, _ = context
+    if len(data) > limits.file_bytes:
+        raise _too_large(path, limits.file_bytes)
+
+    def compute(current: Current) -> tuple[bytes, None]:
+        if current.data not in {None, data} and root.policy.overwrite == "never":
+            _check_overwrite(current, tracker, "never")
+        return data, None
+
+    changed, _ = root.update(path, compute, max_bytes=limits.file_bytes)
+    tracker.record_write(changed.real_path, changed.revision, None if is_binary(data) else decode(data).text)
+    facts = changed.path, changed.created, len(data), "", changed.revision
+    done = "Created" if changed.created else "Replaced"
+    return with_text(WriteResult(*facts, notes=changed.notes), f"{done}: {plural(len(data), 'byte')}.")
+
+
+def make_directory(context: Context, path: str) -> DirectoryResult:
+    """Make a directory and those above it, unless it exists."""
+    root, _, limits, _ = context
+    real_path = root.real_path(path, creating=True)
+
+    def conflict(_change: Change, _found: Node | None) -> AlreadyExistsError:
+        return AlreadyExistsError(f"{quote(path)} exists and is not a directory.", details={"path": path})
+
+    exists = root.exists(path) and root.entry(path).is_dir
+    if not exists:
+        change = Change(real_path, None, DirectoryNode())
+        root.apply([change], max_bytes=limits.file_bytes, conflict=conflict)
+    shown = root.entry(path).path
+    result = DirectoryResult(shown, created=not exists)
+    return with_text(
+        result, f"{quote(shown)} exists." if exists else f"Created the directory {quote(shown)}."
+    )
 
 
 def _fitted(

@@ -213,6 +213,7 @@ def perform(
         try:
             return method(workspace, *args, **kwargs)
         except NotFoundError as error:
+            workspace._root.check_open()  # nothing is found in a root that was removed during the call
             _refuse_kept_names(workspace, str(error.details.get("path", "")))
             search.diagnose.explain_missing(workspace._context, method.__name__, error)
             raise

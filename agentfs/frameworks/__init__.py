@@ -1,10 +1,11 @@
 """Tools for agent frameworks: one module for each, which is imported only when it is asked for.
 
-    from agentfs.frameworks import langchain, mcp_server, openai_agents, pydantic_ai
+    from agentfs.frameworks import acp, anthropic, langchain, mcp_server, openai_agents, pydantic_ai
 
-Each makes the framework's own tools of a `Toolset`: our schemas, images as images, errors as the framework's
+Most make the framework's own tools of a `Toolset`: our schemas, images as images, errors as the framework's
 failed results. Calls that need approval wait for it by the framework's own mechanism, if `ask` is the
-`Policy.on_ask` of the workspace.
+`Policy.on_ask` of the workspace. The framework's own shells, editors and memories can have a workspace below
+them.
 """
 
 from types import ModuleType
@@ -16,6 +17,8 @@ __all__ = ["ask"]
 
 # The packages that each module needs, by the names that pip knows.
 _PACKAGES = {
+    "acp": "agent-client-protocol",
+    "anthropic": "anthropic",
     "langchain": "langchain",
     "mcp_server": "mcp",
     "openai_agents": "openai-agents",

@@ -180,3 +180,10 @@ def is_changed_since(root: Root, path: str, time: int) -> bool:
         status = os.lstat(os.path.join(root.path, path))
         return max(status.st_mtime_ns, status.st_ctime_ns) > time
     return True
+
+
+def size_of(root: Root, path: str) -> int:
+    """Return the size of the node at a real path, or 0 if it is gone."""
+    with suppress(OSError):
+        return os.lstat(os.path.join(root.path, path)).st_size
+    return 0

@@ -22,6 +22,7 @@ from agentfs.errors import (
     ProtectedError,
     ReadOnlyError,
     RefusedError,
+    RootGoneError,
     SpecialFileError,
     TooLargeError,
     closed,
@@ -168,6 +169,15 @@ def protected(path: str, real_path: str, *, readable: bool = False) -> Protected
         f"{quote(path)} is protected{being}: {what}.",
         hint=hint,
         details=_details(path, real_path=display_name(real_path)),
+    )
+
+
+def root_gone(root: str) -> RootGoneError:
+    """Return `root_gone` for the path of a root that was removed."""
+    return RootGoneError(
+        f"The workspace root {quote(root)} was removed by another program.",
+        hint="All further calls will fail: tell the user.",
+        details={"path": root},
     )
 
 

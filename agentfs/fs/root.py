@@ -91,6 +91,18 @@ class KeptTree(Protocol):
         ...
 
 
+# What a recorded command may do, because it runs with the rights of the user.
+_RECORDED_MAY = (
+    "read protected files",
+    "change protected names and paths that a rule denies",
+    "change what is outside the root",
+    "use the network",
+    "see and stop other processes",
+    "use memory and disk without a limit",
+    "keep its changes if it is stopped",
+)
+
+
 class Root:
     """A directory tree. All reads and changes in it go through this class.
 
@@ -204,7 +216,11 @@ class Root:
 
     def is_protected(self, real_path: str) -> bool:
         """Return True if the name of a path is protected from reading or from changes."""
-        return self._context.unreadable.covers(real_path) or self._context.unwritable.covers(real_path)
+        return self._context.unreadable.covers(real_path) or self.is_write_protected(real_path)
+
+    def is_write_protected(self, real_path: str) -> bool:
+        """Return True if the name of a path is protected from changes, and may be read or not."""
+        return self._context.unwritable.covers(real_path)
 
     @property
     def has_rules(self) -> bool:
@@ -306,9 +322,12 @@ class Root:
             self.watch.close()
 
     def check_open(self) -> None:
-        """Raise `closed` if the root is closed."""
-        if self._context.shared_handle.handle.fd == -1:
+        """Raise `closed` if the root is closed, and `root_gone` if it was removed."""
+        handle = self._context.shared_handle.handle  # a reference keeps it open
+        if handle.fd == -1:
             raise closed()
+        if os.fstat(handle.fd).st_nlink == 0:
+            raise oserrors.root_gone(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -326,6 +345,7 @@ class Root:
             "open": "openat2" if fd >= 0 else "fd-walk",
             "atomic": True,
             "locks": "threads" if lock_directory(self.path) is None else "processes",
+            "unconfined": [*_RECORDED_MAY] if self.policy.run == "recorded" else [],
         }
 
     def open_file(self, path: str) -> OpenFile:

@@ -1,7 +1,7 @@
 """`Stage`: the private directory that holds the overlay of one staged command.
 
-It is locked while its process lives. The next stage removes those of dead processes; their commands died
-with them.
+It is locked while its process lives. The next stage removes those of dead processes. Their commands died
+with them, except a sandbox that was not finished.
 """
 
 import os
@@ -9,10 +9,11 @@ import subprocess
 from contextlib import suppress
 from typing import NamedTuple, Self
 
-from agentfs.base.lazy import shutil
+from agentfs.base.lazy import shutil, signal
 from agentfs.errors import FileIOError
 from agentfs.fs import syscalls
 from agentfs.fs.lock import hold, let_go, usable_directories
+from agentfs.fs.system import processes_of
 
 _PREFIX = "stage-"
 _ATTEMPTS = 20
@@ -34,6 +35,11 @@ class Overlay(NamedTuple):
     upper: str
     work: str
 
+    @classmethod
+    def below(cls, stage: str, root: str) -> "Overlay":
+        """Return the overlay on `root` whose directories are in `stage`."""
+        return cls(root, os.path.join(stage, "upper"), os.path.join(stage, "work"))
+
 
 class Stage:
     """The directories of an overlay, an empty file, and other files that the command sees."""
@@ -43,7 +49,7 @@ class Stage:
         _remove_stale(place)
         self.path, self._lock = _make(place)
         status = os.stat(root)
-        self.overlay = Overlay(root, os.path.join(self.path, "upper"), os.path.join(self.path, "work"))
+        self.overlay = Overlay.below(self.path, root)
         os.mkdir(self.overlay.work, 0o700)
         os.mkdir(self.overlay.upper)
         with suppress(PermissionError):
@@ -106,6 +112,10 @@ def _remove_stale(place: str) -> None:
                 fd = syscalls.open_root(path)
                 try:
                     if syscalls.try_lock(fd):
+                        # Bubblewrap may wait forever if its program is killed while it makes the sandbox.
+                        for process in processes_of(["--overlay", *Overlay.below(path, "")[1:]]):
+                            with suppress(OSError):
+                                os.kill(process, signal.SIGKILL)
                         remove_tree(path)
                 finally:
                     syscalls.close(fd)

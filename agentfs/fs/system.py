@@ -1,12 +1,17 @@
 """Facts about the system that a command runs on: its processes, sockets, mounts and settings."""
 
 import os
+import re
+import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 if sys.platform != "win32":  # agentfs can be imported there
     import resource
+
+_MEMORY_SHARE = 2  # one process may have at most one part in so many of the memory
+_OWN_PID_MAX = (6, 14)  # the first Linux where `pid_max` is a setting of each namespace, not of the system
 
 
 def present(paths: Iterable[str]) -> list[str]:
@@ -38,6 +43,13 @@ def processes_with(variable: str, first: int) -> list[int]:
     return [each for each in young if wanted in contents(f"/proc/{each}/environ").split(b"\0")]
 
 
+def processes_of(arguments: Sequence[str]) -> list[int]:
+    """Return the processes with these arguments, one after the other, in their command line."""
+    wanted = os.fsencode("\0".join(("", *arguments, "")))
+    found = [int(each) for each in os.listdir("/proc") if each.isdecimal()]
+    return [each for each in found if wanted in contents(f"/proc/{each}/cmdline")]
+
+
 def has_children(process: int) -> bool:
     """Return True if a process has children, or that is not known."""
     try:
@@ -48,10 +60,29 @@ def has_children(process: int) -> bool:
 
 
 def limit_process(process: int, file_bytes: int, processes: int) -> None:
-    """Limit the size of files that a process and its children write, and their number for its user."""
-    for what, most in ((resource.RLIMIT_FSIZE, file_bytes), (resource.RLIMIT_NPROC, processes)):
+    """Limit the files that a process and its children write, their memory each, and their number.
+
+    `RLIMIT_NPROC` does not bind root, whose processes are limited by the numbers of their namespace.
+    """
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MEMORY_SHARE
+    limits = {
+        resource.RLIMIT_FSIZE: file_bytes,
+        resource.RLIMIT_DATA: memory,
+        resource.RLIMIT_NPROC: processes,
+        resource.RLIMIT_CORE: 0,
+    }
+    for what, most in limits.items():
         with suppress(OSError, ValueError):
             resource.prlimit(process, what, (most, most))
+    if os.geteuid() == 0 and _kernel() >= _OWN_PID_MAX:
+        script = f"echo {processes} > /proc/sys/kernel/pid_max"
+        with suppress(OSError):
+            command = ["nsenter", "--target", str(process), "--pid", "/bin/sh", "-c", script]
+            subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - our own command
+
+
+def _kernel() -> tuple[int, ...]:
+    return tuple(int(each) for each in re.findall(r"\d+", os.uname().release)[:2])
 
 
 def setting(path: str) -> str:

@@ -224,8 +224,15 @@ _FROM_TO = {  # the filesystem server of MCP has `source` and `destination`
 }
 _STEPS = {"steps": "count n num number times num_steps"}
 
+
+def _restart(restart: bool, given: _Arguments) -> _Arguments:
+    return {"command": ":"} if restart and "command" not in given else {}
+
+
 # By method.
 HABITS: dict[str, Habits] = {
+    # Anthropic's own tool. Each command has a shell of its own, so restarting it is to do nothing.
+    "run": Habits("bash", foreign=(Habit("restart", _BOOLEAN, _restart),)),
     "read": Habits(
         # The filesystem server of MCP and Continue have the last two.
         "view read_file view_file open_file cat open fs_read get_file_contents "

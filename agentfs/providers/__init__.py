@@ -46,10 +46,10 @@ def _in_order() -> Iterator[Provider]:
     yield PROVIDERS[-1]
 
 
-def read_call(call: Any) -> ToolCall:
+def read_calls(call: Any) -> Sequence[ToolCall]:
     """Read a tool call, an object of a provider's SDK or a dict; raise `invalid_argument` for others."""
     for provider in _in_order():
-        if (found := provider.read_call(call)) is not None:
+        if found := provider.read_calls(call):
             return found
     raise InvalidArgumentError(
         f"This {type(call).__name__} is not a tool call of any provider.",

@@ -17,6 +17,12 @@ from agentfs.providers.provider import (
 )
 from agentfs.results import ToolResult
 
+# The name of each type is fixed; a call of "bash" means `run`.
+ANTHROPIC_TYPES: Mapping[str, Schema] = {
+    "str_replace_based_edit_tool": {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"},
+    "memory": {"type": "memory_20250818", "name": "memory"},
+    "run": {"type": "bash_20250124", "name": "bash"},
+}
 # The limits of one request, summed over its strict tools. Flags are required, so that they do not count.
 _STRICT_LIMITS = {"tools": 20, "optional parameters": 24, "union-typed parameters": 16}
 
@@ -31,6 +37,7 @@ class Anthropic(Provider):
         )
     }
     merged = "content"
+    native: ClassVar[Mapping[str, Mapping[str, Schema]]] = {"anthropic": ANTHROPIC_TYPES}
 
     def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
         """Return tools; raise `invalid_argument` if they exceed the limits of one strict request."""

@@ -60,6 +60,7 @@ class ToolCall(NamedTuple):
     arguments: Any  # text or an object
     type: str = ""
     freeform: bool = False  # True if `arguments` is the text of the first parameter
+    most: int | None = None  # characters of output that the caller wants
 
 
 class Provider(ABC):
@@ -68,10 +69,12 @@ class Provider(ABC):
     Attributes:
         formats: The formats of schemas, by the name that `Toolset.schemas` takes.
         merged: The key of a message's list of results if all results of a turn belong in one message.
+        native: The provider's own types of our tools: by format, and by the name of the tool.
     """
 
     formats: ClassVar[Mapping[str, Format]]
     merged: ClassVar[str] = ""
+    native: ClassVar[Mapping[str, Mapping[str, Schema]]] = {}
 
     def schemas(self, tools: Sequence[ToolDescription], name: str, *, strict: bool) -> list[Schema]:
         """Return the schemas of tools in the format with this name."""
@@ -84,6 +87,11 @@ class Provider(ABC):
     @abstractmethod
     def read_call(self, call: Any) -> ToolCall | None:
         """Return a call of this provider, or None for anything else."""
+
+    def read_calls(self, call: Any) -> Sequence[ToolCall]:
+        """Return the tool calls that a call of this provider consists of, or () for anything else."""
+        found = self.read_call(call)
+        return () if found is None else (found,)
 
     @abstractmethod
     def reply(self, call: ToolCall, result: ToolResult) -> Message:

@@ -180,7 +180,7 @@ def render_page(
         late: True if the time of the call did not suffice for more lines.
     """
     whole = _fit_bytes(lines, limits, request)
-    reason: _Reason = "time" if late and whole.lines.last == lines.last else "bytes"
+    reason: _Reason = "time" if late and whole.lines.items == lines.items else "bytes"
 
     def fewer_lines(count: int) -> ReadResult:
         page = whole if count == len(whole.formatted) else _fit_bytes(lines.head(count), limits, request)
@@ -257,8 +257,9 @@ def _fit_bytes(lines: LineSlice, limits: Limits, request: ReadRequest) -> _Page:
     else:
         formatted = visible_lines(bodies)
     lines = lines.head(len(formatted))
-    formatted = formatted[: len(lines.bodies)]
-    cut = [index for index in cut if index < len(formatted)]
+    if len(lines.bodies) < len(formatted):
+        formatted = formatted[: len(lines.bodies)]
+    cut = [index for index in cut if index < len(formatted)] if cut else cut
     if numbered:
         formatted = number_lines(formatted, first)
     if ids:
@@ -318,20 +319,21 @@ def _result(
 ) -> ReadResult:
     """Return a page; `reason` says why it has no more lines, unless it has as many as were requested."""
     lines, part, images = page.lines, page.lines.part, page.lines.images
+    last = lines.last
     truncated: _Reason | Literal["lines", "line"] | None = "line" if page.cut else None
     following: NextCall | None = None
     content, budget = lines.content(page.formatted), ""
-    if not lines.sections and request.column > 1 and page.cut and lines.first == lines.last:
+    if not lines.sections and request.column > 1 and page.cut and lines.first == last:
         # The caller reads one long line in pieces, and the next call continues in it.
         content = content[: limits.line_chars]
         following = request.next_call(info.path, lines.first, column=request.column + limits.line_chars)
-    elif part is not None or lines.last < info.total:
+    elif part is not None or last < info.total:
         complete = lines.items - (part is not None)
         if part is not None or complete < (request.limit or info.usual or limits.read_lines):
             truncated, budget = reason, "" if reason == "time" else _FULL
         elif request.limit is None:
             truncated = "lines"
-        place = (lines.last + 1, 1) if part is None else (lines.last, part.end + 1)
+        place = (last + 1, 1) if part is None else (last, part.end + 1)
         following = request.next_call(info.path, place[0], shown=complete, column=place[1])
     body = "\n".join(page.formatted)
     said = notes_of(
@@ -352,7 +354,7 @@ def _result(
         kind=info.kind,
         content=content,
         start_line=lines.first,
-        end_line=lines.last,
+        end_line=last,
         total_lines=info.total,
         total_bytes=info.size,
         revision=info.revision,
@@ -363,7 +365,7 @@ def _result(
         total_exact=info.exact,
         images=tuple(images[:_MAX_IMAGES]),
         line_ids=tuple(lines.ids),
-        text=_with_numbers(body, lines.last, note) if below else _below(note, body),
+        text=_with_numbers(body, last, note) if below else _below(note, body),
         notes=said,
         next=following,
     )

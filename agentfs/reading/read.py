@@ -88,10 +88,11 @@ def read_file(context: Context, name: str, request: ReadRequest) -> ReadResult:
     A binary file is described, not shown.
     """
     root, tracker, limits, outputs = context
-    text, path = outputs.resolve(name, root)
-    if path is None:
-        return read_text(name, text, limits, request)
-    with root.open_file(path) as file:
+    if (kept := outputs.get(name, root)) is not None:
+        if kept.path is None:
+            return read_text(name, kept.text, limits, request)
+        name = kept.path
+    with root.open_file(name) as file:
         head = file.read_at(0, HEAD)
         known = None if request.encoding is not None else _named_encoding(file, head, tracker, limits)
         media = Media() if known is not None else read_media(file, head, limits, request)

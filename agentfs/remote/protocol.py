@@ -531,4 +531,4 @@ def decode_error(value: Any) -> Exception:
 @functools.cache
 def _leaves() -> dict[str, type[AgentFSError]]:
     classes: list[Any] = [each for each in vars(errors).values() if isinstance(each, type)]
-    return {each.code: each for each in classes if issubclass(each, AgentFSError) and each.code}
+    return {each.code: each for each in classes if issubclass(each, AgentFSError) and "code" in vars(each)}

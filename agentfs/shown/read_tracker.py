@@ -160,8 +160,7 @@ class ReadTracker:
         last = (last - 1) * size + part[1] if part[1] else min(last, total) * size
         with self._updating():
             added = ((first, last),) if first <= last else ()
-            record = self._united(real_path, revision, added, total * size, unit)
-            self._put(real_path, record._replace(text=text))
+            self._put(real_path, self._united(real_path, revision, added, total * size, unit, text))
 
     def name_encoding(self, real_path: str, revision: str, encoding: str, data: bytes) -> None:
         """Remember the encoding that a call named for a recorded revision, unless the bytes show it."""
@@ -229,7 +228,7 @@ class ReadTracker:
                 total, unit = (count_lines(text), "line") if cells is None else (cells * _SECTION, "cell")
                 ranges = ranges_after_edit(known.ranges if known.unit == unit else (), hunks, total)
                 ranges += ranges_of_diff(hunks, total) if seen else ()
-                record = self._united(real_path, after, ranges, total, unit)
+                record = self._united(real_path, after, ranges, total, unit, text)
                 record = record._replace(whole=record.whole or known.whole)
             if known.ids is not None and record.ids is None and text.count("\n") <= MAX_LINES_WITH_IDS:
                 record = record._replace(ids=self._make_ids(real_path, text, known))
@@ -249,8 +248,7 @@ class ReadTracker:
             total = count_lines(text)
             read = versions[-1].read_ranges if versions[-1].unit == "line" else ()
             ranges = unchanged_ranges(read, hunks, total) + (ranges_of_diff(hunks, total) if seen else [])
-            record = record_of(revision, ranges, total)
-            self._put(real_path, record._replace(text=text))
+            self._put(real_path, record_of(revision, ranges, total, text=text))
 
     def record_restore(self, real_path: str, revision: str) -> None:
         """Record that an undo or redo restored a revision. It then counts as the last one read."""
@@ -401,17 +399,16 @@ class ReadTracker:
         return [record for record in self._versions(path) if record.is_read]
 
     def _united(
-        self, path: str, revision: str, ranges: Sequence[Range], total: int, unit: str = "line"
+        self, path: str, revision: str, ranges: Sequence[Range], total: int, unit: str, text: str | None
     ) -> ReadRecord:
         """Return the record of a revision after more ranges were read. Ranges of another unit are dropped."""
         known = self._get(path, revision)
         if known is None:
-            return record_of(revision, ranges, total)._replace(unit=unit)
+            return record_of(revision, ranges, total, unit, text)
         if known.whole:
-            return known
+            return known._replace(text=text)
         before = known.ranges if known.unit == unit else ()
-        record = record_of(revision, (*before, *ranges), total)
-        return record._replace(text=known.text, ids=known.ids, unit=unit)
+        return record_of(revision, (*before, *ranges), total, unit, text, known.ids)
 
     def _make_ids(self, path: str, text: str, before: ReadRecord | None = None) -> str:
         """Return ids for the lines of a text; lines of `before`, or of the latest revision, keep theirs."""
@@ -504,12 +501,19 @@ def united(ranges: Iterable[Range]) -> tuple[Range, ...]:
     return tuple(joined)
 
 
-def record_of(revision: str, ranges: Iterable[Range], total: int) -> ReadRecord:
+def record_of(
+    revision: str,
+    ranges: Iterable[Range],
+    total: int,
+    unit: str = "line",
+    text: str | None = None,
+    ids: str | None = None,
+) -> ReadRecord:
     """Return the record of a revision with the ranges that were read, in any order."""
     read = united(ranges)
     whole = total == 0 or read == ((1, total),)
     # A reader of every second line would need a range for each line. Further ranges count as unread.
-    return ReadRecord(revision, read[:MAX_RANGES], total, whole)
+    return ReadRecord(revision, read[:MAX_RANGES], total, whole, True, text, ids, unit)
 
 
 def ranges_after_edit(ranges: Sequence[Range], hunks: Sequence[ReplacedLines], total: int) -> list[Range]:

@@ -307,7 +307,9 @@ def exposable(target: Callable[..., Any]) -> list[str]:
 _OUTPUT = SchemaRules(output=True)
 
 
-def tool_schemas(tools: Sequence[Tool], name: str, *, strict: bool = False) -> list[Schema]:
+def tool_schemas(
+    tools: Sequence[Tool], name: str, *, strict: bool = False, native: bool = False
+) -> list[Schema]:
     """Return the schemas of tools in a format; raise `invalid_argument` if it is unknown."""
     provider = provider_of(name)
     form = provider.formats[name]
@@ -317,8 +319,17 @@ def tool_schemas(tools: Sequence[Tool], name: str, *, strict: bool = False) -> l
             f"The format {name!r} has no strict mode.",
             hint=f"Leave `strict` out, or use one of {', '.join(STRICT_FORMATS)}.",
         )
+    own_types: Mapping[str, Schema] = provider.native.get(name, {}) if native else {}
+    # A tool with another name is not the one that the models know.
+    known = {
+        each.name: own_types.get(each.own_name)
+        for each in tools
+        if each.checks_itself and each.name == each.own_name
+    }
     described: list[ToolDescription] = []
     for tool in tools:
+        if known.get(tool.name):
+            continue
         try:
             parameters = object_schema(tool.parameters, rules)
         except InvalidArgumentError as error:
@@ -327,7 +338,8 @@ def tool_schemas(tools: Sequence[Tool], name: str, *, strict: bool = False) -> l
             ) from None
         output = _output_schema(tool) if form.has_output else None
         described.append(ToolDescription(tool.name, tool.description, parameters, tool.effect, output))
-    return provider.schemas(described, name, strict=strict)
+    schemas = iter(provider.schemas(described, name, strict=strict))
+    return [dict(known.get(tool.name) or next(schemas)) for tool in tools]
 
 
 def _output_schema(tool: Tool) -> Schema | None:

@@ -24,7 +24,7 @@ from agentfs.habits.lenient import parse_arguments
 from agentfs.limits import Limits
 from agentfs.permissions import GROUPS, READING, Rule, check_path_rule
 from agentfs.policy import Policy
-from agentfs.providers import read_call, replies
+from agentfs.providers import read_calls, replies
 from agentfs.providers.provider import Message, ToolCall
 from agentfs.results import Coercion, Result, ToolResult
 from agentfs.text.nearest import nearest
@@ -319,9 +319,9 @@ class Toolset:
         self, format: Literal["mcp", "mcp-structured"], *, strict: bool = False
     ) -> list[dict[str, Any]]: ...
     @overload
-    def schemas(self, format: str, *, strict: bool = False) -> list[Any]: ...
+    def schemas(self, format: str = ..., *, strict: bool = False, native: bool = False) -> list[Any]: ...
 
-    def schemas(self, format: str = "openai", *, strict: bool = False) -> Any:  # noqa: A002
+    def schemas(self, format: str = "openai", *, strict: bool = False, native: bool = False) -> Any:  # noqa: A002
         """Return the schemas of the tools for a provider's API.
 
         Args:
@@ -329,6 +329,8 @@ class Toolset:
                 `tools/list`), "mcp-structured" (with output schemas) or "gemini" (the function declarations
                 of one tool).
             strict: Ask the provider to enforce the schema. Only OpenAI and Anthropic can.
+            native: Send the provider's own type of a tool, which its models know, in place of a schema:
+                for `run` and the dialects `text-editor`, `memory` and `apply-patch`.
 
         Returns:
             One new dict for each tool, ready for JSON. The same toolset always returns the same schemas.
@@ -338,7 +340,7 @@ class Toolset:
                 or the tools exceed the provider's limits for strict mode (`invalid_argument`).
         """
         self._check_rules()
-        return tool_schemas(tuple(self._tools.values()), format, strict=strict)
+        return tool_schemas(tuple(self._tools.values()), format, strict=strict, native=native)
 
     def instructions(self) -> str:
         """Return one short paragraph for the system prompt on how to use the tools together."""
@@ -466,7 +468,7 @@ class Toolset:
             InvalidArgumentError: One of them is not a tool call, and none was run (`invalid_argument`).
         """
         self._check_rules()
-        sent = [read_call(call) for call in calls]
+        sent = [each for call in calls for each in read_calls(call)]
         self._check_not_async(call.name for call in sent)
         results: list[ToolResult] = []
         for group in self._groups(sent):
@@ -511,7 +513,7 @@ class Toolset:
             InvalidArgumentError: One of them is not a tool call, and none was run (`invalid_argument`).
         """
         self._check_rules()
-        sent = [read_call(call) for call in calls]
+        sent = [each for call in calls for each in read_calls(call)]
         results: list[ToolResult] = []
         for group in self._groups(sent):
             results += await self._runner.run_tasks(self._result_async, [(each, context) for each in group])

@@ -95,6 +95,15 @@ def type_names() -> list[str]:
     return sorted(_TYPES)
 
 
+def type_globs() -> dict[str, list[str]]:
+    """Return the globs of the names of each type."""
+    return {name: [_glob(each) for each in _TYPES[name].split()] for name in type_names()}
+
+
+def _glob(text: str) -> str:
+    return f"{'*' * text.startswith('.')}{text.removeprefix('=')}"
+
+
 def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
     """Return a test that is True for the names of files of these types; a text may list several.
 
@@ -104,7 +113,7 @@ def compile_types(names: Sequence[str]) -> Callable[[str], bool]:
         InvalidArgumentError: If a type is unknown; the message names similar ones.
     """
     globs = [
-        f"{'!' * name.startswith('!')}{'*' * each.startswith('.')}{each.removeprefix('=')}"
+        f"{'!' * name.startswith('!')}{_glob(each)}"
         for name in dict.fromkeys(reversed([each for name in names for each in _LISTED.findall(name)]))
         for each in _TYPES[_find(name.removeprefix("!"))].split()
     ]

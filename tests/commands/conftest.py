@@ -3,14 +3,18 @@
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from agentfs import AgentFSError, Limits, Policy, Protect, Workspace
+from agentfs.fs.lock import lock_directories
 
 SECRET = "TOKEN=hunter2-0123456789"
+PID = os.getpid()  # in the arguments of commands that are looked for, because other suites may run meanwhile
 
 
 @pytest.fixture
@@ -83,4 +87,30 @@ def code_of(call: Callable[[], object]) -> str:
     return raised.value.code
 
 
-__all__ = ["SECRET", "Protect", "code_of", "snapshot"]
+def running(command: str) -> bool:
+    """Return True if a process with this command line exists."""
+    wanted = command.replace(" ", "\0").encode() + b"\0"
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if wanted in process.read_bytes():
+                return True
+    return False
+
+
+def stages() -> set[Path]:
+    """Return the private directories of staged commands."""
+    places = [*map(Path, lock_directories(os.geteuid()))]
+    return {path for place in places for path in place.glob("stage-*")}
+
+
+def no_stage_stays() -> bool:
+    """Return True if each stage of this moment goes; other tests of this user may have some meanwhile."""
+    left, end = stages(), time.monotonic() + 30
+    while left & stages():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+__all__ = ["PID", "SECRET", "Protect", "code_of", "no_stage_stays", "running", "snapshot"]

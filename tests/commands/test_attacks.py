@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentfs import AgentFSError, Policy, Protect, Workspace
-from agentfs.fs.lock import lock_directories, lock_directory
+from agentfs.fs.lock import lock_directory
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 SECRET, code_of, snapshot = _here["SECRET"], _here["code_of"], _here["snapshot"]
@@ -194,6 +194,69 @@ def test_commits_work_and_settings_are_shown_without_credentials(staged, tree):
     assert log.stdout == b"first\n"
     assert result.changes.not_covered["version control"] > 3
     assert SECRET in (tree / ".git/config").read_text()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit -qam all",
+        "git add -A && git commit -qm all",
+        "git add -f conf/server.key",
+        "git commit -qm key conf/server.key",
+        "git commit -qam all && git reset -q --soft HEAD~1 && git reset -q",
+        "cd conf && git add . && git commit -qm all",
+        "git config --get core.bare; git update-index --index-version 4; git commit -qam all",
+    ],
+)
+def test_a_tracked_file_that_is_hidden_is_not_committed_as_empty(staged, tree, command):
+    git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=b@c"]
+    subprocess.run(["git", "init", "-q", tree], check=True)
+    subprocess.run([*git, "add", "-f", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "first"], check=True)
+    author = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "b", "GIT_COMMITTER_NAME": "a"}
+    author |= {"GIT_COMMITTER_EMAIL": "b"}
+    before = snapshot(tree)
+    with pytest.raises(AgentFSError) as raised:
+        staged.run(f"echo more >> README; {command}", env=author)
+    assert raised.value.code == "protected"
+    assert "conf/server.key" in raised.value.details["paths"]
+    assert snapshot(tree) == before
+    assert staged.run("echo more >> README; git commit -qm readme README", env=author).exit_status == 0
+    shown = subprocess.run([*git, "show", "HEAD:conf/server.key"], check=True, capture_output=True)
+    assert shown.stdout.decode() == SECRET
+
+
+def test_a_directory_that_a_command_makes_may_have_read_protected_names(staged, tree):
+    """A package may have certificates, which are not the user's; these are applied, and not undone."""
+    result = staged.run(
+        "mkdir -p env/lib; echo cert > env/lib/cacert.pem; echo x > env/lib/x; touch env/.npmrc"
+    )
+    assert (tree / "env/lib/cacert.pem").read_text() == "cert\n"
+    assert result.changes.not_covered == {"protected": 2}
+    assert b"cert" not in result.changes.patch
+    staged.undo()
+    assert not (tree / "env/lib/x").exists()
+    assert (tree / "env/lib/cacert.pem").exists()
+    assert staged.run("echo own > env/lib/cacert.pem").exit_status != 0
+    assert (tree / "env/lib/cacert.pem").read_text() == "cert\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > new.pem",
+        "echo x > conf/.env",
+        "mkdir new; echo x > new/.envrc",
+        "mkdir -p new/.vscode; echo x > new/.vscode/tasks.json",
+        "mkdir -p new/bare.git; printf '[core]\\nfsmonitor = touch owned' > new/bare.git/config",
+        "cp -r conf copy",
+        "mkdir new; cp .env new",
+    ],
+)
+def test_other_protected_names_are_refused_and_so_are_empty_copies(staged, tree, command):
+    before = snapshot(tree)
+    assert code_of(lambda: staged.run(command)) == "protected"
+    assert snapshot(tree) == before
 
 
 def test_a_repository_that_the_command_makes_is_applied(staged, tree):
@@ -380,7 +443,6 @@ def test_recorded_mode_refuses_what_it_cannot_do(recorded):
 
 
 def test_nothing_is_left_of_a_command(staged, tree):
-    places = [*map(Path, lock_directories(os.geteuid()))]
     for command in (
         "true",
         "mkdir -p a/b; chmod 0 a; sleep 60",
@@ -388,8 +450,7 @@ def test_nothing_is_left_of_a_command(staged, tree):
     ):
         with suppress(AgentFSError):
             staged.run(command, timeout=3)
-    left = [path for place in places if place.is_dir() for path in place.glob("stage-*")]
-    assert left == []
+    assert _here["no_stage_stays"]()
     assert str(tree) not in Path("/proc/self/mountinfo").read_text()
 
 

@@ -10,7 +10,7 @@ from agentfs import AgentFSError
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 code_of, snapshot = _here["code_of"], _here["snapshot"]
-running = runpy.run_path(str(Path(__file__).parent / "test_run.py"))["running"]
+PID, running = _here["PID"], _here["running"]
 
 
 def wait_for(found, seconds=10.0):
@@ -21,7 +21,7 @@ def wait_for(found, seconds=10.0):
 
 
 def test_a_command_runs_on_and_its_output_is_read_by_offset(recorded):
-    result = recorded.run("echo ready; sleep 41; echo never", background=True)
+    result = recorded.run(f"echo ready; sleep 41.{PID}; echo never", background=True)
     assert result.exit_status is None
     assert not result.timed_out
     assert result.id in result.text
@@ -32,7 +32,7 @@ def test_a_command_runs_on_and_its_output_is_read_by_offset(recorded):
     stopped = recorded.stop(result.id)
     assert stopped.stdout == b"ready\n"
     assert not stopped.timed_out
-    assert not running("sleep 41")
+    assert not running(f"sleep 41.{PID}")
     after = recorded.output(result.id)
     assert (after.running, after.exit_status) == (False, 143)
 
@@ -62,15 +62,15 @@ def test_programs_wait_for_a_command(recorded):
 
 def test_commands_end_with_the_workspace_unless_detached(opened, tree):
     ws = opened("recorded")
-    ws.run("sleep 42", background=True)
-    kept = ws.start("sleep 43; touch later", detach=True)
-    wait_for(lambda: running("sleep 42") and running("sleep 43"))
+    ws.run(f"sleep 42.{PID}", background=True)
+    kept = ws.start(f"sleep 43.{PID}; touch later", detach=True)
+    wait_for(lambda: running(f"sleep 42.{PID}") and running(f"sleep 43.{PID}"))
     ws.close()
-    assert not running("sleep 42")
-    assert running("sleep 43")
+    assert not running(f"sleep 42.{PID}")
+    assert running(f"sleep 43.{PID}")
     assert kept.running
     kept.stop()
-    assert not running("sleep 43")
+    assert not running(f"sleep 43.{PID}")
 
 
 def test_a_staged_command_cannot_run_in_the_background(staged):

@@ -1,5 +1,6 @@
 """Rules, modes and the callback, about commands and what they change."""
 
+import random
 import runpy
 import threading
 import time
@@ -12,6 +13,7 @@ from agentfs.errors import UnknownToolError
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 code_of, snapshot = _here["code_of"], _here["snapshot"]
+PID, running = _here["PID"], _here["running"]
 WAYS = pytest.mark.parametrize("way", ["staged", "recorded"])
 
 
@@ -92,9 +94,87 @@ def test_an_allow_rule_matches_only_if_all_parts_do(opened, tree, way):
         "PATH=. git status",
         "git status`touch made`",
     ]
+    commands += compounds(random.Random(7), 500)
     for command in commands:
-        assert code_of(lambda command=command: ws.run(command)) == "refused"
+        assert code_of(lambda command=command: ws.run(command)) == "refused", command
     assert not (tree / "made").exists()
+
+
+BAD = (
+    "touch made",
+    "echo > made",
+    "git stash",
+    "git statu",
+    "git status --x",
+    "git statuses",
+    "rm -rf .",
+    "A=b git status",
+    "GIT_DIR=. git status",
+    "> made",
+    "git  -c a=b status",
+    "git status > made",
+    "git status $(touch made)",
+    "git status `touch made`",
+    "git status <(touch made)",
+    "env git status",
+    "git status &> made",
+    "git status >> made",
+    "git status 2>made",
+    "command git status",
+    "! touch made",
+    "git status ${x:=$(touch made)}",
+    "eval git status",
+    "exec git status",
+    "gi\\\nt stash",
+    "./git status",
+    "git status <<< $(touch made)",
+    "$'git' stash",
+    "g''it stash",
+    "git${IFS}stash",
+    "alias git=touch",
+    "function git { touch made; }",
+    "git() { touch made; }",
+    "coproc touch made",
+    "time touch made",
+)
+
+
+def compounds(random: random.Random, count: int) -> list[str]:
+    """Return distinct commands by a grammar, each with a part that is not `git status`."""
+    found: dict[str, None] = {}
+    while len(found) < count:
+        found[compound(random, 3)] = None
+    return [*found]
+
+
+def compound(random: random.Random, depth: int) -> str:
+    bad = random.choice(BAD)
+    if depth:
+        bad = compound(random, depth - 1) if random.random() < 0.6 else bad
+        good = random.choice(["git status", "git status", " git  status ", "git 'status'", '"git" status'])
+        around = [
+            "({})",
+            "{{ {}; }}",
+            "if {}; then git status; fi",
+            "while {}; do git status; done",
+            "bash -c '{}'",
+        ]
+        around += [
+            "for i in 1; do {}; done",
+            "case x in x) {};; esac",
+            "git status; {}",
+            "! {}",
+            "time {}",
+            "eval '{}'",
+        ]
+        joint = random.choice(
+            ["; ", ";", " && ", "&&", " || ", "||", " | ", "|", "\n", " & ", "&", " |& ", "\r\n"]
+        )
+        shape = random.randrange(3)
+        if shape == 0:
+            return random.choice(around).format(bad)
+        return f"{bad}{joint}{good}" if shape == 1 else f"{good}{joint}{bad}"
+    return bad
 
 
 def test_an_ask_rule_on_paths_asks_about_what_a_command_has_changed(opened, tree):
@@ -125,7 +205,7 @@ def test_run_joins_the_tools_only_if_the_policy_has_it(opened, way, tree):
 
 def test_a_model_may_start_in_the_background_if_it_can_stop(recorded):
     tools = recorded.tools(["run", "output", "stop"])
-    started = tools.call("run", {"command": "sleep 44", "background": True})
+    started = tools.call("run", {"command": f"sleep 44.{PID}", "background": True})
     assert started.success
     assert tools.call("stop", {"id": started.data["id"]}).success
 
@@ -156,19 +236,18 @@ def test_a_command_longer_than_the_timeout_of_other_calls_runs_as_a_tool(opened,
 async def test_a_cancelled_call_ends_its_command(opened, way, tree):
     import asyncio
 
-    running = runpy.run_path(str(Path(__file__).parent / "test_run.py"))["running"]
     tools = opened(way).tools(["run"])
-    task = asyncio.create_task(tools.acall("run", {"command": "touch made; sleep 45"}))
-    while not await asyncio.to_thread(running, "sleep 45"):  # noqa: ASYNC110 - another process
+    task = asyncio.create_task(tools.acall("run", {"command": f"touch made; sleep 45.{PID}"}))
+    while not await asyncio.to_thread(running, f"sleep 45.{PID}"):  # noqa: ASYNC110 - another process
         await asyncio.sleep(0.05)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     for _ in range(100):
-        if not await asyncio.to_thread(running, "sleep 45"):
+        if not await asyncio.to_thread(running, f"sleep 45.{PID}"):
             break
         await asyncio.sleep(0.05)
-    assert not running("sleep 45")
+    assert not running(f"sleep 45.{PID}")
     if way == "staged":
         assert not (tree / "made").exists()
 

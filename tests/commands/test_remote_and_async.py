@@ -12,7 +12,7 @@ from agentfs import AgentFSError, AsyncWorkspace, Policy, Workspace, connect
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 snapshot = _here["snapshot"]
-running = runpy.run_path(str(Path(__file__).parent / "test_run.py"))["running"]
+PID, running = _here["PID"], _here["running"]
 
 
 @contextmanager
@@ -60,22 +60,22 @@ def test_plain(table, way, tree):
 
 
 def test_timeout(table, way, tree):
-    result = table("run", "echo begun; sleep 46", timeout=0.7)
+    result = table("run", f"echo begun; sleep 46.{PID}", timeout=0.7)
     assert (result.timed_out, result.exit_status, result.stdout) == (True, None, b"begun\n")
-    assert not running("sleep 46")
+    assert not running(f"sleep 46.{PID}")
 
 
 def test_background(table, way):
     if way == "staged":
         with pytest.raises(AgentFSError) as raised:
-            table("run", "sleep 47", background=True)
+            table("run", f"sleep 47.{PID}", background=True)
         assert raised.value.code == "unsupported"
         return
-    result = table("run", "echo ready; sleep 47", background=True)
+    result = table("run", f"echo ready; sleep 47.{PID}", background=True)
     assert table("output", result.id).running
     stopped = table("stop", result.id)
     assert stopped.exit_status is not None
-    assert not running("sleep 47")
+    assert not running(f"sleep 47.{PID}")
     command = table("start", "sleep .2; exit 6")
     assert command.wait(20).exit_status == 6
 
@@ -99,12 +99,12 @@ def test_a_run_longer_than_other_calls_may_take(place, way, tree):
 
 async def test_cancel(place, way, tree):
     with opened_at(place, way, tree) as ws:
-        task = asyncio.create_task(AsyncWorkspace(ws).run("touch made; sleep 48"))
-        await until(lambda: running("sleep 48"))
+        task = asyncio.create_task(AsyncWorkspace(ws).run(f"touch made; sleep 48.{PID}"))
+        await until(lambda: running(f"sleep 48.{PID}"))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await until(lambda: not running("sleep 48"))
+        await until(lambda: not running(f"sleep 48.{PID}"))
         if way == "staged":
             assert not (tree / "made").exists()
 
@@ -119,9 +119,9 @@ async def until(found):
 
 def test_commands_end_with_the_connection(tree):
     with connect(["env"], tree, policy=Policy(run="recorded"), python=sys.executable) as ws:
-        ws.run("sleep 49", background=True)
-        asyncio.run(until(lambda: running("sleep 49")))
-    asyncio.run(until(lambda: not running("sleep 49")))
+        ws.run(f"sleep 49.{PID}", background=True)
+        asyncio.run(until(lambda: running(f"sleep 49.{PID}")))
+    asyncio.run(until(lambda: not running(f"sleep 49.{PID}")))
 
 
 async def test_call_runs_a_function(tree):

@@ -11,6 +11,7 @@ from agentfs import AgentFSError, Limits
 
 _here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
 SECRET, code_of, snapshot = _here["SECRET"], _here["code_of"], _here["snapshot"]
+PID, running = _here["PID"], _here["running"]
 
 CHANGES = """
 sed -i 's/two/TWO/' src/a.py; printf 'new\\r\\n' > new.txt; chmod 755 new.txt; mkdir -p empty/inner
@@ -106,18 +107,22 @@ def test_endless_output_is_cut_at_the_limit_in_bounded_memory(opened):
 
 def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_call(ws):
     began = time.monotonic()
-    result = ws.run("sleep 30 & echo started")
+    result = ws.run(f"sleep 30.{PID} & echo started")
     assert time.monotonic() - began < 5
     assert (result.exit_status, result.stdout) == (0, b"started\n")
-    assert not running("sleep 30")
+    assert not running(f"sleep 30.{PID}")
 
 
 def test_processes_that_leave_the_group_end_with_the_call(ws):
-    ws.run("setsid nohup sleep 31 >/dev/null 2>&1 & disown; (setsid sleep 31 &) ; true")
-    assert not running("sleep 31")
+    ws.run(f"setsid nohup sleep 31.{PID} >/dev/null 2>&1 & disown; (setsid sleep 31.{PID} &) ; true")
+    assert not running(f"sleep 31.{PID}")
 
 
-@pytest.mark.parametrize("command", ["sleep 32", "trap '' TERM; while true; do sleep 32; done"])
+@pytest.mark.parametrize(
+    "command",
+    [f"sleep 32.{PID}", f"trap '' TERM; while true; do sleep 32.{PID}; done"],
+    ids=["sleeps", "ignores TERM"],  # the same in every process of the suite
+)
 def test_a_timeout_ends_all_processes_and_returns_the_text_so_far(ws, tree, command):
     before = snapshot(tree)
     began = time.monotonic()
@@ -129,7 +134,7 @@ def test_a_timeout_ends_all_processes_and_returns_the_text_so_far(ws, tree, comm
     assert result.text.startswith("Stopped after 0.7 s")
     assert result.next is not None
     assert result.next["name"] == "run"
-    assert not running("sleep 32")
+    assert not running(f"sleep 32.{PID}")
     if ws.policy.run == "staged":
         assert snapshot(tree) == before
     else:
@@ -207,15 +212,3 @@ def test_the_errors_of_a_command_come_with_its_output(staged):
     assert (error.details["stdout"], error.details["stderr"]) == ("said\n", "wrong\n")
     assert ".vscode/tasks.json" in error.details["paths"]
     assert "said\nwrong" in str(error)
-
-
-def running(command: str) -> bool:
-    """Return True if a process with this command line exists."""
-    wanted = command.replace(" ", "\0").encode()
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if wanted in process.read_bytes():
-                return True
-        except OSError:
-            continue
-    return False

@@ -141,10 +141,12 @@ def test_each_link_and_anchor_resolves(site, pages):
     assert broken == []
 
 
-def test_ten_questions_are_each_answered_two_clicks_from_the_start_page(pages):
+def test_twenty_questions_are_each_answered_two_clicks_from_readme_and_the_start_page(pages):
+    """README links to the page of questions, whose answers link to a heading of the page with more."""
+    assert "](docs/questions.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
     text = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
     questions = re.findall(r"^## ([^\n]+\?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert len(questions) == 10
+    assert len(questions) == 20
     near = clicks(pages, 2)
     wrong = []
     for question, answer in questions:

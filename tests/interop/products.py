@@ -4,13 +4,15 @@
 
 prints {product: {feature: verdict}} as JSON. A verdict is "yes", "no", or "–" if the product has no tool that
 could. It runs where the frameworks are installed, and the other packages are in PACKAGES; test_frameworks.py
-compares it with the pages.
+compares it with the pages. Three rows at the end are about what a package has, by the names of its classes.
 """
 
 import asyncio
 import contextlib
 import json
+import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -194,6 +196,47 @@ async def openai(root: Path) -> AsyncIterator[Calls]:
         yield {"write": write, "edit": lambda path, old, new: edits(path, [(old, new)]), "edits": edits}
 
 
+@contextlib.asynccontextmanager
+async def harness(root: Path) -> AsyncIterator[Calls]:
+    """The capability `FileSystem` of pydantic-ai-harness, with its default tools on a local workspace."""
+    from pydantic_ai.workspaces.local import LocalWorkspaceBackend
+    from pydantic_ai_harness import FileSystem
+    from pydantic_ai_harness.filesystem import Replacement
+
+    backend = LocalWorkspaceBackend(root)
+    toolset = FileSystem().get_toolset()
+
+    def tool(name: str) -> Callable[..., Awaitable[str]]:
+        async def call(*values: str) -> str:
+            return str(await getattr(toolset, name)(*values, workspace=backend))
+
+        return call
+
+    async def edits(path: str, pairs: list[tuple[str, str]]) -> str:
+        replacements = [Replacement(old_text=old, new_text=new) for old, new in pairs]
+        scope = await toolset._scope(backend)
+        return str(await toolset._edit_file(scope, None, path, replacements))
+
+    shown: dict[str, str] = {}  # the hash of each file that was read, which the model passes when it writes
+
+    async def read(path: str) -> str:
+        said = str(await toolset.read_file(path, workspace=backend))
+        if found := re.search(r"hash:(\w+)", said):
+            shown[path] = found[1]
+        return said
+
+    async def write(path: str, text: str) -> str:
+        return await toolset.write_file(path, text, expected_hash=shown.get(path), workspace=backend)
+
+    yield {
+        "read": read,
+        "write": write,
+        "edit": tool("edit_file"),
+        "edits": edits,
+        "grep": tool("search_files"),
+    }
+
+
 PRODUCTS = {
     "agentfs": agentfs,
     "LangChain": langchain,
@@ -201,6 +244,7 @@ PRODUCTS = {
     "MCP server": mcp,
     "Anthropic": anthropic,
     "OpenAI": openai,
+    "pydantic-ai-harness": harness,
 }
 
 
@@ -337,6 +381,74 @@ FEATURES: dict[str, Callable[[Calls, Path], Awaitable[bool | None]]] = {
     "a search says what it ignored": says_what_was_left_out,
 }
 
+# What a package comes with: a class of it has such a name.
+PACKAGES = {
+    "agentfs": "agentfs",
+    "LangChain": "langchain_community",
+    "deepagents": "deepagents",
+    "MCP server": "",
+    "Anthropic": "anthropic",
+    "OpenAI": "agents",
+    "pydantic-ai-harness": "pydantic_ai_harness",
+}
+CLASSES = {
+    "has a client of a hosted sandbox": r"(E2B|Daytona|Modal|Runloop|LangSmith)\w*(Sandbox|Tool)\w*",
+    "keeps files in memory, without a disk": r"(StateBackend|InMemory\w*(Backend|FileSystem|Workspace))",
+    "searches by meaning": r"\w*(Embeddings|FileSearchTool|SmartSearch|SemanticSearch)",
+    "asks a language server": r"\w*(LanguageServer|LSP|Lsp[A-Z])\w*",
+}
+WINDOWS = "edits a file on Windows"
+ROWS = [*FEATURES, *CLASSES, WINDOWS]
+
+
+def comes_with(product: str, name: str) -> bool:
+    """Return True if a class of the product has this name."""
+    if product == "MCP server":
+        folder, declared = Path(sys.argv[2]).parent, r"^(export )?class "
+    else:
+        [place] = __import__(PACKAGES[product]).__path__[:1]
+        folder, declared = Path(place), "^class "
+    pattern = re.compile(rf"{declared}{name}\b", re.MULTILINE)
+    sources = [*folder.rglob("*.py"), *folder.rglob("*.js")]
+    return any(pattern.search(source.read_text(encoding="utf-8", errors="replace")) for source in sources)
+
+
+NOT_ON_WINDOWS = (
+    *("O_NOFOLLOW", "O_DIRECTORY", "O_NONBLOCK", "O_NOCTTY", "O_PATH", "O_CLOEXEC", "pread", "preadv"),
+    *("fchmod", "fchown", "geteuid", "getuid", "fstatvfs", "listxattr"),
+)
+
+
+async def without_posix(product: str, root: Path) -> bool:
+    """Return True if the product edits a file where Python lacks what it lacks on Windows."""
+    (root / "plain.txt").write_bytes(FILES["plain.txt"])
+    for name in ("fcntl", "pwd", "resource", "termios"):
+        sys.modules[name] = None  # type: ignore[assignment]
+    async with PRODUCTS[product](root):
+        pass  # imports what it needs, with the platform of this machine
+    for name in NOT_ON_WINDOWS:
+        if hasattr(os, name):
+            delattr(os, name)
+    sys.platform = "win32"
+    async with PRODUCTS[product](root) as calls:
+        if "edit" not in calls:
+            await calls["write"]("plain.txt", "one\nzwei\nthree\n")
+            return "zwei" in (root / "plain.txt").read_text()
+        return await edits_a_part({name: told(call) for name, call in calls.items()}, root)
+
+
+def edits_on_windows(product: str) -> bool:
+    """Return True if the product edits a file on an imitation of Windows, in a process of its own.
+
+    The MCP server is not in Python: True if it has code for the drive letters of Windows.
+    """
+    if product == "MCP server":
+        sources = Path(sys.argv[2]).parent.rglob("*.js")
+        return any("[A-Za-z]:" in source.read_text(encoding="utf-8") for source in sources)
+    command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:4], "--windows", product]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return done.stdout.strip() == "True"
+
 
 def told(call: Callable[..., Awaitable[str]]) -> Callable[..., Awaitable[str]]:
     """Return a tool whose failure is the text of its error, which a model is told."""
@@ -367,9 +479,16 @@ async def verdicts(product: str) -> dict[str, str]:
             for feature, check in FEATURES.items():
                 verdict = await check(tools, root)
                 found[feature] = {True: "yes", False: "no", None: "–"}[verdict]
-        return found
+    for feature, name in CLASSES.items():
+        found[feature] = "yes" if comes_with(product, name) else "no"
+    found[WINDOWS] = "yes" if edits_on_windows(product) else "no"
+    return found
 
 
 if __name__ == "__main__":
     sys.path.append(sys.argv[3])
+    if "--windows" in sys.argv:
+        with tempfile.TemporaryDirectory() as made:
+            print(asyncio.run(without_posix(sys.argv[-1], Path(made))))
+        sys.exit()
     print(json.dumps({product: asyncio.run(verdicts(product)) for product in sys.argv[4:]}))

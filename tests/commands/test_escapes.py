@@ -1,0 +1,244 @@
+"""Attacks on the way out of a staged command that need more than a line of shell. Each works outside."""
+
+import ctypes
+import os
+import pty
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError
+from tests.conftest import part_or_all
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+SECRET = _here["SECRET"]
+PYTHON = f"{sys.executable} -SI"
+
+
+def plain(command: str, cwd: Path, **options) -> bytes:
+    ran = subprocess.run(
+        ["bash", "-c", command], cwd=cwd, capture_output=True, check=False, timeout=60, **options
+    )
+    return ran.stdout
+
+
+IO_URING = """
+import ctypes, mmap, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+params = ctypes.create_string_buffer(120)
+ring = libc.syscall(425, 8, params)
+if ring < 0: raise SystemExit("no io_uring")
+sq, cq = struct.unpack_from("10I", params, 40), struct.unpack_from("10I", params, 80)
+queue = mmap.mmap(ring, max(sq[6] + 32, cq[5] + 16 * 16), offset=0)
+entries = mmap.mmap(ring, 8 * 64, offset=0x10000000)
+def call(operation, fd, address, length, at=0):
+    tail = struct.unpack_from("I", queue, sq[1])[0]
+    index = tail & struct.unpack_from("I", queue, sq[2])[0]
+    entry = struct.pack("<BBHiQQIIQ24x", operation, 0, 0, fd, at, address, length, 0, 1)
+    entries[index * 64:index * 64 + 64] = entry
+    struct.pack_into("I", queue, sq[6] + 4 * index, index)
+    struct.pack_into("I", queue, sq[1], tail + 1)
+    libc.syscall(426, ring, 1, 1, 1, None, 0)
+    head = struct.unpack_from("I", queue, cq[0])[0]
+    at = cq[5] + 16 * (head & struct.unpack_from("I", queue, cq[2])[0])
+    result = struct.unpack_from("<Qi", queue, at)[1]
+    struct.pack_into("I", queue, cq[0], head + 1)
+    return result
+path, data = ctypes.create_string_buffer(b".env"), ctypes.create_string_buffer(200)
+fd = call(18, -100, ctypes.addressof(path), 0)
+print(fd >= 0, call(22, fd, ctypes.addressof(data), 200), data.value.decode())
+"""
+
+
+def test_io_uring_reads_an_empty_file_too(staged, tree, tmp_path):
+    (tree / "attack.py").write_text(IO_URING)
+    outside = plain(f"{PYTHON} attack.py", tree)
+    if not outside:
+        pytest.skip("this system has no io_uring")
+    assert SECRET.encode() in outside
+    assert SECRET.encode() not in staged.run(f"{PYTHON} attack.py").stdout
+
+
+MEMORY = """
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+class Vector(ctypes.Structure): _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+data = ctypes.create_string_buffer(24)
+here, there = Vector(ctypes.addressof(data), 24), Vector(int(sys.argv[2]), 24)
+libc.process_vm_readv(int(sys.argv[1]), ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+print(data.raw.decode(errors="replace"), libc.ptrace(16, int(sys.argv[1]), None, None))
+"""
+VICTIM = f"""
+import ctypes, time
+data = ctypes.create_string_buffer(b"{SECRET}")
+ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)
+print(ctypes.addressof(data), flush=True)
+time.sleep(60)
+"""
+
+
+def test_other_processes_are_not_traced(staged, tree):
+    (tree / "attack.py").write_text(MEMORY)
+    victim = subprocess.Popen([sys.executable, "-SI", "-c", VICTIM], stdout=subprocess.PIPE)
+    try:
+        attack = f"{PYTHON} attack.py {victim.pid} {int(victim.stdout.readline())}"
+        assert plain(attack, tree) == f"{SECRET} 0\n".encode()
+        result = staged.run(attack)
+        assert SECRET.encode() not in result.stdout
+        assert result.stdout.endswith(b" -1\n")
+    finally:
+        victim.kill()
+        victim.wait()
+        victim.stdout.close()
+
+
+TERMINAL = """
+import fcntl, os, termios
+for name in ("/dev/tty", "/proc/self/fd/0", "/proc/self/fd/2", "/dev/console"):
+    try:
+        fd = os.open(name, os.O_RDWR)
+        for each in b"injected\\n":
+            fcntl.ioctl(fd, termios.TIOCSTI, bytes([each]))
+    except OSError:
+        pass
+"""
+IN_TERMINAL = """
+import subprocess, sys
+from agentfs import Policy, Workspace
+command = sys.argv[2] + " attack.py"
+if sys.argv[3] == "plain":
+    subprocess.run(command, shell=True, cwd=sys.argv[1])
+else:
+    print(Workspace(sys.argv[1], policy=Policy(run="staged")).run(command).exit_status)
+print("line:", sys.stdin.readline(), end="", flush=True)
+"""
+
+
+def in_terminal(tree: Path, way: str) -> bytes:
+    """Return what a program prints that reads a line of its terminal after the attack."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(sys.executable, [sys.executable, "-c", IN_TERMINAL, str(tree), PYTHON, way])
+    shown, sent = b"", False
+    try:
+        while b"line: " not in shown or not shown.endswith(b"\n"):
+            shown += os.read(terminal, 4096)
+            if b"0\r\n" in shown and not sent:
+                os.write(terminal, b"typed\n")
+                sent = True
+    except OSError:
+        pass
+    finally:
+        os.close(terminal)
+        os.waitpid(child, 0)
+    return shown
+
+
+def test_nothing_is_typed_into_the_terminal(tree):
+    (tree / "attack.py").write_text(TERMINAL)
+    try:
+        allowed = Path("/proc/sys/dev/tty/legacy_tiocsti").read_text() == "1\n"
+    except OSError:
+        allowed = True
+    if allowed or os.geteuid() == 0:
+        assert b"line: injected" in in_terminal(tree, "plain")
+    assert b"line: typed" in in_terminal(tree, "staged")
+
+
+@pytest.mark.skipif(not shutil.which("dbus-daemon"), reason="there is no D-Bus here")
+def test_the_bus_is_not_reached(staged, tree, tmp_path):
+    address = f"unix:path={tmp_path}/bus"
+    bus = subprocess.Popen(
+        ["dbus-daemon", "--session", "--nofork", "--print-address", f"--address={address}"],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        given = bus.stdout.readline().decode().strip()
+        call = (
+            f"dbus-send --bus={given} --print-reply --dest=org.freedesktop.DBus /"
+            " org.freedesktop.DBus.ListNames"
+        )
+        assert b"org.freedesktop.DBus" in plain(call, tree)
+        assert b"org.freedesktop.DBus" not in staged.run(call).stdout
+        assert b"BUS" not in staged.run("env").stdout
+    finally:
+        bus.send_signal(signal.SIGTERM)
+        bus.wait()
+        bus.stdout.close()
+
+
+def test_a_program_that_a_command_makes_has_no_rights_of_its_owner(staged, tree):
+    plain("cp /bin/sh outside; chmod 4755 outside", tree)
+    assert (tree / "outside").stat().st_mode & 0o7777 == 0o4755
+    staged.run("cp /bin/sh inside; chmod 4755 inside; mkdir d; chmod 4777 d")
+    assert (tree / "inside").stat().st_mode & 0o7777 == 0o755
+    assert (tree / "d").stat().st_mode & 0o7777 == 0o777
+    # Nor does a program of the system gain any.
+    assert b"NoNewPrivs:\t1" in staged.run("grep NoNewPrivs /proc/self/status").stdout
+    assert b"NoNewPrivs:\t0" in plain("grep NoNewPrivs /proc/self/status", tree)
+
+
+def test_open_descriptors_are_not_inherited(staged, tree):
+    fd = os.open(tree / ".env", os.O_RDONLY)
+    os.set_inheritable(fd, True)
+    try:
+        command = f"cat <&{fd}; cat /proc/self/fd/{fd}"
+        assert SECRET.encode() in plain(command, tree, close_fds=False)
+        assert staged.run(command).stdout == b""
+        assert staged.run("ls /proc/self/fd").stdout == b"0\n1\n2\n3\n"
+    finally:
+        os.close(fd)
+
+
+SWAP = """
+import ctypes, sys
+exchange = ctypes.CDLL(None).renameat2
+one, two = sys.argv[1].encode(), sys.argv[2].encode()
+print("begun", flush=True)
+while True: exchange(-100, one, -100, two, 2)
+"""
+FILES = 20
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "renameat2"), reason="the attacker needs renameat2")
+@part_or_all(25)
+def test_directories_are_swapped_while_effects_are_applied(staged, tree, tmp_path, every):
+    outside = tmp_path / "outside"
+    for top in (tree / "a", outside):
+        (top / "b").mkdir(parents=True)
+    (tree / "a.link").symlink_to(outside)
+    attacker = subprocess.Popen(
+        [sys.executable, "-c", SWAP, tree / "a", tree / "a.link"], stdout=subprocess.PIPE
+    )
+    attacker.stdout.readline()
+    outcomes = Counter()
+    try:
+        for number in range(500 // every):
+            command = f"mkdir -p a/b; for i in {{1..{FILES}}}; do echo x > a/b/f{number}-$i; done"
+            try:
+                staged.run(f"{command}; true")
+                outcomes["applied"] += 1
+            except AgentFSError as error:
+                outcomes[error.code] += 1
+        allowed = {"applied", "refused", "conflict", "not_found", "not_a_directory", "outside_workspace"}
+        assert outcomes.keys() <= allowed | {"link_loop", "busy", "stale"}
+        assert not [*outside.glob("b/*")]
+        # The naive way: what the overlay holds is copied to its paths.
+        for number in range(20_000):
+            try:
+                with open(tree / f"a/b/naive-{number}", "w"):
+                    pass
+            except OSError:
+                continue
+        assert [*outside.glob("b/naive-*")]
+    finally:
+        attacker.kill()
+        attacker.wait()
+        attacker.stdout.close()
+    print(dict(outcomes))  # noqa: T201 - `pytest -s` shows it

@@ -1,0 +1,71 @@
+"""Limits of what a staged command may use, and what of it a plain shell may."""
+
+import os
+import runpy
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentfs import Limits
+
+_here = runpy.run_path(str(Path(__file__).parent / "conftest.py"))
+PID, running = _here["PID"], _here["running"]
+MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+KERNEL = tuple(int("".join(filter(str.isdigit, each))) for each in os.uname().release.split(".")[:2])
+HOG = "import mmap; mmap.mmap(-1, {size}, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); print('mapped')"
+
+
+def test_one_process_gets_half_of_the_memory(staged):
+    for share, status in ((0.25, 0), (0.6, 1)):
+        # Nothing is written to the pages, so the plain process below takes no memory either.
+        script = HOG.format(size=int(MEMORY * share))
+        assert staged.run(f'{sys.executable} -SIc "{script}"').exit_status == status
+    plain = subprocess.run([sys.executable, "-SIc", script], capture_output=True, check=False)
+    assert plain.stdout == b"mapped\n"
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0 and KERNEL < (6, 14), reason="nothing limits the processes of root here"
+)
+def test_processes_are_limited_and_a_bomb_ends_with_the_call(staged, monkeypatch):
+    monkeypatch.setattr("agentfs.commands.staged_process._MOST_PROCESSES", 400)
+    if os.geteuid():
+        monkeypatch.setattr("agentfs.commands.staged_process._MOST_PROCESSES", own_processes() + 200)
+    before = Path("/proc/sys/kernel/pid_max").read_text()
+    began = time.monotonic()
+    bomb = f"b() {{ (exec -a bomb.{PID} sleep 50 &); b | b & }}; b; sleep 50"
+    result = staged.run(bomb, timeout=1.5)
+    assert result.timed_out
+    assert b"fork" in result.stderr
+    assert time.monotonic() - began < 30
+    assert not running(f"bomb.{PID} 50")
+    assert Path("/proc/sys/kernel/pid_max").read_text() == before
+    assert staged.run("echo fine").stdout == b"fine\n"
+
+
+def own_processes():
+    found = 0
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            found += each.stat().st_uid == os.geteuid() and len([*(each / "task").iterdir()])
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("place", ["big", "/tmp/big", "/dev/shm/big", "/dev/big", "/run/big"])
+def test_files_are_limited_also_those_in_memory(opened, tree, place):
+    ws = opened("staged", limits=Limits(snapshot_bytes=1_000_000))
+    result = ws.run(f"head -c 5000000 /dev/zero > {place}; stat -c %s {place}; exit 3", preview=True)
+    assert result.exit_status == 3
+    assert int(result.stdout or 0) <= 1_000_000
+
+
+def test_usual_programs_work_within_the_limits(staged):
+    script = (
+        "import multiprocessing, tempfile; multiprocessing.Lock(); tempfile.TemporaryFile(); print('works')"
+    )
+    assert staged.run(f'{sys.executable} -c "{script}"; echo x > /dev/null').stdout == b"works\n"

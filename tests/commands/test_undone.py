@@ -1,0 +1,173 @@
+"""Commands of usual programs on copies of real trees: after undo, the tree has the hash of before."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentfs import AgentFSError
+from tests.conftest import needs, part_or_all
+from tests.history import test_side_effects
+from tests.history.test_side_effects import TASKS, tree_hash
+
+repository = test_side_effects.repository
+NAMES = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+COMMANDS = 500
+
+
+@needs("git")
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_with_side_effects_is_undone(opened, ws, repository, tmp_path, task):
+    root = shutil.copytree(repository, tmp_path / "root", symlinks=True)
+    before = tree_hash(root)
+    workspace = opened(ws.policy.run, root=root)
+    result = workspace.run(TASKS[task], env=NAMES)
+    # A staged command cannot change the configuration of the repository, so `chmod -R` fails there.
+    assert result.exit_status == (task == "chmod -R" and ws.policy.run == "staged"), result.text
+    after = tree_hash(root)
+    assert after != before
+    assert result.changes.lost == ()
+    assert workspace.undo().steps == 1
+    assert tree_hash(root) == before
+    workspace.redo()
+    assert tree_hash(root) == after
+    workspace.undo()
+    assert tree_hash(root) == before
+
+
+MAKEFILE = (
+    "all: out.txt\\nout.txt: {0}\\n\\tcp {0} out.txt\\n\\tmkdir -p objects\\n\\ttouch objects/a.o\\n"
+    "clean:\\n\\trm -rf out.txt objects\\n"
+)
+REWRITE = "import pathlib; [p.write_text(p.read_text().upper()) for p in pathlib.Path('.').rglob('*r*.py')]"
+LOCK = "import json; json.dump({'packages': [{'name': 'left-pad'}]}, open('package-lock.json', 'w'))"
+
+
+def templates(random: random.Random, files: list[str], directories: list[str]) -> list[str]:
+    """Return the commands of a round, each about other files."""
+    one, two, three = random.sample(files, 3)
+    place = random.choice(directories)
+    word, number = random.choice(["def", "self", "return", "import", "e", "^ *"]), random.randrange(1000)
+    python = f"{sys.executable} -S"
+    return [
+        f"sed -i 's/{word}/W{number}/g' {one} {two}",
+        f"sed -i '1,{number % 20 + 1}d' {one}",
+        f"grep -rl {word!r} . --include='*.py' | xargs sed -i s/self/SELF/",
+        f"sed -i.bak 's/{word}/x/' {two} && rm {two}.bak",
+        f"git add -A && git commit -qm c{number}",
+        f"git checkout -q -b b{number}; echo x >> {one}; git commit -qam x; git checkout -q -",
+        f"echo more >> {one}; git stash -q -u; git stash pop -q",
+        f"echo more >> {one}; git stash -q",
+        f"git rm -rqf {place}",
+        f"git mv {one} moved-{number} && git commit -qm moved",
+        f"git mv {place} elsewhere-{number}",
+        f"echo x > untracked-{number}; rm {two}; git clean -fdq; git reset -q --hard",
+        f"git diff > p.patch; rm -rf {place}; git checkout -q -- .",
+        f"tar cf t.tar {place} && rm -r {place} && tar xf t.tar && rm t.tar",
+        f"tar czf all.tgz {one} {two} {place}; rm -rf {one} {place}",
+        f"mkdir new && tar cf - {place} | tar xf - -C new",
+        f"printf '{MAKEFILE.format(one)}' > Makefile; make -s && make -s clean",
+        f"printf '{MAKEFILE.format(two)}' > Makefile; make -s",
+        f"{python} -m compileall -q {place}; {python} scanner.py",
+        f'{python} -c "{REWRITE}"',
+        f'{python} -c "{LOCK}"; echo {number} > yarn.lock',
+        f"{python} -m zipfile -c z.zip {place} && rm -r {place} && {python} -m zipfile -e z.zip .",
+        f"{sys.executable} -m venv --without-pip --symlinks env-{number}",
+        f"mv {one} t && mv {two} {one} && mv t {two}",
+        f"mv {place} away-{number}; mkdir {place}; cp -r away-{number}/. {place}",
+        f"cp -a {place} copy-{number}; rm -rf {place}",
+        f"chmod -R go-rwx *.py {place}; chmod +x {one}; chmod 700 {place}",
+        f"chmod 000 {two}; mkdir -m 2775 shared",
+        f"ln -s {one} l; ln -sfn {place} {two}; ln {three} hard",
+        f"rm {one}; mkdir {one}; echo x > {one}/inside",
+        f"rm -rf {place}; echo file > {place}",
+        f"truncate -s {number}000 {one}; : > {two}",
+        f"find . -name '*.py' -newer {one} -not -path './.git/*' -delete",
+        f'find {place} -type f -exec sh -c \'mv "$1" "$1.x"\' _ {{}} \\;',
+        f"for i in $(seq {number % 40}); do echo $i > many-$i; done; rm -f many-1*",
+        f"split -l 20 {one} part-; cat part-* > {two}; gzip -f {three}",
+        f"printf 'a\\r\\nb\\r\\n' > {one}; printf '\\377\\0\\1' > {two}; printf x >> {three}",
+        f"mkdir -p a/b/c/$'\\xff'; touch $'n\\n{number}' ' ' -- -rf",
+        f"dd if=/dev/zero of={one} bs=1 count={number} conv=notrunc 2>&1; sync",
+        f"exec 5<>{two}; echo over >&5; rm {two}; false",
+    ]
+
+
+def slow_templates(wheel: Path, random: random.Random) -> list[str]:
+    found = [f"{sys.executable} -m pip install -q --no-index --no-deps --target vendor {wheel}"]
+    if shutil.which("npm"):
+        found += ["npm init -y", "npm init -y && npm pkg set scripts.test=true && npm test && npm pack"]
+        found += ["npm init -y; mkdir p; cd p; npm init -y; cd ..; npm install --offline --no-audit ./p"]
+    return found
+
+
+def make_wheel(top: Path) -> Path:
+    """Write a wheel with one module."""
+    (top / "tiny-1.dist-info").mkdir(parents=True)
+    (top / "tiny.py").write_text("x = 1\n")
+    (top / "tiny-1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1\n")
+    (top / "tiny-1.dist-info/WHEEL").write_text(
+        "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    )
+    (top / "tiny-1.dist-info/RECORD").write_text("tiny.py,,\n")
+    wheel = top.parent / "tiny-1-py3-none-any.whl"
+    subprocess.run(
+        [sys.executable, "-m", "zipfile", "-c", wheel, "tiny.py", "tiny-1.dist-info"], cwd=top, check=True
+    )
+    return wheel
+
+
+@needs("git")
+@part_or_all(25)
+def test_commands_on_a_copy_of_a_real_tree_are_undone(opened, ws, tmp_path, every):
+    root = tmp_path / "root"
+    shutil.copytree(Path(json.__file__).parent, root, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        Path(json.__file__).parents[1] / "email/mime",
+        root / "mime",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    (root / ".gitignore").write_text("__pycache__/\n*.o\nnode_modules/\n")
+    git = ["git", "-C", root, "-c", "user.name=a", "-c", "user.email=b"]
+    for command in (["git", "init", "-q", root], [*git, "add", "-A"], [*git, "commit", "-qm", "first"]):
+        subprocess.run(command, check=True)
+    kept = shutil.copytree(root, tmp_path / "kept", symlinks=True)
+    wheel = make_wheel(tmp_path / "wheel")
+    workspace = opened(ws.policy.run, root=root)
+    before = tree_hash(root)
+    chosen = random.Random(every)
+    files = sorted(str(each.relative_to(root)) for each in root.rglob("*.py"))
+    changed = 0
+    for number in range(COMMANDS // every):
+        pool = slow_templates(wheel, chosen) if number % 20 == 19 else templates(chosen, files, ["mime"])
+        pieces = chosen.sample(pool, min(chosen.choice([1, 1, 2, 3]), len(pool)))
+        command = chosen.choice(["; ", " && ", "\n"]).join(pieces)
+        try:
+            result = workspace.run(command, env=NAMES)
+        except AgentFSError as error:
+            raise AssertionError(f"{command}: {error}") from None
+        assert not result.timed_out
+        assert result.changes.lost == (), command
+        changed += bool(result.changes.files)
+        if result.changes.files:
+            workspace.undo()
+        left = result.changes.not_covered
+        # Ignored files and the repository are not taken back; the result has counted them.
+        for path in sorted(root.rglob("*"), reverse=True):
+            if path.name in {"__pycache__", "node_modules"} or path.suffix == ".o":
+                assert left.get("ignored"), command
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                for above in path.parents:
+                    if any(above.iterdir()):
+                        break
+                    above.rmdir()
+        assert tree_hash(root) == before, command
+        shutil.rmtree(root / ".git")
+        shutil.copytree(kept / ".git", root / ".git", symlinks=True)
+    assert changed > COMMANDS // every * 0.8
+    assert os.listdir(kept)

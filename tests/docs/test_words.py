@@ -1,0 +1,13 @@
+"""The pages are short: README is one screen or two, and the documentation can be read in an afternoon."""
+
+from scripts.words import parts
+
+# Words of prose; of README and the internals also those of the tables.
+README, INTERNALS, PROSE = 700, 5_000, 30_000
+
+
+def test_readme_the_internals_and_all_pages_keep_within_their_words():
+    counted = dict(parts())
+    assert counted["README"].total <= README
+    assert counted["internals"].total <= INTERNALS
+    assert counted["docs"].prose + counted["README"].prose <= PROSE
