@@ -128,7 +128,7 @@ class AfterChange:
             if not words or not all(isinstance(each, str) and "\0" not in each for each in words):
                 raise _wrong("AfterChange.command", "a list of texts, or a function", self.command)
             object.__setattr__(self, "command", words)
-        if not isinstance(self.glob, str) or not self.glob:
+        if type(self.glob) is not str or not self.glob:
             raise _wrong("AfterChange.glob", "a glob", self.glob)
         if self.kind not in ("filter", "check"):
             raise _wrong("AfterChange.kind", "'filter' or 'check'", self.kind)

@@ -843,7 +843,16 @@ class Review(Result):
 
     def message(self) -> str:
         """Return a short text that tells the model what was taken back or edited through this review."""
-        return reviewed_text(self._bound[1])
+        return reviewed_text(self.places)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the typed fields, ready for JSON."""
+        return {name: value for name, value in super().to_dict().items() if name != "_bound"}
+
+    @property
+    def places(self) -> tuple[ReviewedPlace, ...]:
+        """The places that were taken back or edited through this review, the latest last."""
+        return tuple(self._binding()[1])
 
     def to_json(self) -> str:
         """Return the review as JSON text."""
@@ -854,7 +863,7 @@ class Review(Result):
 
         Its marks are downloaded as JSON, which `apply_review` and `agentfs review --apply` take.
         """
-        return review_page(to_json({**self.to_dict(), "text": None}))
+        return review_page(to_json(self.to_dict()))
 
     def bound_to(self, workspace: Reviewing) -> Self:
         """Return the review with the workspace on which its methods act.
@@ -865,6 +874,12 @@ class Review(Result):
         made = copy(self)
         object.__setattr__(made, "_bound", (workspace, list[ReviewedPlace]()))
         return made
+
+    def _binding(self) -> tuple[Reviewing, list[ReviewedPlace]]:
+        found: tuple[Reviewing, list[ReviewedPlace]] | None = getattr(self, "_bound", None)
+        if found is None:
+            raise InvalidArgumentError("This review belongs to no workspace.", hint="Call `review` on one.")
+        return found
 
     def _chosen(self, ids: str | Sequence[str] | None) -> list[str]:
         known = dict.fromkeys(hunk.id for hunk in self.hunks)
@@ -879,7 +894,7 @@ class Review(Result):
         return chosen
 
     def _decide(self, marks: Mapping[str, Any]) -> ReviewedResult:
-        workspace, done = self._bound
+        workspace, done = self._binding()
         result = workspace.apply_review({"since": self.since, "paths": self.paths and [*self.paths], **marks})
         done[:] = [*(_moved(each, result.places) for each in done), *result.places]
         return result

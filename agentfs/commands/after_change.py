@@ -172,7 +172,7 @@ class AfterChangeRunner:
         root = self._around.root.top
         if self._is_staged():
             with staged_process(self._around, request, captured, root.path, files=files) as staged:
-                process = staged.process
+                process: Process = staged.process
                 in_time = _wait(process, request)
         else:
             if files and isinstance(root, OverlayRoot):
@@ -208,7 +208,7 @@ def missing_programs(policy: Policy) -> list[str]:
 def name_of(rule: AfterChange) -> str:
     """Return the command of a formatter or check as a text, or the name of its function."""
     if callable(rule.command):
-        return one_line(getattr(rule.command, "__name__", type(rule.command).__name__))
+        return one_line(getattr(rule.command, "__name__", "a function"))
     return cut_line(one_line(" ".join(rule.arguments)), _NAME_CHARS)
 
 

@@ -158,6 +158,10 @@ class Recorder(Protocol):
         """Return a reentrant lock that blocks the recorded changes of other threads."""
         ...
 
+    def reviewed(self, path: str) -> Sequence[Change]:
+        """Return how reviews have changed a path, the latest first."""
+        ...
+
     def origin(self, path: str, node: Node | None, display: Callable[[str], str]) -> str:
         """Return who made the node at a path: "another program" or "another call of this workspace".
 

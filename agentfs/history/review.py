@@ -26,7 +26,7 @@ from agentfs.history.traced_lines import (
     spliced,
     text_of,
 )
-from agentfs.history.undo import real_paths
+from agentfs.history.undo import RequestedPaths, real_paths
 from agentfs.limits import Limits
 from agentfs.results import FileReview, Hunk, Origin, Review
 from agentfs.shown.workspace_context import Context
@@ -79,7 +79,7 @@ class Changed(NamedTuple):
         return _digest(repr([(file.change.path, file.kind, file.ids) for file in self.files]))
 
 
-class _History:
+class ChangeHistory:
     """The files that some steps have changed, each with its base and its traced lines."""
 
     def __init__(self, steps: Sequence[Step], accepted: Sequence[Acceptance]) -> None:
@@ -210,7 +210,7 @@ def changed_files(
         is_all = since is None and not journal.timeline.dropped
         accepted = journal.accepted_since(None if is_all else steps[0]) if steps or is_all else ()
         undone = {each.path: each for step in journal.timeline.undone_steps for each in step.changes}
-    history = _History(steps, accepted)
+    history = ChangeHistory(steps, accepted)
     changes: list[Change] = []
     unknown: list[str] = []
     for path in [path for path in history.bases if root.is_usable(path)]:
@@ -252,7 +252,7 @@ def changed_files(
     return Changed(tuple(files), tuple(_directories(root, history, scope)), tuple(notes))
 
 
-def _directories(root: Root, history: _History, scope: Sequence[str] | None) -> Iterator[Change]:
+def _directories(root: Root, history: ChangeHistory, scope: Sequence[str] | None) -> Iterator[Change]:
     for path, before in history.directories.items():
         if root.is_usable(path) and (scope is None or any(is_in(path, each) for each in scope)):
             now = read_node(root, path, 0) if root.may_show(path) else before
@@ -264,7 +264,9 @@ def _directories(root: Root, history: _History, scope: Sequence[str] | None) -> 
 class _Hunks:
     """Makes the hunks of one file."""
 
-    def __init__(self, root: Root, history: _History, change: Change, old_path: str, taken: set[str]) -> None:
+    def __init__(
+        self, root: Root, history: ChangeHistory, change: Change, old_path: str, taken: set[str]
+    ) -> None:
         self._root, self._change, self._old_path = root, change, old_path
         self._file, self._taken = history.file(change.path), taken
         self._base = history.bases[old_path] if old_path else change.before
@@ -397,12 +399,7 @@ def hunk_lines(hunk: Hunk) -> list[str]:
     return bounded_lines(ended, sum(map(len, ended)) * _MOST_LONGER + len(ended))
 
 
-def review(
-    journal: Journal,
-    context: Context,
-    since: str | None,
-    paths: str | os.PathLike[str] | Sequence[str] | None,
-) -> Review:
+def review(journal: Journal, context: Context, since: str | None, paths: RequestedPaths) -> Review:
     """Return what has changed since a checkpoint and is not accepted, for a person."""
     root = context.root
     found = changed_files(journal, root, context.limits, since, real_paths(root, paths))
@@ -418,7 +415,7 @@ def review(
     given = None
     if paths is not None:
         named = [paths] if isinstance(paths, str | os.PathLike) else paths
-        given = tuple(map(os.fspath, named))
+        given = tuple(os.fspath(each) for each in named)
     where = f"since the checkpoint {quote(since)}" if since else "since the opening"
     counts = f"{plural(len(files), 'file')}, {plural(sum(len(file.hunks) for file in files), 'hunk')}"
     head = f"{counts} changed {where}." if files else f"Nothing to review {where}."

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from agentfs.base import call_context
 from agentfs.errors import ConflictError, InvalidArgumentError, RefusedError
@@ -48,8 +48,14 @@ def read_marks(given: Mapping[str, Any]) -> _Marks:
     known = {name: given.get(name) for name in _NAMES}
     wrong = [name for name in given if name not in _NAMES]
     wrong += [name for name, kind in _NAMES.items() if not isinstance(known[name], kind | None)]
-    texts = [*(known["paths"] or ()), *(known["accept"] or ()), *(known["reject"] or ())]
-    texts += [*(known["edit"] or {}).items()] and [each for pair in known["edit"].items() for each in pair]
+    edits: Mapping[Any, Any] = known["edit"] or {}
+    texts = [
+        *(known["paths"] or ()),
+        *(known["accept"] or ()),
+        *(known["reject"] or ()),
+        *edits,
+        *edits.values(),
+    ]
     if wrong or not all(isinstance(each, str) for each in texts):
         raise InvalidArgumentError(
             f"These are not the decisions of a review{f': {wrong[0]!r} is wrong' if wrong else ''}.",
@@ -57,7 +63,7 @@ def read_marks(given: Mapping[str, Any]) -> _Marks:
             details={"parameter": "marks"},
         )
     marks = _Marks(
-        *(known["accept"] or (), known["reject"] or (), known["edit"] or {}),
+        *(known["accept"] or (), known["reject"] or (), edits),
         *(known["review"], known["since"], known["paths"]),
     )
     twice = [each for number, each in enumerate(marks.ids) if each in marks.ids[:number]]
@@ -174,7 +180,7 @@ class _Plan:
                 text = self._text(file, hunk, before, after)
                 count, was = line_count(text), lines.new_end - lines.new_start
                 ranges.append((lines.new_start, lines.new_end, text))
-                action = "taken back" if name in self._reject else "edited"
+                action: Literal["taken back", "edited"] = "taken back" if name in self._reject else "edited"
                 place = lines.new_start + shift + 1
                 shift += count - was
                 shown = self._root.display_path(path)

@@ -1,7 +1,7 @@
 """Who wrote each line of a file, followed from a base through its versions. Pure: no disk access."""
 
 from collections.abc import Iterable, Iterator
-from itertools import repeat
+from itertools import groupby, repeat
 from typing import NamedTuple
 
 from agentfs.fs import FileNode, Node
@@ -115,6 +115,17 @@ class TracedFile:
                 yield self._last, f"={line}"
             else:
                 yield line[0], f"{line[0].name}:{line[1]}"
+
+    def authors(self) -> Iterator[tuple[int, int, Author]]:
+        """Yield the ranges of new lines, each with their author."""
+        start = 0
+        for author, lines in groupby(
+            self._lines, lambda each: None if isinstance(each, int) else each[0].author
+        ):
+            end = start + sum(1 for _ in lines)
+            if author is not None:
+                yield start, end, author
+            start = end
 
     def death(self, start: int, end: int) -> tuple[Version, str]:
         """Return the version that removed a range of lines of the base, and a lasting name as in `births`."""
