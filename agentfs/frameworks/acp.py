@@ -28,7 +28,7 @@ warn_if_newer("agent-client-protocol", "0.12")
 
 _R = TypeVar("_R")
 _KINDS: dict[str, schema.ToolKind] = {"none": "other", "write": "edit", "manage": "edit"}
-_BY_METHOD: dict[str, Any] = {"delete": "delete", "move": "move"}
+_BY_METHOD: dict[str, schema.ToolKind] = {"delete": "delete", "move": "move"}
 _CHOICES: tuple[tuple[schema.PermissionOptionKind, str], ...] = (
     ("allow_once", "Allow"),
     ("allow_always", "Allow {} in this session"),
@@ -48,9 +48,8 @@ def tool_kind(effect: Effect | None, method: str = "") -> schema.ToolKind:
     Returns:
         The kind.
     """
-    kind: Any = effect or "execute"
-    found: schema.ToolKind = _BY_METHOD.get(method) or _KINDS.get(kind, kind)
-    return found
+    kind: Any = effect or "execute"  # the other effects are kinds too
+    return _BY_METHOD.get(method, _KINDS.get(kind, kind))
 
 
 class Permissions:
