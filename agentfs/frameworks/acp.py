@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from itertools import zip_longest
 from math import inf
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 from uuid import uuid4
 
 from acp import RequestError, schema, text_block, tool_content, tool_diff_content
@@ -48,8 +48,9 @@ def tool_kind(effect: Effect | None, method: str = "") -> schema.ToolKind:
     Returns:
         The kind.
     """
-    kind: Any = effect or "execute"  # the other effects are kinds too
-    return _BY_METHOD.get(method, _KINDS.get(kind, kind))
+    kind = effect or "execute"
+    # The other effects are kinds too.
+    return cast("schema.ToolKind", _BY_METHOD.get(method, _KINDS.get(kind, kind)))
 
 
 class Permissions:
