@@ -76,10 +76,21 @@ class OwnDirectory:
 
     def write(self, name: str, text: str) -> None:
         """Replace a file atomically."""
-        temporary = self.path_of(f"{name}-{os.getpid()}")
-        with open(temporary, "w", encoding="ascii") as file:
-            file.write(text)
-        os.replace(temporary, self.path_of(name))
+        self.put(name, text.encode("ascii"))
+
+    def put(self, name: str, data: bytes) -> None:
+        """Replace a file atomically, in directories that are created if missing."""
+        path = self.path_of(name)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        temporary = f"{path}-{os.getpid()}"
+        with open(temporary, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+
+    def drop(self, name: str) -> None:
+        """Remove a file, if it exists."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.path_of(name))
 
     def is_unused_for(self, seconds: float) -> bool:
         """Return True if nothing in the directory has changed for some seconds."""

@@ -29,6 +29,7 @@ from agentfs.fs.context import FileAccess, RootContext
 from agentfs.fs.directory import Directory, entry_of
 from agentfs.fs.file import OpenFile, node_at, node_in, open_regular
 from agentfs.fs.handles import RootHandle, SharedHandle
+from agentfs.fs.large_files import exchange
 from agentfs.fs.lock import ATTEMPTS, file_locks, lock_directory
 from agentfs.fs.mounts import Mount, absolute_places, open_mounts, place_of_mounts
 from agentfs.fs.node import (
@@ -646,6 +647,17 @@ class Root:
 
     def _apply(self, changes: Sequence[Change], terms: Terms) -> Applied:
         return apply_changes(self._context, self.path, changes, terms)
+
+    def exchange(self, real_path: str, source: str, mode: int, expected: str) -> None:
+        """Put a file of the same file system at a real path. This is not recorded, and never reads the file.
+
+        Args:
+            real_path: The path. Its directory must exist.
+            source: The absolute path of the file, which is moved; "" removes the file at the path.
+            mode: The mode of the file.
+            expected: The `status_key` of the present file; "" if there must be none.
+        """
+        exchange(self._context, self.path, real_path, source, mode, expected)
 
     def resolve(self, path: str, *, create_parents: bool = True, follow_last: bool = True) -> tuple[str, str]:
         """Return the displayed path and the real path. The path need not exist."""
