@@ -18,11 +18,12 @@ from agentfs.errors import (
 )
 from agentfs.limits import Limits
 from agentfs.permissions import Allow, Deny, PermissionRequest
-from agentfs.policy import Policy, Protect
+from agentfs.policy import AfterChange, Policy, Protect
 
 if TYPE_CHECKING:
     from agentfs.async_workspace import AsyncWorkspace
     from agentfs.events import Event
+    from agentfs.fs.mounts import Mount
     from agentfs.policy_file import PolicyFile
     from agentfs.remote.client import connect
     from agentfs.results import Edit, LineChange, ToolResult
@@ -35,6 +36,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AccessError",
+    "AfterChange",
     "AgentFSError",
     "Allow",
     "ArgumentError",
@@ -47,6 +49,7 @@ __all__ = [
     "Event",
     "Limits",
     "LineChange",
+    "Mount",
     "OperationalError",
     "PathError",
     "PermissionRequest",
@@ -69,6 +72,7 @@ _LAZY = {
     "Edit": "results",
     "Event": "events",
     "LineChange": "results",
+    "Mount": "fs.mounts",
     "PolicyFile": "policy_file",
     "ToolResult": "results",
     "ToolSpec": "tools.spec",

@@ -81,3 +81,15 @@ def test_all_pages_say_the_same_of_macos():
         text = " ".join(path.read_text(encoding="utf-8").split())
         for claim in re.findall(r"macOS[^.;|]* (?:work|works|run|runs|tested|supported)\b[^.;|]*", text):
             assert "expected to work, not run by us" in claim, path
+
+
+def test_the_metadata_is_what_the_index_knows():
+    from trove_classifiers import classifiers
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert len(project["description"]) <= 100
+    assert {*project["classifiers"]} <= classifiers
+    assert project["classifiers"] == sorted(project["classifiers"])
+    assert {"Homepage", "Documentation", "Changelog"} <= project["urls"].keys()
+    assert {"agent", "llm", "tools", "mcp", "shell", "undo"} <= {*project["keywords"]}
+    assert len(project["keywords"]) == len({*project["keywords"]})

@@ -36,6 +36,7 @@ from agentfs.fs.node import (
     DirectoryNode,
     EntryNode,
     FileNode,
+    LinesBy,
     LinkNode,
     LogStep,
     Metadata,
@@ -43,14 +44,8 @@ from agentfs.fs.node import (
     Recorder,
     SpecialNode,
 )
-from agentfs.fs.path import quote
-from agentfs.fs.plan import (
-    PlannedChange,
-    directories_with_changes,
-    is_temporary_name,
-    new_temporary,
-    steps_of,
-)
+from agentfs.fs.path import is_temporary_name, quote
+from agentfs.fs.plan import PlannedChange, directories_with_changes, new_temporary, steps_of
 from agentfs.fs.recovery_log import RecoveryLog
 from agentfs.fs.resolve import ResolvedPath, resolve_real
 
@@ -69,11 +64,15 @@ class Terms(NamedTuple):
     log_step: LogStep | None = None  # in place of the recorder's `logging_step`
     undoing: bool = False
     held: ResolvedPath | None = None
+    by_others: tuple[LinesBy, ...] = ()  # for the recorder
 
     def recording(self, changes: tuple[Change, ...]) -> AbstractContextManager[tuple[Change, ...]]:
         """Record changes that the block makes; give them with contents loaded from the store."""
-        log_step = self.log_step or (None if self.recorder is None else self.recorder.logging_step)
-        return nullcontext(changes) if log_step is None else log_step(changes)
+        if self.log_step is not None:
+            return self.log_step(changes)
+        if self.recorder is None:
+            return nullcontext(changes)
+        return self.recorder.logging_step(changes, by_others=self.by_others)
 
 
 class Applied(NamedTuple):
@@ -452,7 +451,8 @@ class Batch(UndoableBatch):
                 with self._at(plan.source) as source:
                     if syscalls.link_into(source.parent, source.name, temporary.parent, temporary.name):
                         return []
-                    replaced = source.stat()
+                    moved = source.stat()  # its backup is a hard link, and a move keeps its other names
+                    replaced = moved and os.stat_result((*moved[:3], 1, *moved[4:10]))
             if self._held is not None:
                 remove_stale_temporaries(self._context, temporary.parent)
             notes = self._create(temporary, after, replaced, metadata)

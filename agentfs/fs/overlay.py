@@ -148,6 +148,7 @@ class OverlayRoot(Root):
         self._context = replace(context, staged=self._staged)
         self.path = root.path
         self.policy = root.policy
+        self._asks = root._asks  # noqa: SLF001 - a root itself
         self.recovery_notes = root.recovery_notes
         self.recorder: Recorder | None = None
 

@@ -381,7 +381,7 @@ def _how(flags: int) -> tuple[Any, Any, Any]:
     return ctypes.c_long(_OPENAT2), ctypes.byref(how), ctypes.c_long(ctypes.sizeof(how))
 
 
-class Mount(NamedTuple):
+class MountLine(NamedTuple):
     """A line of the mount table."""
 
     number: str
@@ -391,7 +391,7 @@ class Mount(NamedTuple):
     point: str  # the path where it is mounted
 
 
-def mount_table() -> list[Mount]:
+def mount_table() -> list[MountLine]:
     """Return the mounts that this process sees. Raises OSError if there is no mount table."""
     fd = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -400,7 +400,7 @@ def mount_table() -> list[Mount]:
         close(fd)
 
 
-class Mounts:
+class MountTable:
     """The mounts in an open directory. Raises OSError if there is no mount table."""
 
     def __init__(self, directory: int) -> None:
@@ -426,7 +426,7 @@ class Mounts:
         """Return True if a path below the directory is a mount point."""
         return any(mount.point == real_path for mount in self._mounts)
 
-    def _below(self) -> list[Mount]:
+    def _below(self) -> list[MountLine]:
         """Return the mounts in the directory, with points relative to it, even if it was moved."""
         top = os.readlink(f"/proc/self/fd/{self._directory}").rstrip("/") + "/"
         found = [mount for mount in _read(self._fd) if f"{mount.point}/".startswith(top)]
@@ -448,11 +448,11 @@ def without_events(handle: int) -> str:
     return "" if type_ in _LOCAL else f"a file system without events (type {type_:#x})"
 
 
-def _read(fd: int) -> list[Mount]:
+def _read(fd: int) -> list[MountLine]:
     os.lseek(fd, 0, os.SEEK_SET)
     with open(fd, "rb", closefd=False) as file:
         lines = file.read().split(b"\n")  # file names may contain other line ends
-    return [Mount(*map(_decoded, line.split(b" ")[:5])) for line in lines if line]
+    return [MountLine(*map(_decoded, line.split(b" ")[:5])) for line in lines if line]
 
 
 def _decoded(field: bytes) -> str:
